@@ -1,0 +1,222 @@
+"""The documentation is tested: every block of code in README.md and docs/ is run, one test for each document.
+
+    python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
+              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is that file.
+    console   each `$ ` line is run by the shell in that folder, and has to exit with 0. What is shown below it has to
+              be what it prints; `…` stands for anything. A command that ends with `&` goes on beside the others, and is
+              ended with SIGTERM when the document ends; that has to exit with 0 too. `make` is asked, not obeyed:
+              `make -n` says whether the target exists, without running the tests inside the tests.
+    text      shown, not run.
+
+Any other language, or none, is an error: nothing is skipped silently.
+"""
+
+import ast
+import asyncio
+import doctest
+import importlib
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, chdir, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Self
+
+import pytest
+from sybil import Document, Example, Region
+from sybil.evaluators.python import pad
+from sybil.example import SybilFailure
+from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+
+TOP: Final = Path(__file__).parent
+FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
+LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
+LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+COMMAND_SECONDS: Final = 30.0
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect the documents."""
+    ours = file_path == TOP / "README.md" or TOP / "docs" in file_path.parents
+    return DocumentFile.from_parent(parent, path=file_path) if ours and file_path.suffix == ".md" else None
+
+
+class DocumentFile(pytest.File):
+    """A document. One test: its blocks build on each other, so no two processes may share them out."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        yield DocumentTest.from_parent(self, name="code")
+
+
+class DocumentTest(pytest.Item):
+    """Runs the blocks of a document from top to bottom."""
+
+    def runtest(self) -> None:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="windlass-docs-")))
+            stack.enter_context(chdir(folder))
+            reader = stack.enter_context(Reader(self.path.stem, folder))
+            document = Document.parse(str(self.path), reader.blocks)
+            document.namespace = reader.module.__dict__
+            for example in document:
+                example.evaluate()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        return str(excinfo.value) if isinstance(excinfo.value, SybilFailure) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"the code in {self.path.relative_to(TOP)}"
+
+
+class Reader:
+    """Somebody who reads a document and tries everything in it, in an empty folder."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.folder = folder
+        self.module = ModuleType(f"document_{name}")
+        self._loop = asyncio.Runner()
+        self._beside: list[subprocess.Popen[str]] = []
+        self._lexer = RawFencedCodeBlockLexer(LANGUAGE)
+        self._evaluators = {"python": self.run_python, "console": self.run_console, "text": _leave}
+
+    def __enter__(self) -> Self:
+        sys.modules[self.module.__name__] = self.module
+        sys.path.insert(0, str(self.folder))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            self._end_those_beside()
+            self._refuse_leftovers(document_failed=kind is not None)
+        finally:
+            self._loop.close()
+            sys.path.remove(str(self.folder))
+            for path in self.folder.glob("*.py"):
+                sys.modules.pop(path.stem, None)
+            del sys.modules[self.module.__name__]
+
+    def blocks(self, document: Document) -> Iterator[Region]:
+        """Every block of code in the document, with what is to be done about it."""
+        for region in self._lexer(document):
+            language = region.lexemes["language"]
+            region.parsed = region.lexemes["source"]
+            region.evaluator = self._evaluators.get(language, _refuse)
+            yield region
+
+    # ── python ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run_python(self, example: Example) -> None:
+        """Run a block of Python."""
+        named = FILE_NAME.match(example.parsed)
+        if named:
+            self._import_file(named[1], example)
+            return
+        source = pad(example.parsed, example.line + example.parsed.line_offset)
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        code = compile(source, example.path, "exec", flags=flags, dont_inherit=True)
+        pending = eval(code, example.namespace)  # noqa: S307 - our own documentation
+        if inspect.iscoroutine(pending):
+            self._loop.run(pending)
+
+    def _import_file(self, name: str, example: Example) -> None:
+        (self.folder / name).write_text(example.parsed)
+        importlib.invalidate_caches()
+        module = importlib.import_module(name.removesuffix(".py"))
+        example.namespace.update({key: value for key, value in vars(module).items() if not key.startswith("__")})
+
+    def _refuse_leftovers(self, *, document_failed: bool) -> None:
+        left = [task.get_name() for task in asyncio.all_tasks(self._loop.get_loop())]
+        if left and not document_failed:
+            message = f"the document leaves these running: {', '.join(sorted(left))}"
+            raise AssertionError(message)
+
+    # ── console ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run_console(self, example: Example) -> str | None:
+        """Run a block of commands; answers with what is wrong, if anything is."""
+        for command, shown in _commands(example.parsed):
+            wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
+            if wrong:
+                return f"$ {command}\n{wrong}"
+        return None
+
+    def _run(self, command: str, shown: str) -> str | None:
+        made = re.fullmatch(r"make (\w+)(\s+#.*)?", command)
+        if made:
+            command = f"make -n -C '{TOP}' {made[1]} > /dev/null"
+        ended = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=self.folder,
+            env=_environment(),
+            text=True,
+            timeout=COMMAND_SECONDS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if ended.returncode:
+            return f"{ended.stdout}exit code {ended.returncode}"
+        wanted = shown.replace("…", "...")
+        if shown and not doctest.OutputChecker().check_output(wanted, ended.stdout, LIKE_THE_DOCUMENT):
+            return f"the document shows:\n{shown}\nit prints:\n{ended.stdout}"
+        return None
+
+    def _begin(self, command: str) -> str | None:
+        """Start a command that goes on, and wait for its first words."""
+        log = self.folder / f"beside-{len(self._beside)}.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", f"exec {command.removesuffix('&')}"],
+                cwd=self.folder,
+                env=_environment(),
+                text=True,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._beside.append(process)
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while not log.read_text():
+            if process.poll() is not None or time.monotonic() > deadline:
+                return f"it said nothing, and its exit code is {process.poll()}"
+            time.sleep(0.02)
+        return None
+
+    def _end_those_beside(self) -> None:
+        for number, process in enumerate(self._beside):
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(COMMAND_SECONDS)
+            if process.poll() != 0:
+                process.kill()
+                process.wait()
+                said = (self.folder / f"beside-{number}.log").read_text()
+                message = f"{process.args!r} ended with {process.returncode}:\n{said}"
+                raise AssertionError(message)
+
+
+def _leave(_: Example) -> None:
+    """It is there to be read."""
+
+
+def _refuse(example: Example) -> str:
+    language = example.region.lexemes["language"]
+    return f"line {example.line}: a block in {language!r}; what is not run says so, with ```text"
+
+
+def _commands(block: str) -> Iterator[tuple[str, str]]:
+    """The commands of a block, each with the output that is shown below it."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command.strip(), shown.strip()
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120", "NO_COLOR": "1"}

@@ -1,0 +1,550 @@
+"""The orchestrator: what people hold in their hands.
+
+It decides nothing itself: rules are in `core`, running is in `runtime`, questions and orders are in `operations`.
+"""
+
+import asyncio
+import logging
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+
+from msgspec import to_builtins
+
+from windlass.codec import encode_plain, pack_plain
+from windlass.core.health import Health
+from windlass.core.model import (
+    Cancel,
+    Change,
+    Discard,
+    Event,
+    JobRecord,
+    JobStatus,
+    PoolConfig,
+    Requeue,
+    WorkerConfig,
+    WorkerState,
+)
+from windlass.errors import LifecycleError, UnknownWorkerError, nearest
+from windlass.events import AnyHook, Hooks
+from windlass.monitor import HealthMonitor
+from windlass.operations import Explanation, Operations, decision_dict, job_filter
+from windlass.registration import Registrations
+from windlass.runtime.clock import Clock, SystemClock
+from windlass.runtime.context import Context
+from windlass.runtime.engine import Engine
+from windlass.runtime.node import Node, Settings, publish
+from windlass.runtime.portal import Portal
+from windlass.runtime.registry import Registry
+from windlass.runtime.reporter import refresh
+from windlass.store.protocol import Store
+from windlass.store.urls import open_store
+from windlass.views import Overview, look
+from windlass.worker import Call, Job, Options, Worker, new_job
+
+logger: Final = logging.getLogger("windlass")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class WorkerOrchestrator:
+    """Registers workers and pools, runs them here, and answers for them from any process that reaches the store.
+
+    `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store.
+    `max_concurrent` is the size of the default pool. `tick_interval` is the longest sleep, not the resolution.
+    `lease_seconds` is how long the jobs of a process that vanished stay its own.
+    """
+
+    def __init__(
+        self,
+        store: str | Store = "sqlite:///windlass.db",
+        *,
+        namespace: str = "default",
+        tick_interval: float = 5.0,
+        max_concurrent: int = 5,
+        enable_health_checks: bool = True,
+        lease_seconds: float = 15.0,
+        max_payload_bytes: int = 1_048_576,
+        clock: Clock | None = None,
+    ) -> None:
+        self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store
+        self._settings = Settings(
+            tick_interval=tick_interval,
+            lease_seconds=lease_seconds,
+            health_checks=enable_health_checks,
+            pulse_in_thread=clock is None,
+        )
+        self._clock = clock or SystemClock()
+        self._hooks = Hooks()
+        self._registered = Registrations(self, max_concurrent=max_concurrent, max_payload_bytes=max_payload_bytes)
+        self._operations = Operations(self._store, self._clock.now)
+        self._states: dict[str, WorkerState] = {}
+        """What this process knows of its workers; the running node keeps it up to date."""
+        self._portal = Portal()
+        self._node: Node | None = None
+        self._state: Literal["stopped", "running", "stopping"] = "stopped"
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def register_worker(self, name: str, function: Callable[..., Any], **options: Any) -> Worker[..., Any]:
+        """Register a function under a name. Without a schedule it is SCHEDULED, every 300 seconds."""
+        self._refuse_while_running(f"worker {name}")
+        return self._registered.add_worker(name, function, options, {})
+
+    def worker(self, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]:
+        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default."""
+        return lambda function: self.register_worker(_name(function, options), function, **_nameless(options))
+
+    def task(self, **options: Any) -> "TaskDecorator":
+        """Register the decorated function as a TRIGGERED worker, whose parameters are its payload."""
+        return TaskDecorator(self._add_task, options)
+
+    def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
+        name = _name(function, options)
+        self._refuse_while_running(f"worker {name}")
+        defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
+        return self._registered.add_worker(name, function, _nameless(options), defaults)
+
+    def register_pool(self, name: str, **options: Any) -> PoolConfig:
+        """Register a pool. Workers name it in their `pool` option."""
+        self._refuse_while_running(f"pool {name}")
+        return self._registered.add_pool(name, options)
+
+    @overload
+    def on(self, event: str) -> Callable[[AnyHook], AnyHook]: ...
+
+    @overload
+    def on(self, event: str, hook: AnyHook) -> AnyHook: ...
+
+    def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
+        """Call a function, plain or async, on every event of this name that happens in this process ("*": any)."""
+        if hook is not None:
+            self._hooks.add(event, hook)
+            return hook
+
+        def decorate(hook: AnyHook) -> AnyHook:
+            self._hooks.add(event, hook)
+            return hook
+
+        return decorate
+
+    def registered(self) -> tuple[dict[str, WorkerConfig], dict[str, PoolConfig]]:
+        """The workers and pools registered here, checked all together as `start` does; the store is not asked."""
+        registry = self._registered.complete()
+        return {name: worker.config for name, worker in self._registered.workers.items()}, dict(registry.pools)
+
+    def _refuse_while_running(self, what: str) -> None:
+        if self._state != "stopped":
+            message = f"{what} cannot be registered while the orchestrator is {self._state}; stop it first"
+            raise LifecycleError(message)
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Run everything that is registered, in this process, on this event loop."""
+        if self._state != "stopped":
+            message = f"the orchestrator is {self._state} already"
+            raise LifecycleError(message)
+        registry = self._registered.complete()
+        await self._store.open()
+        self._loop = asyncio.get_running_loop()
+        self._node = self._new_node(registry, self._settings)
+        if self._settings.health_checks:
+            monitor = HealthMonitor(self._judge_health, self._node.reporter.emit, self.now)
+            self._node.add_duty("health", monitor.poll)
+        await self._node.start()
+        self._state = "running"
+
+    async def stop(self, timeout_seconds: float = 30.0) -> None:
+        """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
+        if self._node is None:
+            return
+        if self._state == "stopping":
+            self._node.hurry()
+            return
+        self._state = "stopping"
+        try:
+            await self._node.stop(timeout_seconds)
+        finally:
+            self._state = "stopped"
+            self._loop = None
+            await self._store.close()
+
+    async def run(self, *, stop_timeout_seconds: float = 30.0) -> None:
+        """Start, go on until SIGTERM or SIGINT, stop. A second signal means now."""
+        loop = asyncio.get_running_loop()
+        signalled = asyncio.Event()
+
+        def on_signal() -> None:
+            if signalled.is_set() and self._node is not None:
+                logger.warning("a second signal: stopping now")
+                self._node.hurry()
+            signalled.set()
+
+        # Before the start: a signal that came during it would leave leases behind.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal)
+        try:
+            await self.start()
+            await signalled.wait()
+            logger.info(
+                "stopping: running work may finish within %g s; a second signal stops it now", stop_timeout_seconds
+            )
+            await self.stop(stop_timeout_seconds)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    async def close(self) -> None:
+        """Let go of the store, in a process that only asks or enqueues. `stop` does it for one that runs workers."""
+        self._portal.close()
+        await self._store.close()
+
+    def _new_node(self, registry: Registry, settings: Settings) -> Node:
+        return Node(
+            registry, store=self._store, clock=self._clock, hooks=self._hooks, states=self._states, settings=settings
+        )
+
+    # ── what handles need ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def store(self) -> Store:
+        """The store, open."""
+        await self._store.open()
+        return self._store
+
+    @property
+    def store_url(self) -> str:
+        """How to open the same store from another process, without its password."""
+        return self._store.url
+
+    def now(self) -> float:
+        """The time by the store's clock, in epoch seconds."""
+        return self._clock.now()
+
+    def pool(self, name: str) -> PoolConfig:
+        """A pool's configuration."""
+        return self._registered.pool(name)
+
+    async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs; answers each with the job that stands for it now."""
+        store = await self.store()
+        jobs = [call.job(self) for call in calls]
+        added = await store.add(jobs, self.now())
+        there = [answer.id for answer in added if not answer.created]
+        known = dict(zip(there, await store.get(there), strict=True)) if there else {}
+        handles: list[Job[Any]] = []
+        for call, job, answer in zip(calls, jobs, added, strict=True):
+            record = known.get(answer.id) or JobRecord.of(job, self.now())
+            handles.append(Job(record, self, call.worker.signature.decode_result))
+        return handles
+
+    def from_outside(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run a coroutine from synchronous code, on the running orchestrator's loop if there is one."""
+        return self._portal.call(work, loop=self._loop)
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add many jobs in one step: all of them, or none."""
+        return await self.submit(calls)
+
+    async def enqueue(
+        self, worker: str, payload: Mapping[str, Any], options: Options | None = None
+    ) -> tuple[Job[Any], bool]:
+        """Add a job of a worker by its name; answers with the job that stands for it now, and whether that one is new.
+
+        The worker may be registered by another process in this store; then its payload is checked when it runs.
+        """
+        store, workers = await self.store(), await self.workers()
+        if worker not in workers:
+            message = f"there is no worker {worker!r}: {nearest(worker, workers)}"
+            raise UnknownWorkerError(message)
+        config, here = workers[worker], self._registered.workers.get(worker)
+        packed = here.signature.pack(config.concurrency_key, payload) if here else pack_plain(config, payload)
+        pool = (await self.pools()).get(config.pool) or PoolConfig(name=config.pool)
+        job = new_job(config, pool, packed, options or Options(), now=self.now())
+        added = (await store.add([job], self.now()))[0]
+        record = JobRecord.of(job, self.now()) if added.created else await self._operations.job(added.id)
+        return self._handle(record), added.created
+
+    async def get_job(self, job_id: str) -> Job[Any]:
+        """A job by its id, whole. Raises `UnknownJobError`."""
+        await self.store()
+        return self._handle(await self._operations.job(job_id))
+
+    async def find_jobs(self, **wanted: Any) -> list[Job[Any]]:
+        """Jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, created_after, -before.
+
+        `limit` (100) and `after` (the last id of the page before) turn pages.
+        """
+        store = await self.store()
+        return [self._handle(record) for record in await store.find(job_filter(**wanted))]
+
+    async def explain_job(self, job_id: str) -> Explanation:
+        """Why a job is not running, or how it ended, in words and in data."""
+        await self.store()
+        return await self._operations.explain(job_id)
+
+    async def cancel_job(self, job_id: str) -> Job[Any]:
+        """Cancel a waiting job, or ask a running one to stop."""
+        return await self._amend(job_id, Cancel())
+
+    async def retry_job(self, job_id: str, *, payload: Mapping[str, Any] | None = None) -> Job[Any]:
+        """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
+        await self.store()
+        new = None
+        if payload is not None:
+            record = await self._operations.job(job_id)
+            new = self.encode(record.worker, payload)
+        return await self._amend(job_id, Requeue(self.now(), new))
+
+    async def discard_job(self, job_id: str) -> None:
+        """Delete a job that has ended."""
+        await self.store()
+        await self._operations.amend_one(job_id, Discard())
+
+    async def cancel_jobs(self, **wanted: Any) -> int:
+        """Cancel all that match (see `find_jobs`); answers how many."""
+        return await self._amend_all("cancelled", Cancel(), wanted)
+
+    async def retry_jobs(self, **wanted: Any) -> int:
+        """Queue all that match again; dead ones unless a status is given. Answers how many."""
+        return await self._amend_all("retried", Requeue(self.now()), {"status": JobStatus.DEAD} | wanted)
+
+    async def discard_jobs(self, **wanted: Any) -> int:
+        """Delete all that match; dead ones unless a status is given. Answers how many."""
+        return await self._amend_all("discarded", Discard(), {"status": JobStatus.DEAD} | wanted)
+
+    def encode(self, worker: str, payload: Mapping[str, Any]) -> bytes:
+        """A payload for a worker: checked if it is registered here, otherwise as it is."""
+        known = self._registered.workers.get(worker)
+        return known.signature.encode(payload) if known else encode_plain(payload)
+
+    async def _amend(self, job_id: str, change: Change) -> Job[Any]:
+        await self.store()
+        await self._operations.amend_one(job_id, change)
+        return await self.get_job(job_id)
+
+    async def _amend_all(self, done: str, change: Change, wanted: Mapping[str, Any]) -> int:
+        await self.store()
+        changed = await self._operations.amend_all(job_filter(**wanted), change)
+        shown = {name: str(value) for name, value in wanted.items()}
+        await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
+        return changed
+
+    def _handle(self, record: JobRecord) -> Job[Any]:
+        known = self._registered.workers.get(record.worker)
+        return Job(record, self, known.signature.decode_result if known else None)
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def trigger_worker(self, name: str, **payload: Any) -> bool:
+        """Run a worker now and return when that run has ended. False if it is unknown, disabled or already running.
+
+        Where no process serves it, it is run here.
+        """
+        worker = self._registered.workers.get(name)
+        if worker is None:
+            logger.warning("there is no worker %r to trigger: %s", name, nearest(name, self._registered.workers))
+            return False
+        store = await self.store()
+        facts = await store.survey([name], self.now())
+        lane = facts.lanes.get(name)
+        if lane is not None and (lane.running or not lane.state.enabled):
+            why = "already running" if lane.running else f"disabled: {lane.state.reason}"
+            logger.warning("worker %s is not triggered: it is %s", name, why)
+            return False
+        call = worker.triggered().call(**payload)
+        if worker.config.pool in facts.served:
+            await (await self.submit([call]))[0].ended()
+        else:
+            await self._run_here(worker, call)
+        await self._refresh()
+        return True
+
+    async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> None:
+        everything = self._registered.complete()
+        await publish(everything, self._store)
+        pool = worker.config.pool
+        alone = Registry({worker.name: worker}, {pool: everything.pools[pool]}, everything.gates)
+        visitor = self._new_node(alone, self._settings.visitor())
+        job = (await self.submit([call]))[0]
+        await visitor.start()
+        try:
+            await job.ended()
+        finally:
+            await visitor.stop(0.0)
+
+    async def enable_worker(self, name: str) -> None:
+        """Enable a worker everywhere, with its failures forgotten."""
+        await self._switch(name, enabled=True, reason=None)
+
+    async def disable_worker(self, name: str, reason: str = "disabled by hand") -> None:
+        """Disable a worker everywhere: it is not started any more, its queued jobs wait. Running ones go on."""
+        await self._switch(name, enabled=False, reason=reason)
+
+    async def _switch(self, name: str, *, enabled: bool, reason: str | None) -> None:
+        await self.store()
+        if name not in self._registered.workers:
+            await self._operations.known_worker(name)
+        self._hooks.fire(await self._operations.switch(name, enabled=enabled, reason=reason))
+        await self._refresh()
+
+    async def workers(self) -> dict[str, WorkerConfig]:
+        """Every worker that this process or another one registered in this store."""
+        await self.store()
+        here = {name: worker.config for name, worker in self._registered.workers.items()}
+        return dict(sorted((await self._operations.workers() | here).items()))
+
+    async def _refresh(self) -> None:
+        store = await self.store()
+        await refresh(self._states, store, self.now())
+
+    def get_status(self) -> dict[str, Any]:
+        """What this process knows, without asking the store."""
+        started = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
+        for name, at in started:
+            state = self._states.setdefault(name, WorkerState(worker=name))
+            state.last_started = max(state.last_started or 0.0, at)
+        running = Counter(name for name, _ in started)
+        return {
+            "state": self._state,
+            "workers": len(self._registered.workers),
+            "running": running.total(),
+            "worker_states": {name: self._worker_status(name, running[name]) for name in self._registered.workers},
+        }
+
+    def _worker_status(self, name: str, running: int) -> dict[str, Any]:
+        state = self._states.get(name) or WorkerState(worker=name)
+        return {
+            "enabled": state.enabled,
+            "running": running > 0,
+            "failures": state.failures,
+            "last_run": state.last_started,
+            "last_success": state.last_success,
+            "last_error": state.last_error,
+        }
+
+    def _engines(self) -> Collection[Engine]:
+        return self._node.engines.values() if self._node is not None else ()
+
+    # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def pause_pool(self, name: str, reason: str | None = None) -> None:
+        """Start no more jobs of a pool, anywhere; running ones go on."""
+        await self._pause(name, paused=True, reason=reason)
+
+    async def resume_pool(self, name: str) -> None:
+        """Go on with a paused pool."""
+        await self._pause(name, paused=False, reason=None)
+
+    async def _pause(self, name: str, *, paused: bool, reason: str | None) -> None:
+        await self.store()
+        self._hooks.fire(await self._operations.pause(name, paused=paused, reason=reason, known=self._pool_names()))
+
+    async def auto_scale(self) -> dict[str, dict[str, Any]]:
+        """Decide now how many workers each pool should have; where the pools run in this process, make it so."""
+        await self.store()
+        if self._node is not None and self._state == "running":
+            decisions = await self._node.scaler.scale()
+            return {name: decision_dict(decision, seen) for name, (decision, seen) in decisions.items()}
+        return await self._operations.scaling(self._pool_configs())
+
+    async def recover_stuck_jobs(self) -> int:
+        """Take back the jobs of processes that are gone, not waiting for the leader's next look. Answers how many."""
+        await self.store()
+        if self._node is not None and self._state == "running":
+            return await self._node.leader.recover()
+        visitor = self._new_node(Registry(self._registered.workers, {}, {}), self._settings.visitor())
+        await visitor.start()
+        try:
+            return await visitor.leader.recover()
+        finally:
+            await visitor.stop(0.0)
+
+    async def get_pool_dashboard(self) -> dict[str, dict[str, Any]]:
+        """Every pool, with its workers and its numbers."""
+        await self.store()
+        return await self._operations.pool_dashboard(self._pool_names())
+
+    async def pools(self) -> dict[str, PoolConfig]:
+        """Every pool that this process or another one registered in this store."""
+        await self.store()
+        return dict(sorted((await self._operations.pools() | self._pool_configs()).items()))
+
+    def _pool_configs(self) -> dict[str, PoolConfig]:
+        names = {worker.config.pool for worker in self._registered.workers.values()} | self._registered.pools.keys()
+        return {name: self._registered.pool(name) for name in sorted(names)}
+
+    def _pool_names(self) -> Collection[str]:
+        return self._pool_configs().keys()
+
+    # ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def overview(self) -> Overview:
+        """Every worker, every pool, who leads and what is wrong, from a single look."""
+        store = await self.store()
+        return await look(
+            store,
+            workers=await self.workers(),
+            pools=await self.pools(),
+            cursors=await self._operations.cursors(),
+            health=await self._judge_health(),
+            now=self.now(),
+        )
+
+    async def get_health(self) -> dict[str, Any]:
+        """What is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
+        await self.store()
+        health: dict[str, Any] = to_builtins(await self._judge_health())
+        return health
+
+    async def _judge_health(self) -> Health:
+        strays = {engine.instance: len(engine.strays) for engine in self._engines()}
+        return await self._operations.health(strays, lease_seconds=self._settings.lease_seconds)
+
+    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+        """What happened, newest last."""
+        store = await self.store()
+        return await store.events(after, limit)
+
+    async def check(self) -> dict[str, str]:
+        """What the store says about itself, for `windlass doctor`."""
+        store = await self.store()
+        return await store.check()
+
+
+class TaskDecorator:
+    """What `@app.task(...)` is: it takes a function and answers with a typed handle."""
+
+    def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
+        self._add = add
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Worker[Any, Any]:
+        """Register it."""
+        worker: Worker[Any, Any] = self._add(function, self._options)
+        return worker
+
+
+def _name(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    return str(options.get("name") or getattr(function, "__name__", ""))
+
+
+def _nameless(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "name"}

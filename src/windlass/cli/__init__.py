@@ -1,0 +1,5 @@
+"""The `windlass` command: one file per command, or per family of close ones. It goes through `windlass.app` for everything."""
+
+from windlass.cli.entry import main
+
+__all__ = ["main"]

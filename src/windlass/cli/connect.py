@@ -1,0 +1,109 @@
+"""Which store a command is about, and how it is asked.
+
+In this order: `--store`, `--app`, `WINDLASS_STORE`, `WINDLASS_APP`, `windlass.db` in the current folder.
+"""
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from msgspec import Struct
+
+from windlass.app import WorkerOrchestrator
+from windlass.cli.loading import load_app
+from windlass.cli.output import aside
+from windlass.errors import StoreUnavailableError
+
+DEFAULT_FILE: Final = "windlass.db"
+_SQLITE: Final = "sqlite:///"
+
+T = TypeVar("T")
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """Where the store is: at a URL, or in an app."""
+
+    store: str = ""
+    namespace: str = "default"
+    app: str = ""
+
+    def ask(self, work: Callable[[WorkerOrchestrator], Awaitable[T]], *, create: bool = False) -> T:
+        """Do some work with the store, and let go of it.
+
+        A store that does not exist is never made, but where an app gives it something to hold (`create`).
+        """
+        app = self._open()
+        _refuse_missing(app.store_url, create=create and bool(self.app))
+        return asyncio.run(_asked(app, work))
+
+    def _open(self) -> WorkerOrchestrator:
+        if not self.app:
+            return WorkerOrchestrator(self.store, namespace=self.namespace)
+        app = load_app(self.app)
+        if app.store_url.startswith("memory:"):
+            aside(f"windlass: the store of {self.app} is memory: this command sees its own, not that of a running process")
+        return app
+
+
+def with_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say where its store is, and hand it a `Source`."""
+
+    @click.option("--store", metavar="URL", help="The store, for example sqlite:///windlass.db.")
+    @click.option("--app", metavar="MODULE:NAME", help="The app whose store is meant, for example shop:app.")
+    @click.option("--namespace", metavar="NAME", help="The namespace in the store.  [default: default]")
+    @functools.wraps(command)
+    def wrapped(*args: Any, store: str | None, app: str | None, namespace: str | None, **kwargs: Any) -> None:
+        command(*args, source=find_source(store, app, namespace), **kwargs)
+
+    return wrapped
+
+
+def find_source(store: str | None, app: str | None, namespace: str | None) -> Source:
+    """The source that the options, the environment and the current folder name."""
+    environ = os.environ
+    space = namespace or environ.get("WINDLASS_NAMESPACE") or "default"
+    if store:
+        return Source(store=_shared(store), namespace=space)
+    if not app and environ.get("WINDLASS_STORE"):
+        return Source(store=_shared(environ["WINDLASS_STORE"]), namespace=space)
+    app = app or environ.get("WINDLASS_APP")
+    if app:
+        if namespace:
+            message = "--namespace goes with --store: an app has a namespace of its own"
+            raise click.UsageError(message)
+        return Source(app=app)
+    if Path(DEFAULT_FILE).exists():
+        return Source(store=f"{_SQLITE}{DEFAULT_FILE}", namespace=space)
+    message = (
+        f"which store? Say --store URL or --app MODULE:NAME, or set WINDLASS_STORE or WINDLASS_APP "
+        f"(there is no {DEFAULT_FILE} in {Path.cwd()})"
+    )
+    raise click.UsageError(message)
+
+
+def _shared(url: str) -> str:
+    if url.startswith("memory:"):
+        message = "a memory:// store lives inside one process: no command can look into it from outside"
+        raise click.UsageError(message)
+    return url
+
+
+def _refuse_missing(url: str, *, create: bool) -> None:
+    """Looking must not leave an empty database behind."""
+    if not url.startswith(_SQLITE) or create:
+        return
+    path = Path(url.removeprefix(_SQLITE).partition("?")[0])
+    if not path.exists():
+        message = f"there is no database {path.absolute()}; `windlass run` makes it, or name another one with --store"
+        raise StoreUnavailableError(message)
+
+
+async def _asked(app: WorkerOrchestrator, work: Callable[[WorkerOrchestrator], Awaitable[T]]) -> T:
+    try:
+        return await work(app)
+    finally:
+        await app.close()

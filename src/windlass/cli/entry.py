@@ -1,0 +1,111 @@
+"""The group that holds every command: its help, its exit codes, and what becomes of an error."""
+
+import io
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from windlass.cli.changes import cancel, discard, retry
+from windlass.cli.dead import dead
+from windlass.cli.doctor import doctor
+from windlass.cli.enqueue import enqueue
+from windlass.cli.events import events
+from windlass.cli.jobs import explain, job, jobs
+from windlass.cli.pools import pause, pools, resume
+from windlass.cli.run import run
+from windlass.cli.status import status
+from windlass.cli.trigger import trigger
+from windlass.cli.workers import disable, enable, workers
+from windlass.errors import StoreError, UnknownStoreError, WindlassError
+
+_SECTIONS: Final = {
+    "Run": (run, enqueue, trigger),
+    "Look": (status, workers, pools, jobs, job, explain, dead, events, doctor),
+    "Change": (enable, disable, pause, resume, cancel, retry, discard),
+}
+_PIPE_CLOSED: Final = 141
+_INTERRUPTED: Final = 130
+
+
+class Refusal(click.ClickException):
+    """A mistake or a trouble that windlass foresaw: one clear line, no traceback."""
+
+    def __init__(self, error: WindlassError) -> None:
+        super().__init__(str(error))
+        self.exit_code = _exit_code(error)
+
+    def show(self, file: Any = None) -> None:
+        """Say it."""
+        click.echo(f"windlass: {self.format_message()}", file=file, err=file is None)
+
+
+class Commands(click.Group):
+    """The commands in sections, and the one place where errors become exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was given."""
+        _replace_what_cannot_be_encoded()
+        try:
+            return super().invoke(ctx)
+        except WindlassError as error:
+            raise Refusal(error) from None
+        except BrokenPipeError:
+            # Whoever read has read enough. What is still buffered must not fail at exit, so it goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_PIPE_CLOSED)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by what they are for."""
+        for title, members in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(member.name or "", member.get_short_help_str(90)) for member in members])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="windlass", message="windlass %(version)s")
+def main() -> None:
+    """Background workers: their schedules, queues and pools.
+
+    `windlass run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
+    process that reaches it; what is running follows at once.
+
+    \b
+    Which store, the first that is given:
+      --store URL            for example sqlite:///windlass.db
+      --app MODULE:NAME      the store of an app
+      WINDLASS_STORE         and WINDLASS_NAMESPACE
+      WINDLASS_APP
+      windlass.db            in the current folder
+
+    \b
+    Exit codes:
+      0  done
+      1  what was asked about is unknown, wrong or refused; a job failed; doctor found something critical
+      2  the command line is wrong
+      3  the store cannot be reached or used
+
+    Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, lengths of time
+    are seconds.
+    """
+
+
+for _members in _SECTIONS.values():
+    for _member in _members:
+        main.add_command(_member)
+
+
+def _exit_code(error: WindlassError) -> int:
+    if isinstance(error, StoreError):
+        return 3
+    return 2 if isinstance(error, UnknownStoreError) else 1
+
+
+def _replace_what_cannot_be_encoded() -> None:
+    """A terminal that knows no arrows gets question marks, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

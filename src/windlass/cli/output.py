@@ -1,0 +1,82 @@
+"""What goes to the terminal: aligned tables for people, one JSON document for programs, and words beside them."""
+
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from windlass.cli.words import one_line
+
+_GAP: Final = "  "
+_NARROWEST: Final = 24
+"""The last column is not cut below this, however narrow the terminal is."""
+
+Cell = str | int | None
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+
+
+def show_json(document: Any) -> None:
+    """Print a document."""
+    click.echo(json_text(document))
+
+
+def json_text(value: Any) -> str:
+    """A value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def aside(text: str) -> None:
+    """A word beside the output: a hint, how far it is. Never on stdout, which a program may be reading."""
+    click.echo(text, err=True)
+
+
+def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:
+    """Print rows under titles: numbers to the right, all else to the left.
+
+    On a terminal the last column is cut so that a row stays in its line; in a pipe nothing is.
+    """
+    terminal = (sys.stderr if err else sys.stdout).isatty()
+    for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
+        click.echo(line, err=err)
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int | None = None) -> list[str]:
+    """The lines of a table."""
+    texts = [list(titles), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
+    numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
+    if width is not None:
+        used = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+        widths[-1] = min(widths[-1], max(_NARROWEST, width - used))
+    return [_line(line, widths, numeric) for line in texts]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    padded = [_fit(*each) for each in zip(cells, widths, numeric, strict=True)]
+    return _GAP.join(padded).rstrip()
+
+
+def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+    while _width(text) > width:
+        text = text[:-2] + "…"
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _text(cell: Cell) -> str:
+    return "-" if cell is None else f"{cell:,}" if isinstance(cell, int) else one_line(cell)
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

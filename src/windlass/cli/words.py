@@ -1,0 +1,79 @@
+"""How the command line says instants, lengths of time and text from the store. UTC, always with its Z."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+_MINUTE: Final = 60
+_HOUR: Final = 3_600
+_DAY: Final = 86_400
+
+
+def instant(at: float) -> str:
+    """For people: `2026-11-15 08:06:01Z`."""
+    then = _moment(at)
+    return then.strftime("%Y-%m-%d %H:%M:%SZ") if then else f"{at:g} s after 1970"
+
+
+def iso(at: float | None) -> str | None:
+    """For programs: `2026-11-15T08:06:01.123456Z`, always of this length, so that text sorts as time does."""
+    if at is None:
+        return None
+    then = _moment(at)
+    return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if then else None
+
+
+def span(seconds: float) -> str:
+    """A length of time, roughly: `3 s`, `5 min`, `2 h`, `4 d`. Two of a unit come before the next larger one."""
+    whole = max(0, int(seconds))
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def ago(at: float | None, now: float, *, never: str = "never") -> str:
+    """An instant as seen from now: `3 s ago`, `in 2 h`."""
+    if at is None:
+        return never
+    distance = int(now - at)
+    if distance == 0:
+        return "now"
+    return f"{span(distance)} ago" if distance > 0 else f"in {span(-distance)}"
+
+
+def when(at: float, now: float) -> str:
+    """An instant, exactly and as seen from now."""
+    return f"{instant(at)} ({ago(at, now)})"
+
+
+def took(seconds: float) -> str:
+    """How long something took: with a fraction where it matters."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.3f} s"
+    return f"{seconds:.1f} s" if seconds < _MINUTE else span(seconds)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def printable(text: str) -> str:
+    """Text from the store, whose control characters cannot move the cursor or change colours. Lines stay lines."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in text)
+
+
+def one_line(text: str) -> str:
+    """The same, in one line."""
+    return " ".join(printable(text).split())
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()
+
+
+def _moment(at: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (OverflowError, ValueError, OSError):  # a run_at beyond every calendar
+        return None

@@ -1,0 +1,169 @@
+"""What is wrong now, and what can be done about it?
+
+A list of named problems, each with its subject and its remedy; the status is that of the worst of them. Judged from
+facts that the shell has gathered: nothing is asked for here.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from windlass.core.breaker import BreakerState
+from windlass.core.model import WorkerConfig, WorkerState
+
+DEFAULT_LATENCY_SECONDS: Final = 300.0
+"""How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
+SCHEDULE_GRACE_SECONDS: Final = 60.0
+"""How late a run may be made before its schedule counts as missed."""
+
+Severity = Literal["warning", "critical"]
+
+
+class Problem(Struct, frozen=True):
+    """One thing that is wrong."""
+
+    code: str
+    """worker_disabled, schedule_missed, pool_unserved, pool_starved, pool_paused, instance_silent, breaker_open,
+    no_leader, dead_letters, thread_stuck."""
+    subject: str
+    message: str
+    remedy: str
+    severity: Severity = "warning"
+
+
+class Health(Struct, frozen=True):
+    """The verdict: failing if any problem is critical, degraded if there is any at all."""
+
+    status: Literal["ok", "degraded", "failing"]
+    problems: list[Problem]
+
+
+class WorkerFacts(Struct, frozen=True, kw_only=True):
+    """A worker as its schedule and its runs have left it."""
+
+    config: WorkerConfig
+    state: WorkerState
+    next_due: float | None = None
+    """When its schedule wants a run, if that has not been made into a job yet."""
+    live: bool = False
+
+
+class InstanceFacts(Struct, frozen=True, kw_only=True):
+    """An instance as its beats show it."""
+
+    id: str
+    node: str
+    pool: str
+    last_beat_at: float
+    ttl: float
+    stuck_threads: int = 0
+    """Threads that go on after their job's timeout."""
+
+
+class PoolFacts(Struct, frozen=True, kw_only=True):
+    """A pool and its queue."""
+
+    name: str
+    queued: int = 0
+    oldest_wait_seconds: float | None = None
+    target_latency_seconds: float | None = None
+    min_workers: int = 1
+    paused: bool = False
+    reason: str | None = None
+    """Why it is paused."""
+    served: bool = True
+    """Whether a live instance takes jobs from it."""
+    dead: int = 0
+    """Jobs in its dead-letter queue."""
+
+
+class HealthFacts(Struct, kw_only=True):
+    """All that a verdict looks at."""
+
+    workers: list[WorkerFacts] = field(default_factory=list)
+    instances: list[InstanceFacts] = field(default_factory=list)
+    pools: list[PoolFacts] = field(default_factory=list)
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
+    leader: bool = True
+    """Whether anybody leads."""
+
+
+def judge(facts: HealthFacts, now: float) -> Health:
+    """What is wrong now, the critical first."""
+    problems = [*_leader(facts), *_instances(facts, now), *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
+    problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
+    if any(problem.severity == "critical" for problem in problems):
+        return Health("failing", problems)
+    return Health("degraded" if problems else "ok", problems)
+
+
+def _leader(facts: HealthFacts) -> Iterator[Problem]:
+    if not facts.leader:
+        message = "nobody leads: schedules do not fire, lost jobs are not recovered, pools do not scale"
+        yield Problem(
+            "no_leader", "leader", message, "start a node with `windlass run`, or look why none can", "critical"
+        )
+
+
+def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for instance in facts.instances:
+        silent = now - instance.last_beat_at
+        if silent > instance.ttl:
+            message = f"{instance.id} of pool {instance.pool} has not been heard of for {silent:.0f} s"
+            remedy = f"look at node {instance.node}; its jobs are taken over once its lease has ended"
+            yield Problem("instance_silent", instance.id, message, remedy, "critical")
+        if instance.stuck_threads:
+            message = f"{instance.stuck_threads} thread(s) of {instance.id} go on after their job's timeout"
+            remedy = "the process is replaced once its other jobs are done; use a process pool for work that may hang"
+            yield Problem("thread_stuck", instance.id, message, remedy)
+
+
+def _pools(facts: HealthFacts) -> Iterator[Problem]:
+    for pool in facts.pools:
+        if pool.paused:
+            because = f": {pool.reason}" if pool.reason else ""
+            message = f"pool {pool.name} is paused{because}; {pool.queued} queued"
+            yield Problem("pool_paused", pool.name, message, f"resume_pool({pool.name!r}) when it may go on")
+        else:
+            yield from _serving(pool)
+        if pool.dead:
+            message = f"{pool.dead} job(s) of pool {pool.name} are in the dead-letter queue"
+            yield Problem("dead_letters", pool.name, message, "read their errors, then retry_job or discard_job each")
+
+
+def _serving(pool: PoolFacts) -> Iterator[Problem]:
+    waited, latency = pool.oldest_wait_seconds, pool.target_latency_seconds or DEFAULT_LATENCY_SECONDS
+    if not pool.served and (pool.queued or pool.min_workers):
+        severity: Severity = "critical" if pool.queued else "warning"
+        message = f"no live instance serves pool {pool.name}; {pool.queued} queued"
+        remedy = f"start a node that runs pool {pool.name}, or look at its log for why instances end"
+        yield Problem("pool_unserved", pool.name, message, remedy, severity)
+    elif pool.queued and waited is not None and waited > latency:
+        message = f"the oldest job of pool {pool.name} has waited {waited:.0f} s, more than {latency:g} s"
+        remedy = "raise max_workers, add a node, or see why the job waits"
+        yield Problem("pool_starved", pool.name, message, remedy)
+
+
+def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for worker in facts.workers:
+        name, state = worker.config.name, worker.state
+        if not state.enabled:
+            message = f"worker {name} is disabled: {state.reason or 'no reason was given'}"
+            severity: Severity = "critical" if state.failures else "warning"
+            remedy = f"mend the cause, then enable_worker({name!r})"
+            yield Problem("worker_disabled", name, message, remedy, severity)
+        elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
+            message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
+            remedy = "check that a node leads, and that its clock agrees with the store's"
+            yield Problem("schedule_missed", name, message, remedy)
+
+
+def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for name, breaker in facts.breakers.items():
+        status = breaker.status(now)
+        if status == "closed":
+            continue
+        when = f"a probe goes out in {breaker.until - now:.0f} s" if status == "open" else "the next run is its probe"
+        message = f"breaker {name} is {status} after {len(breaker.failed_at)} failure(s); {when}"
+        yield Problem("breaker_open", name, message, "mend what it guards; it closes when a probe succeeds")

@@ -1,0 +1,77 @@
+"""What happens, by name, and who wants to hear of it.
+
+An event is kept in the store for people, and handed to the hooks of the process in which it happened.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from windlass.core.model import Event
+from windlass.errors import UnknownOptionError, nearest
+
+logger: Final = logging.getLogger("windlass")
+
+NAMES: Final = {
+    "node.started": "a process began to run workers",
+    "node.stopped": "a process stopped running workers",
+    "leader.elected": "a node took the lead",
+    "worker.disabled": "a worker was disabled, by its failures or by a person",
+    "worker.enabled": "a worker was enabled",
+    "job.dead": "a job went to the dead-letter queue",
+    "job.lost": "an instance vanished with a job in its hands; the job runs again",
+    "jobs.amended": "a person cancelled, retried or discarded jobs",
+    "schedule.skipped": "a fire time was passed over",
+    "breaker.opened": "a breaker opened",
+    "breaker.closed": "a breaker closed again",
+    "pool.paused": "a pool was paused",
+    "pool.resumed": "a pool was resumed",
+    "pool.scaled": "a pool changed its size",
+    "health.problem": "the health monitor found a problem",
+    "health.recovered": "a problem is gone",
+}
+
+Hook = Callable[[Event], Awaitable[None] | None]
+AnyHook = TypeVar("AnyHook", bound=Hook)
+
+
+class Hooks:
+    """The functions that people registered for events."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Hook]] = {}
+        self._under_way: set[asyncio.Future[None]] = set()
+
+    def add(self, name: str, hook: Hook) -> None:
+        """Call `hook` on every event of this name; "*" is all of them."""
+        if name != "*" and name not in NAMES:
+            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            raise UnknownOptionError(message)
+        self._hooks.setdefault(name, []).append(hook)
+
+    def fire(self, event: Event) -> None:
+        """Call the hooks. What they raise is logged: a hook cannot harm the work it hears about."""
+        for hook in (*self._hooks.get(event.name, ()), *self._hooks.get("*", ())):
+            try:
+                pending = hook(event)
+            except Exception:  # a user's code
+                logger.exception("the hook %r for %s failed", hook, event.name)
+                continue
+            if inspect.isawaitable(pending):
+                future = asyncio.ensure_future(_guarded(pending, hook, event))
+                self._under_way.add(future)
+                future.add_done_callback(self._under_way.discard)
+
+    async def drain(self) -> None:
+        """Wait for the asynchronous hooks that are under way."""
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+
+async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:
+    try:
+        await pending
+    except Exception:  # a user's code
+        logger.exception("the hook %r for %s failed", hook, event.name)

@@ -1,0 +1,410 @@
+"""What people ask and change, from any process that can reach the store: jobs, workers, pools, events.
+
+The orchestrator's methods and the command line both end here. Nothing here runs a user's function.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import MsgspecError, Struct, msgpack
+
+from windlass.core.admission import Facts, Head, Lane, Wait, explain
+from windlass.core.health import Health, HealthFacts, InstanceFacts, PoolFacts, WorkerFacts, judge
+from windlass.core.model import (
+    Cancel,
+    Change,
+    Discard,
+    Doc,
+    Event,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    JobStatus,
+    PoolConfig,
+    PoolDoc,
+    PoolStats,
+    Requeue,
+    WorkerConfig,
+    WorkerExecutionMode,
+    WorkerInstance,
+    WorkerState,
+)
+from windlass.core.scaling import Decision, Memory, Seen, decide
+from windlass.core.schedule import upcoming
+from windlass.errors import (
+    JobStateError,
+    UnknownJobError,
+    UnknownOptionError,
+    UnknownPoolError,
+    UnknownWorkerError,
+    nearest,
+)
+from windlass.runtime.scaler import Look, bounded, observe, pool_docs
+from windlass.store.protocol import Store
+
+BULK: Final = 1_000
+ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
+
+
+class Explanation(Struct, frozen=True):
+    """Why a job is where it is."""
+
+    job_id: str
+    status: JobStatus
+    text: str
+    waits: list[Wait]
+
+
+class Operations:
+    """Questions to the store, and orders."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def job(self, job_id: str) -> JobRecord:
+        """One job, whole."""
+        record = (await self._store.get([job_id]))[0]
+        if record is None:
+            message = f"no job has the id {job_id!r} (any more: ended jobs are pruned after a while)"
+            raise UnknownJobError(message)
+        return record
+
+    async def amend_one(self, job_id: str, change: Change) -> None:
+        """Change one job, or say why not."""
+        amended = (await self._store.amend([job_id], change, self._now()))[0]
+        if amended.status is None:
+            await self.job(job_id)
+        elif not amended.ok:
+            message = f"job {job_id} is {amended.status}: {_REFUSED[type(change)]}"
+            raise JobStateError(message)
+
+    async def amend_all(self, wanted: JobFilter, change: Change) -> int:
+        """Change every job that matches, in batches; answers how many were changed."""
+        changed = 0
+        page = await self._store.find(_page(wanted, None))
+        while page:
+            # The next page is fetched first: a discarded job cannot say what came behind it.
+            behind = await self._store.find(_page(wanted, page[-1].id)) if len(page) == BULK else []
+            amended = await self._store.amend([record.id for record in page], change, self._now())
+            changed += sum(one.ok for one in amended)
+            page = behind
+        return changed
+
+    async def explain(self, job_id: str) -> Explanation:
+        """Why the job is not running, or how it ended."""
+        record = await self.job(job_id)
+        waits = await self._waits(record)
+        return Explanation(record.id, record.status, _in_words(record, waits), waits)
+
+    async def _waits(self, record: JobRecord) -> list[Wait]:
+        now = self._now()
+        if record.status in {JobStatus.SCHEDULED, JobStatus.FAILED}:
+            return [Wait("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
+        if record.status is not JobStatus.QUEUED:
+            return []
+        facts = await self._store.survey([record.worker], now)
+        waits = explain(record.worker, Head(record.rank, record.id, record.run_at), facts, now)
+        if record.parked:
+            waits.insert(0, await self._key_wait(record))
+        return waits or _behind(record, facts)
+
+    async def _key_wait(self, record: JobRecord) -> Wait:
+        live = (JobStatus.PROCESSING, JobStatus.QUEUED)
+        others = await self._store.find(JobFilter(worker=record.worker, key=record.key, status=live, limit=100))
+        running = [other for other in others if other.status is JobStatus.PROCESSING]
+        ahead = running or [other for other in others if not other.parked]
+        by = f"job {ahead[0].id}" if ahead else "another job"
+        since = ahead[0].started_at if running else None
+        what = "is running" if running else "goes first"
+        return Wait("concurrency_key", record.key or "", f"{by} with the same key {record.key!r} {what}", since=since)
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def workers(self) -> dict[str, WorkerConfig]:
+        """Every worker that a process has made known."""
+        return await self._typed("worker", WorkerConfig)
+
+    async def known_worker(self, name: str) -> WorkerConfig:
+        """One of them."""
+        workers = await self.workers()
+        if name not in workers:
+            message = f"there is no worker {name!r}: {nearest(name, workers)}"
+            raise UnknownWorkerError(message)
+        return workers[name]
+
+    async def switch(self, name: str, *, enabled: bool, reason: str | None) -> Event:
+        """Enable or disable a worker, for every process, until somebody changes it."""
+        state = await self._store.switch(name, enabled=enabled, reason=reason, now=self._now())
+        words = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
+        return await self.record("worker.enabled" if enabled else "worker.disabled", name, words)
+
+    async def cursors(self) -> dict[str, float]:
+        """Up to when each cron schedule has been dealt with."""
+        return await self._typed("schedule", float)
+
+    # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def pools(self) -> dict[str, PoolConfig]:
+        """Every pool that a process has made known."""
+        return await self._typed("pool_config", PoolConfig)
+
+    async def pause(self, name: str, *, paused: bool, reason: str | None, known: Iterable[str]) -> Event:
+        """Pause or resume a pool, for every process, until somebody changes it."""
+        pools = {*known, *await self.pools()}
+        if name not in pools:
+            message = f"there is no pool {name!r}: {nearest(name, pools)}"
+            raise UnknownPoolError(message)
+        while True:
+            docs = {doc.name: doc for doc in await self._store.docs("pool")}
+            doc = docs.get(name, Doc("pool", name, msgpack.encode(PoolDoc())))
+            before = msgpack.decode(doc.body, type=PoolDoc)
+            since = self._now() if paused else None
+            after = PoolDoc(paused, reason if paused else None, since, before.min_workers, before.max_workers)
+            if await self._store.put(Doc("pool", name, msgpack.encode(after), doc.version)):
+                break
+        words = f"pool {name} is " + ("paused" + (f": {reason}" if reason else "") if paused else "resumed")
+        return await self.record("pool.paused" if paused else "pool.resumed", name, words)
+
+    async def instances(self) -> dict[str, list[WorkerInstance]]:
+        """Who serves which pool, with the jobs in hand."""
+        now = self._now()
+        members: dict[str, list[WorkerInstance]] = {}
+        for known in await self._store.instances():
+            beat = known.beat
+            if not beat.pool:
+                continue
+            wanted = JobFilter(instance=beat.instance, status=(JobStatus.PROCESSING,), limit=BULK)
+            jobs = [record.id for record in await self._store.find(wanted)]
+            member = WorkerInstance(
+                id=beat.instance,
+                pool=beat.pool,
+                node=beat.node,
+                status="dead"
+                if known.expires_at <= now
+                else "draining"
+                if beat.status == "draining"
+                else "busy"
+                if jobs
+                else "idle",
+                current_jobs=jobs,
+                started_at=beat.started_at,
+                last_heartbeat=known.last_beat_at,
+                completed=beat.completed,
+                failed=beat.failed,
+                memory=beat.memory,
+            )
+            members.setdefault(beat.pool, []).append(member)
+        return members
+
+    async def pool_dashboard(self, known: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Every pool, with its workers and its numbers."""
+        stats = (await self._store.stats(self._now())).pools
+        members = await self.instances()
+        names = sorted({*known, *stats, *members, *await self.pools()})
+        return {name: _dashboard(stats.get(name, PoolStats()), members.get(name, [])) for name in names}
+
+    async def scaling(self, known: Mapping[str, PoolConfig]) -> dict[str, dict[str, Any]]:
+        """What each pool should have, decided from a single look; nothing is changed."""
+        now = self._now()
+        stats = await self._store.stats(now)
+        changes = await pool_docs(self._store)
+        beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
+        answers: dict[str, dict[str, Any]] = {}
+        for name, pool in (await self.pools() | dict(known)).items():
+            members = [beat for beat in beats if beat.pool == name]
+            look = Look(now, stats.pools.get(name, PoolStats()))
+            workers, busy = sum(beat.slots for beat in members), sum(beat.busy for beat in members)
+            seen = observe(look, None, workers=workers, busy=busy)
+            decision = decide(bounded(pool, changes.get(name)), seen, Memory(), now=now)
+            answers[name] = decision_dict(decision, seen)
+        return answers
+
+    # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def health(self, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
+        """What is wrong now. `strays`: how many runs this process has given up on, by instance."""
+        now = self._now()
+        facts = await self._store.survey(None, now)
+        instances = await self._store.instances()
+        cursors = await self.cursors()
+        return judge(
+            HealthFacts(
+                workers=[_worker_facts(config, facts, cursors) for config in (await self.workers()).values()],
+                instances=[_instance_facts(known, strays, lease_seconds) for known in instances if known.beat.pool],
+                pools=await self._pool_facts(facts, now),
+                breakers=facts.breakers,
+                leader=leader_of(instances, now) is not None,
+            ),
+            now,
+        )
+
+    async def _pool_facts(self, facts: Facts, now: float) -> list[PoolFacts]:
+        stats = (await self._store.stats(now)).pools
+        known = await self.pools()
+        return [
+            _pool_fact(known.get(name), stats.get(name, PoolStats()), name, facts, now) for name in {*known, *stats}
+        ]
+
+    # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def record(self, name: str, subject: str, message: str, **data: Any) -> Event:
+        """Keep that a person did something."""
+        event = Event(at=self._now(), name=name, subject=subject, message=message, data=data)
+        await self._store.record([event])
+        return event
+
+    async def _typed(self, kind: str, of: type[Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for doc in await self._store.docs(kind):
+            try:
+                found[doc.name] = msgpack.decode(doc.body, type=of)
+            except MsgspecError:
+                continue
+        return found
+
+
+_REFUSED: Final[Mapping[type[Any], str]] = {
+    Cancel: "it has ended already and cannot be cancelled",
+    Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
+    Discard: "only ended jobs can be discarded; cancel it first",
+}
+
+
+def job_filter(**wanted: Any) -> JobFilter:
+    """A filter from a person's words: statuses by name, everything checked."""
+    fields = JobFilter.__struct_fields__
+    for name in wanted:
+        if name not in fields:
+            message = f"jobs cannot be found by {name!r}: {nearest(name, fields)}"
+            raise UnknownOptionError(message)
+    status = wanted.get("status")
+    if status is not None:
+        several = [status] if isinstance(status, str) else status
+        wanted["status"] = tuple(_status(one) for one in several)
+    if wanted.get("ids") is not None:
+        wanted["ids"] = tuple(wanted["ids"])
+    return JobFilter(**wanted)
+
+
+def clock_time(at: float) -> str:
+    """An instant for people: the time of day in UTC, with the date when it is not today's."""
+    then = datetime.fromtimestamp(at, UTC)
+    return then.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _status(name: str) -> JobStatus:
+    try:
+        return JobStatus(name)
+    except ValueError:
+        message = f"there is no status {name!r}: {nearest(name, JobStatus)}"
+        raise UnknownOptionError(message) from None
+
+
+def _page(wanted: JobFilter, after: str | None) -> JobFilter:
+    fields = {name: getattr(wanted, name) for name in JobFilter.__struct_fields__}
+    return JobFilter(**fields | {"after": after, "limit": BULK})
+
+
+def _behind(record: JobRecord, facts: Facts) -> list[Wait]:
+    if record.pool not in facts.served:
+        return [
+            Wait(
+                "unserved", record.pool, f"no running process serves pool {record.pool}: start one with `windlass run`"
+            )
+        ]
+    head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
+    if head is not None and head.id != record.id:
+        return [Wait("queue", record.pool, f"others of {record.worker} are ahead of it in pool {record.pool}")]
+    return [Wait("queue", record.pool, f"it is next of {record.worker}; pool {record.pool} has no free worker yet")]
+
+
+def _in_words(record: JobRecord, waits: list[Wait]) -> str:
+    if waits:
+        return "waits: " + "; ".join(_wait_in_words(wait) for wait in waits)
+    if record.status is JobStatus.PROCESSING:
+        how = "is being cancelled" if record.cancelling else "runs"
+        return f"{how}: attempt {record.attempt}, since {clock_time(record.started_at or 0.0)} on {record.instance}"
+    at = clock_time(record.ended_at or 0.0)
+    if record.status is JobStatus.DEAD:
+        return f"dead since {at} after {record.attempt} attempts and {record.crashes} crashes: {record.error}"
+    return f"{record.status} at {at}"
+
+
+def _wait_in_words(wait: Wait) -> str:
+    since = f", since {clock_time(wait.since)}" if wait.since else ""
+    until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
+    return f"{wait.why}{since}{until}"
+
+
+def _dashboard(stats: PoolStats, members: list[WorkerInstance]) -> dict[str, Any]:
+    return {
+        "workers": members,
+        "queue_depth": stats.queued,
+        "completed": stats.completed,
+        "failed": stats.failed,
+        "dead": stats.dead,
+    }
+
+
+def decision_dict(decision: Decision, seen: Seen) -> dict[str, Any]:
+    """A scaling decision as `auto_scale` answers it."""
+    return {
+        "current": decision.current,
+        "target": decision.target,
+        "action": decision.action,
+        "queue_depth": seen.queue_depth,
+        "busy_workers": seen.busy_workers,
+        "reason": decision.reason,
+    }
+
+
+def leader_of(instances: Iterable[InstanceRecord], now: float) -> str | None:
+    """The node that leads, if any does: its leader is a busy instance of no pool."""
+    leaders = (known for known in instances if not known.beat.pool and known.beat.status == "busy")
+    return next((known.beat.node for known in leaders if known.expires_at > now), None)
+
+
+def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
+    lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
+    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
+    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
+
+
+def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
+    """When the worker's schedule wants it next; None for one without a schedule, or before its first run."""
+    if config.execution_mode is WorkerExecutionMode.TRIGGERED:
+        return None
+    if config.cron is not None:
+        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
+    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+
+
+def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:
+    beat = known.beat
+    return InstanceFacts(
+        id=beat.instance,
+        node=beat.node,
+        pool=beat.pool,
+        last_beat_at=known.last_beat_at,
+        ttl=lease_seconds,
+        stuck_threads=strays.get(beat.instance, 0),
+    )
+
+
+def _pool_fact(pool: PoolConfig | None, stats: PoolStats, name: str, facts: Facts, now: float) -> PoolFacts:
+    change = facts.pools.get(name) or PoolDoc()
+    return PoolFacts(
+        name=name,
+        queued=stats.queued,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else now - stats.oldest_run_at,
+        target_latency_seconds=pool.target_latency_seconds if pool else None,
+        min_workers=pool.min_workers if pool else 0,
+        paused=change.paused,
+        reason=change.reason,
+        served=name in facts.served,
+        dead=stats.dead,
+    )

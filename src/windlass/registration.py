@@ -1,0 +1,103 @@
+"""What people register: workers and pools, each checked at once, and all of them together at start."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from windlass.codec import Signature
+from windlass.core.graph import compile_gates
+from windlass.core.model import PoolConfig
+from windlass.core.options import pool_config, worker_config
+from windlass.errors import ConfigurationError, DuplicateNameError, UnknownPoolError, nearest
+from windlass.runtime.registry import Registry
+from windlass.worker import Desk, Worker
+
+if TYPE_CHECKING:
+    from windlass.core.admission import Gates
+
+DEFAULT_POOL: Final = "default"
+
+
+class Registrations:
+    """The workers and pools of one orchestrator."""
+
+    def __init__(self, desk: Desk, *, max_concurrent: int, max_payload_bytes: int) -> None:
+        self.workers: dict[str, Worker[Any, Any]] = {}
+        self.pools: dict[str, PoolConfig] = {}
+        self._desk = desk
+        self._max_payload_bytes = max_payload_bytes
+        self._own_timeout: set[str] = set()
+        default = {"min_workers": max_concurrent, "max_workers": max_concurrent}
+        self._default_pool = pool_config(DEFAULT_POOL, default)
+
+    def add_worker(
+        self, name: str, function: Callable[..., Any], options: Mapping[str, Any], defaults: Mapping[str, Any]
+    ) -> Worker[Any, Any]:
+        """Register a worker, or say what is wrong with it."""
+        if name in self.workers:
+            message = f"there is a worker {name!r} already; give one of the two another name"
+            raise DuplicateNameError(message)
+        config = worker_config(name, options, defaults=defaults)
+        signature = Signature(name, function, config.execution_mode, max_bytes=self._max_payload_bytes)
+        if config.concurrency_key is not None:
+            signature.check_key(config.concurrency_key)
+        worker: Worker[Any, Any] = Worker(config, function, signature=signature, desk=self._desk)
+        self.workers[name] = worker
+        if "timeout_seconds" in options:
+            self._own_timeout.add(name)
+        return worker
+
+    def add_pool(self, name: str, options: Mapping[str, Any]) -> PoolConfig:
+        """Register a pool, or say what is wrong with it."""
+        if name in self.pools:
+            message = f"there is a pool {name!r} already; give one of the two another name"
+            raise DuplicateNameError(message)
+        self.pools[name] = pool_config(name, options)
+        return self.pools[name]
+
+    def pool(self, name: str) -> PoolConfig:
+        """A pool's configuration; the default pool exists without being registered."""
+        known = {DEFAULT_POOL: self._default_pool} | self.pools
+        if name not in known:
+            message = f"there is no pool {name!r}: {nearest(name, known)}; register_pool makes one"
+            raise UnknownPoolError(message)
+        return known[name]
+
+    def complete(self) -> Registry:
+        """Everything together, checked: pools exist, dependencies exist and have no cycle. All problems at once."""
+        problems = [*self._check_pools(), *self._check_kinds()]
+        gates: dict[str, Gates] = {}
+        try:
+            gates = compile_gates({name: worker.config for name, worker in self.workers.items()})
+        except ConfigurationError as error:
+            problems.append(error)
+        if problems:
+            raise type(problems[0])("\n".join(str(problem) for problem in problems))
+        self._take_pool_timeouts()
+        used = {worker.config.pool for worker in self.workers.values()} | self.pools.keys()
+        return Registry(self.workers, {name: self.pool(name) for name in sorted(used)}, gates)
+
+    def _check_pools(self) -> list[ConfigurationError]:
+        errors: list[ConfigurationError] = []
+        for name, worker in self.workers.items():
+            try:
+                self.pool(worker.config.pool)
+            except UnknownPoolError as error:
+                errors.append(UnknownPoolError(f"worker {name}: {error}"))
+        return errors
+
+    def _check_kinds(self) -> list[ConfigurationError]:
+        return [
+            ConfigurationError(
+                f"pool {name}: kind='process' cannot be run yet; use 'thread' for blocking functions, else 'async'"
+            )
+            for name, pool in self.pools.items()
+            if pool.kind == "process"
+        ]
+
+    def _take_pool_timeouts(self) -> None:
+        for name, worker in self.workers.items():
+            timeout = self.pool(worker.config.pool).job_timeout
+            if timeout is not None and name not in self._own_timeout:
+                worker.config = replace(worker.config, timeout_seconds=timeout)

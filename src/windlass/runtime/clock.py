@@ -1,0 +1,96 @@
+"""The time by which everything runs: the store's clock, or one that a test moves by hand.
+
+All waiting in the runtime is `clock.call_at` plus a bell, so whoever holds the clock holds the whole system.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """Something that will happen, and can be called off."""
+
+    def cancel(self) -> None:
+        """Call it off; harmless once it has happened."""
+
+
+class Clock(Protocol):
+    """Tells the time and wakes people up."""
+
+    def now(self) -> float:
+        """Epoch seconds, by the store's clock. Safe from any thread."""
+
+    def follow(self, server_time: float) -> None:
+        """Be right from now on: the store says that it is `server_time`."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call back on this event loop once `when` has come."""
+
+
+class SystemClock:
+    """Monotonic time, set by the store's clock: steps of this machine's wall clock do not move it."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+    def follow(self, server_time: float) -> None:
+        self._offset = server_time - time.monotonic()
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(max(0.0, when - self.now()), callback)
+
+
+class ManualClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self._now = now
+        self._timers: list[tuple[float, int, _ManualTimer]] = []
+        self._order = count()
+
+    def now(self) -> float:
+        return self._now
+
+    def follow(self, server_time: float) -> None:
+        """A manual clock follows nobody."""
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        timer = _ManualTimer(callback)
+        heappush(self._timers, (when, next(self._order), timer))
+        return timer
+
+    async def advance(self, seconds: float) -> None:
+        """Let this much time pass, stopping at each timer on the way so that what it wakes sees the right time."""
+        end = self._now + seconds
+        await settle()
+        while self._timers and self._timers[0][0] <= end:
+            when, _, timer = heappop(self._timers)
+            if timer.cancelled:
+                continue
+            self._now = max(self._now, when)
+            timer.callback()
+            await settle()
+        self._now = end
+        await settle()
+
+
+class _ManualTimer:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+async def settle(turns: int = 40) -> None:
+    """Let everything that can run on this loop run, as far as it depends on nothing but the loop."""
+    for _ in range(turns):
+        await asyncio.sleep(0)

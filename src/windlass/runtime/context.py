@@ -1,0 +1,79 @@
+"""What a running function may know and say: the `Context`."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from windlass.core.model import Claimed, Progress, WorkerConfig
+from windlass.errors import JobCancelledError
+
+if TYPE_CHECKING:
+    from windlass.runtime.clock import Clock
+
+
+class Context:
+    """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
+
+    __slots__ = ("_claimed", "_clock", "_report", "cancelled", "deadline", "stopping", "worker")
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        worker: WorkerConfig,
+        *,
+        deadline: float | None,
+        clock: "Clock",
+        report: Callable[[Claimed, Progress], None],
+    ) -> None:
+        self._claimed = claimed
+        self._clock = clock
+        self._report = report
+        self.worker = worker
+        """The worker's configuration."""
+        self.deadline = deadline
+        """When the run will be ended, in epoch seconds; None if never."""
+        self.cancelled = False
+        """Whether this run has been told to stop: cancelled, timed out, or its process is going. Threads must look."""
+        self.stopping = False
+        """Whether the process wants to stop; a long function may end early and well."""
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self._claimed.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self._claimed.attempt
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every claim: write `where fence < :fence`, and no stale run overwrites a newer."""
+        return self._claimed.fence
+
+    @property
+    def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """A logger whose lines carry the job and the worker."""
+        extra = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
+        return logging.LoggerAdapter(logging.getLogger(f"windlass.worker.{self.worker.name}"), extra)
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the work is. Cheap: only the newest of many is kept."""
+        self._report(self._claimed, Progress(done, total, message, self._clock.now()))
+
+    def heartbeat(self) -> None:
+        """Look up: raises `JobCancelledError` if this run has been told to stop. For loops in threads."""
+        if self.cancelled:
+            message = f"job {self.job_id} of {self.worker.name} has been told to stop"
+            raise JobCancelledError(message)
+
+    def __getattr__(self, name: str) -> Any:
+        # The pattern hands a function its configuration; ours hands it a context, which answers for both.
+        if name in WorkerConfig.__struct_fields__:
+            return getattr(self.worker, name)
+        message = f"a Context has no {name!r}, and neither has its worker's configuration"
+        raise AttributeError(message)
+
+    def __repr__(self) -> str:
+        return f"<Context of job {self.job_id}, attempt {self.attempt} of worker {self.worker.name}>"

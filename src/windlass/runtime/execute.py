@@ -1,0 +1,160 @@
+"""Run one function and say how it ended. Nothing here writes to a store or decides what happens next."""
+
+import asyncio
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from windlass.core.model import Claimed
+from windlass.core.retry import End, EndKind
+from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
+from windlass.runtime.context import Context
+from windlass.runtime.registry import Callee
+
+if TYPE_CHECKING:
+    from windlass.runtime.clock import Timer
+
+LONGEST_ERROR: Final = 1_000
+LONGEST_TRACEBACK: Final = 20_000
+
+
+class Run:
+    """A job in the hands of this process, from claim to end."""
+
+    __slots__ = ("callee", "context", "ended", "job", "started_at", "stopped_as", "task", "timer")
+
+    def __init__(self, job: Claimed, callee: Callee, context: Context, started_at: float) -> None:
+        self.job = job
+        self.callee = callee
+        self.context = context
+        self.started_at = started_at
+        self.ended = False
+        self.stopped_as: EndKind | None = None
+        """Why we ended it, if we did: the function's own opinion no longer counts then."""
+        self.task: asyncio.Task[End] | None = None
+        self.timer: Timer | None = None
+
+
+async def run_async(run: Run) -> End:
+    """Run a coroutine function here, on this event loop."""
+    try:
+        args, kwargs = run.callee.bind(run.job.payload, run.context)
+        value = await run.callee.function(*args, **kwargs)
+    except asyncio.CancelledError:
+        return End(run.stopped_as or EndKind.RAISED, error="the function was cancelled from inside")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's function raises is its outcome
+        return _failed(run, error)
+    return _returned(run, value)
+
+
+def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
+    """Run a plain function in this thread. A coroutine that it answers with is handed back to be run on the loop."""
+    try:
+        args, kwargs = run.callee.bind(run.job.payload, run.context)
+        value = run.callee.function(*args, **kwargs)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        return _failed(run, error)
+    return value if inspect.iscoroutine(value) else _returned(run, value)
+
+
+async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
+    """Run the coroutine that a plain function answered with."""
+    try:
+        value = await rest
+    except asyncio.CancelledError:
+        return End(run.stopped_as or EndKind.RAISED, error="the function was cancelled from inside")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        return _failed(run, error)
+    return _returned(run, value)
+
+
+def _returned(run: Run, value: Any) -> End:
+    if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
+        return End(run.stopped_as)
+    try:
+        return End(EndKind.RETURNED, result=run.callee.encode_result(value))
+    except ResultEncodingError as error:
+        return End(EndKind.UNENCODABLE, error=str(error))
+
+
+def _failed(run: Run, error: BaseException) -> End:
+    if isinstance(error, PayloadDecodingError):
+        return End(EndKind.UNDECODABLE, error=str(error))
+    text = describe(error)
+    trace = trace_of(error)
+    if run.stopped_as is not None or isinstance(error, JobCancelledError):
+        return End(run.stopped_as or EndKind.CANCELLED, error=text, traceback=trace)
+    return End(EndKind.RAISED, error=text, traceback=trace)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line."""
+    words = str(error)
+    text = f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__
+    return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback, from the user's function on."""
+    behind_us = error.__traceback__.tb_next if error.__traceback__ else None
+    text = "".join(traceback.format_exception(type(error), error, behind_us))
+    return text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:]
+
+
+class Threads:
+    """Threads for plain functions, as many as there are jobs.
+
+    Not a ThreadPoolExecutor: a thread that is given up on must neither count against the others nor keep the
+    interpreter from ending.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[_Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run `work` in a thread at once."""
+        with self._lock:
+            thread = self._idle.pop() if self._idle else None
+        if thread is None:
+            thread = _Thread(self)
+            thread.start()
+        thread.inbox.put((copy_context(), work))
+
+    def close(self) -> None:
+        """Let idle threads go; busy ones go when they are done, and hold nobody up."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for thread in idle:
+            thread.inbox.put(None)
+
+    def rest(self, thread: "_Thread") -> bool:
+        """A thread is free again. False: it should end."""
+        with self._lock:
+            if not self._closed:
+                self._idle.append(thread)
+            return not self._closed
+
+
+class _Thread(threading.Thread):
+    def __init__(self, home: Threads) -> None:
+        super().__init__(name="windlass worker", daemon=True)
+        self._home = home
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            item = self.inbox.get()
+            if item is None:
+                return
+            context, work = item
+            context.run(work)
+            del context, work, item
+            if not self._home.rest(self):
+                return

@@ -1,0 +1,186 @@
+"""The one node that looks after everybody: fires schedules, promotes what is due, recovers what was lost, prunes.
+
+Leading is a lease like any other. Two leaders at once would do no harm: a fire time is one job by its id, and
+promoting, reaping and pruning are single steps of the store. The lease only saves them the work.
+"""
+
+import logging
+import random
+from typing import Final
+
+from msgspec import MsgspecError, msgpack
+
+from windlass.core.admission import Facts, Lane
+from windlass.core.model import Doc, JobRecord, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
+from windlass.core.retry import End, EndKind, settle
+from windlass.core.schedule import Fire, fire
+from windlass.runtime.clock import Clock
+from windlass.runtime.outbox import Outbox, Settled
+from windlass.runtime.registry import Registry
+from windlass.runtime.reporter import Reporter
+from windlass.store.protocol import Store
+
+logger: Final = logging.getLogger("windlass")
+
+BATCH: Final = 1_000
+PRUNE_SECONDS: Final = 30.0
+NOTHING: Final = b"\x80"
+"""The payload of a run that takes no arguments: an empty map."""
+
+
+class Leader:
+    """Holds the lead if it can, and does what a leader does."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        store: Store,
+        clock: Clock,
+        outbox: Outbox,
+        reporter: Reporter,
+        node: str,
+        ttl: float,
+    ) -> None:
+        self.leading = False
+        self.holder = f"{node}/leader"
+        """The instance under whose name lost jobs are taken over until they are settled."""
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+        self._reporter = reporter
+        self._node = node
+        self._ttl = ttl
+        self._held_until = 0.0
+        self._prune_at = 0.0
+        self._timed = {
+            name: callee.config
+            for name, callee in registry.workers.items()
+            if callee.config.execution_mode is not WorkerExecutionMode.TRIGGERED
+        }
+
+    async def poll(self) -> float | None:
+        """Keep the lead, and do what is due; answers when something will be due next."""
+        now = self._clock.now()
+        if not await self._lead(now):
+            return now + self._ttl / 3
+        wishes = [self._held_until - self._ttl * 2 / 3]
+        promoted = await self._store.promote(BATCH, now)
+        wishes.append(now if promoted.moved == BATCH else promoted.next_at or wishes[0])
+        if await self.recover() == BATCH:
+            wishes.append(now)
+        wishes.append(await self._fire_schedules(now) or wishes[0])
+        if now >= self._prune_at:
+            pruned = await self._store.prune(BATCH, now)
+            self._prune_at = now if pruned == BATCH else now + PRUNE_SECONDS
+            wishes.append(self._prune_at)
+        return min(wishes)
+
+    async def resign(self) -> None:
+        """Let somebody else lead at once."""
+        if self.leading:
+            self.leading = False
+            await self._store.drop("leader", self._node)
+
+    async def _lead(self, now: float) -> bool:
+        if self.leading and now < self._held_until - self._ttl * 2 / 3:
+            return True
+        leads = await self._store.hold("leader", self._node, 1, self._ttl, now)
+        if leads and not self.leading:
+            self._reporter.emit("leader.elected", self._node, f"node {self._node} leads")
+        elif self.leading and not leads:
+            logger.warning("node %s lost the lead", self._node)
+        self.leading = leads
+        self._held_until = now + self._ttl
+        return leads
+
+    # ── recovery ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def recover(self) -> int:
+        """Take the jobs of instances that are gone, and settle them; answers how many there were."""
+        lost = await self._store.reap(self.holder, BATCH, self._clock.now())
+        for record in lost:
+            self._settle_lost(record)
+        return len(lost)
+
+    def _settle_lost(self, record: JobRecord) -> None:
+        now = self._clock.now()
+        if record.instance == self.holder:
+            end = End(EndKind.DRAINED)  # a leader's own, from a recovery that did not come to its end
+        else:
+            end = End(EndKind.CRASHED, error=f"instance {record.instance} vanished while running it")
+            message = f"job {record.id} of {record.worker} was lost by {record.instance} and runs again"
+            self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
+        callee = self._registry.workers.get(record.worker)
+        started_at = record.started_at or now
+        outcome = settle(
+            record.claimed(),
+            end,
+            callee.config if callee else None,
+            started_at=started_at,
+            now=now,
+            rand=random.random(),
+            instance=record.instance,
+        )
+        self._outbox.put(Settled(outcome, started_at))
+
+    # ── schedules ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _fire_schedules(self, now: float) -> float | None:
+        if not self._timed:
+            return None
+        facts = await self._store.survey(self._timed, now)
+        cursors = {doc.name: doc for doc in await self._store.docs("schedule")}
+        fires: dict[str, Fire] = {}
+        for name, config in self._timed.items():
+            lane = _lane(facts, name)
+            if lane.state.enabled:
+                cursor = _cursor(cursors.get(name))
+                fires[name] = fire(config, cursor=cursor, state=lane.state, live=lane.live, now=now)
+        # Jobs first, cursors second: a crash in between fires the same ids again, and the same id is the same job.
+        jobs = [job for name, fired in fires.items() for job in self._jobs(self._timed[name], fired, now)]
+        if jobs:
+            await self._store.add(jobs, now)
+        for name, fired in fires.items():
+            await self._advance(name, fired, cursors.get(name))
+        return min((fired.next_at for fired in fires.values() if fired.next_at is not None), default=None)
+
+    def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
+        aging = self._registry.pools[config.pool].priority_aging_seconds
+        return [
+            NewJob(
+                id=job_id,
+                worker=config.name,
+                pool=config.pool,
+                payload=NOTHING,
+                run_at=min(at, now),
+                priority=config.priority,
+                head_start=config.priority * aging,
+                cause="scheduled",
+            )
+            for job_id, at in zip(fired.ids, fired.times, strict=True)
+        ]
+
+    async def _advance(self, name: str, fired: Fire, doc: Doc | None) -> None:
+        if fired.skipped:
+            many = len(fired.skipped)
+            message = f"{name} was not started at {many} fire time{'s' if many > 1 else ''}: {fired.why}"
+            self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
+        if fired.cursor is not None and fired.cursor != _cursor(doc):
+            version = doc.version if doc else 0
+            await self._store.put(Doc("schedule", name, msgpack.encode(fired.cursor), version))
+
+
+def _lane(facts: Facts, name: str) -> Lane:
+    return facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
+
+
+def _cursor(doc: Doc | None) -> float | None:
+    if doc is None:
+        return None
+    try:
+        return msgpack.decode(doc.body, type=float)
+    except MsgspecError:
+        logger.exception("the schedule of %s cannot be read; it begins anew", doc.name)
+        return None

@@ -1,0 +1,260 @@
+"""A node: the engines, the pulse, the leader and all that they share, composed in this process."""
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, Literal, ParamSpec
+
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
+
+from windlass.core.model import Beat, Doc, Orders, WorkerState
+from windlass.errors import StoreError
+from windlass.events import Hooks
+from windlass.runtime.clock import Clock
+from windlass.runtime.duty import Duty
+from windlass.runtime.engine import Engine
+from windlass.runtime.leader import Leader
+from windlass.runtime.outbox import Notebook, Outbox
+from windlass.runtime.pulse import Pulse, PulseThread
+from windlass.runtime.registry import Registry
+from windlass.runtime.reporter import Reporter
+from windlass.runtime.scaler import Scaler
+from windlass.store.protocol import Store
+
+logger: Final = logging.getLogger("windlass")
+
+P = ParamSpec("P")
+
+FLUSH_SECONDS: Final = 10.0
+"""How long a stopping node tries to write its last outcomes; the rest is recovered once its lease has ended."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How a node behaves."""
+
+    tick_interval: float = 5.0
+    lease_seconds: float = 15.0
+    leads: bool = True
+    """False for a visitor that runs one job and goes."""
+    health_checks: bool = True
+    pulse_in_thread: bool = True
+    """False only where a test moves the clock by hand."""
+
+    def visitor(self) -> "Settings":
+        """For a node that comes for one errand and leads nobody."""
+        return replace(self, leads=False, health_checks=False)
+
+
+class Node:
+    """Runs the registered workers in this process until it is stopped."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        store: Store,
+        clock: Clock,
+        hooks: Hooks,
+        states: dict[str, WorkerState],
+        settings: Settings,
+    ) -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self._loop = asyncio.get_running_loop()
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._started_at = clock.now()
+        self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
+        self._outbox = Outbox(store, clock, self.reporter.written)
+        self._notebook = Notebook(store, clock)
+        self.leader = Leader(
+            registry,
+            store=store,
+            clock=clock,
+            outbox=self._outbox,
+            reporter=self.reporter,
+            node=self.name,
+            ttl=settings.lease_seconds,
+        )
+        self._duties: list[Duty] = []
+        self.engines = {name: self._engine(name) for name in registry.pools}
+        self.scaler = Scaler(self.engines, store, clock, self.reporter)
+        self._pulse = Pulse(
+            store,
+            clock,
+            ttl=settings.lease_seconds,
+            beats=self._beats,
+            obey=self._from_pulse(self._obey),
+            step_down=self._from_pulse(self._step_down),
+        )
+        self._pulse_thread: PulseThread | None = None
+        self._pulse_duty: Duty | None = None
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> None:
+        """Make the definitions known, take out the leases, begin."""
+        self._clock.follow(await self._store.server_time())
+        await publish(self._registry, self._store)
+        await self.reporter.refresh()
+        await self._pulse.poll()
+        if self._settings.leads:
+            await self.leader.poll()
+            await self._pulse.poll()
+        self._start_pulse()
+        self.add_duty("state", self._refresh, "state")
+        if self._settings.leads:
+            self.add_duty("leader", self.leader.poll, "leader")
+            self.add_duty("scaler", self.scaler.poll)
+        for duty in self._duties:
+            duty.start()
+        workers, pools = len(self._registry.workers), len(self.engines)
+        self.reporter.emit("node.started", self.name, f"node {self.name} runs {workers} workers in {pools} pools")
+
+    async def stop(self, timeout_seconds: float) -> None:
+        """Let running work finish for so long, hand back the rest, and leave."""
+        deadline = self._clock.now() + timeout_seconds
+        for engine in self.engines.values():
+            engine.drain()
+        for duty in self._duties:
+            await duty.stop()
+        await self._until_idle(deadline)
+        for engine in self.engines.values():
+            engine.end_all()
+        await self._until_idle(None)
+        for engine in self.engines.values():
+            await engine.close()
+        await self._write_the_last()
+        await self._stop_pulse()
+        await self._leave()
+
+    def hurry(self) -> None:
+        """Stop waiting for running work: a second signal came."""
+        for engine in self.engines.values():
+            engine.end_all()
+
+    def _start_pulse(self) -> None:
+        if self._settings.pulse_in_thread:
+            self._pulse_thread = PulseThread(self._pulse)
+            self._pulse_thread.start()
+        else:
+            self._pulse_duty = self._pulse.duty()
+            self._pulse_duty.start()
+
+    async def _stop_pulse(self) -> None:
+        if self._pulse_thread is not None:
+            await self._pulse_thread.stop()
+        if self._pulse_duty is not None:
+            await self._pulse_duty.stop()
+
+    async def _until_idle(self, deadline: float | None) -> None:
+        idle = asyncio.Event()
+        timer = None if deadline is None else self._clock.call_at(deadline, idle.set)
+
+        def look() -> None:
+            if not any(engine.runs for engine in self.engines.values()):
+                idle.set()
+
+        for engine in self.engines.values():
+            engine.on_end = look
+        look()
+        await idle.wait()
+        if timer is not None:
+            timer.cancel()
+
+    async def _write_the_last(self) -> None:
+        await self._notebook.flush()
+        unwritten = await self._outbox.drain(FLUSH_SECONDS)
+        if unwritten:
+            logger.error(
+                "%d outcomes could not be written; their jobs will run again once the lease has ended", unwritten
+            )
+        self.reporter.emit("node.stopped", self.name, f"node {self.name} has stopped")
+        await self.reporter.drain()
+
+    async def _leave(self) -> None:
+        try:
+            await self.leader.resign()
+            await self._store.leave([*self._instances(), self.leader.holder], self._clock.now())
+            await self.reporter.refresh()
+        except StoreError as error:
+            logger.warning("could not leave in good order: %s; the lease will end by itself", error)
+
+    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _engine(self, pool: str) -> Engine:
+        bell = self._store.listen({f"pool:{pool}"})
+        engine = Engine(
+            self._registry.pools[pool],
+            self._registry,
+            store=self._store,
+            clock=self._clock,
+            outbox=self._outbox,
+            notebook=self._notebook,
+            bell=bell,
+            node=self.name,
+        )
+        tick = self._settings.tick_interval
+        self._duties.append(Duty(f"pool {pool}", engine.poll, clock=self._clock, bell=bell, longest_sleep=tick))
+        return engine
+
+    def add_duty(self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str) -> None:
+        """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
+        tick = self._settings.tick_interval
+        self._duties.append(
+            Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=tick),
+        )
+
+    async def _refresh(self) -> None:
+        await self.reporter.refresh()
+
+    # ── leases ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _instances(self) -> list[str]:
+        return [engine.instance for engine in self.engines.values()]
+
+    def _beats(self) -> Sequence[Beat]:
+        leads: Literal["busy", "idle"] = "busy" if self.leader.leading else "idle"
+        leader = Beat(
+            instance=self.leader.holder, node=self.name, pool="", slots=0, started_at=self._started_at, status=leads
+        )
+        return [*(engine.beat() for engine in self.engines.values()), leader]
+
+    def _from_pulse(self, act: Callable[P, None]) -> Callable[P, None]:
+        def on_our_loop(*args: P.args, **kwargs: P.kwargs) -> None:
+            self._loop.call_soon_threadsafe(partial(act, *args, **kwargs))
+
+        return on_our_loop
+
+    def _obey(self, orders: Orders) -> None:
+        for job_id, fence in orders.cancel:
+            for engine in self.engines.values():
+                engine.cancel(job_id, fence)
+        for engine in self.engines.values():
+            if engine.instance in orders.lost:
+                engine.step_down(lost=True)
+
+    def _step_down(self) -> None:
+        for engine in self.engines.values():
+            engine.step_down(lost=False)
+
+
+async def publish(registry: Registry, store: Store) -> None:
+    """Make the definitions known to everybody who shares the store."""
+    wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
+    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
+    wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
+    stored = {
+        (doc.kind, doc.name): doc for kind in ("gates", "worker", "pool_config") for doc in await store.docs(kind)
+    }
+    for (kind, name), body in wanted.items():
+        there = stored.get((kind, name))
+        if there is None or there.body != body:
+            # Losing this race means that another process has just written its definition: the last one to start wins.
+            await store.put(Doc(kind, name, body, there.version if there else 0))

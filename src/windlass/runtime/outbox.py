@@ -1,0 +1,134 @@
+"""Outcomes and progress on their way to the store: gathered, written in batches, tried again until they are through.
+
+What the store refuses because the fence has moved on is dropped: another run of the job is the one that counts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from windlass.core.model import Claimed, Finished, Outcome, Progress, ProgressNote
+from windlass.errors import StoreError
+from windlass.runtime.clock import Clock
+from windlass.store.protocol import Store
+
+logger: Final = logging.getLogger("windlass")
+
+LARGEST_BATCH: Final = 500
+RETRY_SECONDS: Final = 0.5
+PROGRESS_SECONDS: Final = 0.2
+
+
+class Settled(Struct, frozen=True):
+    """An outcome, and when the run that led to it began."""
+
+    outcome: Outcome
+    started_at: float
+
+
+class Outbox:
+    """Writes outcomes. One batch is under way at a time; what comes meanwhile makes the next."""
+
+    def __init__(self, store: Store, clock: Clock, written: Callable[[Sequence[Settled], Finished], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._written = written
+        self._waiting: list[Settled] = []
+        self._under_way: list[Settled] = []
+        self._task: asyncio.Task[None] | None = None
+        self._no_patience = False
+
+    def put(self, settled: Settled) -> None:
+        """Take an outcome over."""
+        self._waiting.append(settled)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="windlass outbox")
+
+    def holds(self) -> set[str]:
+        """The ids of jobs whose outcome is not written yet."""
+        return {settled.outcome.id for settled in (*self._waiting, *self._under_way)}
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Wait until all is written, but not for ever; answers how many outcomes were given up on."""
+        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
+        while self._task is not None:
+            await asyncio.wait([self._task])
+        timer.cancel()
+        return len(self._waiting)
+
+    def _lose_patience(self) -> None:
+        self._no_patience = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting and not self._no_patience:
+                self._under_way, self._waiting = self._waiting[:LARGEST_BATCH], self._waiting[LARGEST_BATCH:]
+                await self._write(self._under_way)
+                self._under_way = []
+        finally:
+            self._waiting = [*self._under_way, *self._waiting]
+            self._under_way = []
+            self._task = None
+
+    async def _write(self, batch: list[Settled]) -> None:
+        outcomes = [settled.outcome for settled in batch]
+        while True:
+            try:
+                finished = await self._store.finish(outcomes, self._clock.now())
+            except StoreError as error:
+                logger.warning("cannot write %d outcomes: %s; trying again in %.1f s", len(batch), error, RETRY_SECONDS)
+                await pause(self._clock, RETRY_SECONDS)
+            else:
+                self._written(batch, finished)
+                return
+
+
+class Notebook:
+    """Writes progress: the newest of each job, a few times a second."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._notes: dict[str, ProgressNote] = {}
+        self._due = False
+        self._task: asyncio.Task[None] | None = None
+
+    def report(self, job: Claimed, progress: Progress) -> None:
+        """Take a progress over. Safe from any thread."""
+        self._notes[job.id] = ProgressNote(job.id, job.fence, progress)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        self._clock.call_at(self._clock.now() + PROGRESS_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self.flush(), name="windlass progress")
+
+    async def flush(self) -> None:
+        """Write what there is. Progress is worth no second try: the next one is newer."""
+        self._due = False
+        notes, self._notes = self._notes, {}
+        if not notes:
+            return
+        try:
+            await self._store.note(list(notes.values()))
+        except StoreError as error:
+            logger.warning("cannot write the progress of %d jobs: %s", len(notes), error)
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Sleep by the clock."""
+    over = asyncio.Event()
+    timer = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()

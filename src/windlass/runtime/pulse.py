@@ -1,0 +1,109 @@
+"""The heartbeat: renew the leases of all instances here, and fetch their orders.
+
+It beats in a thread with an event loop of its own, so a blocked user's loop does not cost a lease. When it cannot
+renew, it says so before the lease can have ended: nobody may go on with jobs that somebody else may have.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from windlass.core.model import Beat, Orders
+from windlass.errors import StoreError
+from windlass.runtime.clock import Clock
+from windlass.runtime.duty import Duty
+from windlass.store.protocol import Store
+
+logger: Final = logging.getLogger("windlass")
+
+BEATS_A_LEASE: Final = 3
+SAFETY: Final = 0.8
+"""The part of a lease after which an instance that could not renew it stops its jobs."""
+
+
+class Pulse:
+    """Beats for some instances, three times a lease and whenever there are orders."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        ttl: float,
+        beats: Callable[[], Sequence[Beat]],
+        obey: Callable[[Orders], None],
+        step_down: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ttl = ttl
+        self._beats = beats
+        self._obey = obey
+        self._step_down = step_down
+        self._renewed_at = clock.now()
+        self._stepped_down = False
+
+    def duty(self) -> Duty:
+        """The duty that beats, for the running event loop."""
+        bell = self._store.listen({"orders"})
+        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=self._ttl / BEATS_A_LEASE)
+
+    async def poll(self) -> float | None:
+        """Beat once."""
+        now = self._clock.now()
+        try:
+            self._clock.follow(await self._store.server_time())
+            now = self._clock.now()
+            orders = await self._store.beat(self._beats(), self._ttl, now)
+        except StoreError as error:
+            return self._failed(error)
+        self._renewed_at = now
+        self._stepped_down = False
+        if orders.cancel or orders.lost:
+            self._obey(orders)
+        return now + self._ttl / BEATS_A_LEASE
+
+    def _failed(self, error: StoreError) -> float:
+        now = self._clock.now()
+        left = self._renewed_at + self._ttl * SAFETY - now
+        logger.warning("cannot renew the lease: %s; %.1f s left until running jobs are stopped", error, max(0.0, left))
+        if left <= 0 and not self._stepped_down:
+            self._stepped_down = True
+            self._step_down()
+        return now + min(max(left, 0.05), 1.0)
+
+
+class PulseThread:
+    """Runs a pulse in a thread of its own."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+        self._thread = threading.Thread(target=self._main, name="windlass pulse", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._ready = threading.Event()
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+        self._ready.wait()
+
+    async def stop(self) -> None:
+        """End, without holding up the caller's loop."""
+        if self._loop is not None and self._over is not None:
+            self._loop.call_soon_threadsafe(self._over.set)
+        await asyncio.to_thread(self._thread.join)
+
+    def _main(self) -> None:
+        asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        duty = self._pulse.duty()
+        duty.start()
+        self._ready.set()
+        await self._over.wait()
+        await duty.stop()

@@ -1,0 +1,40 @@
+"""What the runtime is handed: for each worker, its configuration and how to call its function."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from windlass.core.admission import Gates
+from windlass.core.model import PoolConfig, WorkerConfig
+from windlass.runtime.context import Context
+
+
+class Callee(Protocol):
+    """A worker's function, made ready once so that a run costs little."""
+
+    config: WorkerConfig
+    is_async: bool
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The user's function."""
+
+    def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and named arguments for a run. Raises `PayloadDecodingError`."""
+
+    def encode_result(self, value: Any) -> bytes | None:
+        """The result as it is stored. Raises `ResultEncodingError`."""
+
+
+class Registry:
+    """Everything that is registered, complete and checked."""
+
+    def __init__(
+        self, workers: Mapping[str, Callee], pools: Mapping[str, PoolConfig], gates: Mapping[str, Gates]
+    ) -> None:
+        self.workers = workers
+        self.pools = pools
+        self.gates = gates
+
+    def of_pool(self, pool: str) -> frozenset[str]:
+        """The names of a pool's workers."""
+        return frozenset(name for name, callee in self.workers.items() if callee.config.pool == pool)

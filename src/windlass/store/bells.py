@@ -1,0 +1,98 @@
+"""Bells within one process: who waits for which topic, on which event loop. Every store rings through this.
+
+It owns the waking of waiters and nothing else: it never looks into a store, never blocks, and never fails because a
+listener's event loop is gone.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from threading import Lock
+
+
+class LoopBell:
+    """A bell that belongs to the event loop it was made on, and can be rung from any thread."""
+
+    def __init__(self, bells: "Bells", topics: Collection[str]) -> None:
+        self.topics = frozenset(topics)
+        self._bells = bells
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._rung = False
+        self._closed = False
+
+    async def wait(self) -> None:
+        """Return once it has rung since the last wait returned (or since it was made); at once when it is closed."""
+        await self._event.wait()
+        # A ring before the flag is lowered is answered by this return: whoever waited looks at the store next.
+        if not self._closed:
+            self._event.clear()
+            self._rung = False
+
+    def ring(self) -> None:
+        """Ring it from here. Safe from any thread; many rings before a wait are one."""
+        if self._rung:
+            return
+        self._rung = True
+        try:
+            self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:  # its loop is closed: nobody can be waiting
+            self.close()
+
+    def close(self) -> None:
+        """Stop listening. A wait in progress returns."""
+        if self._closed:
+            return
+        self._closed = True
+        self._bells.forget(self)
+        try:
+            self._loop.call_soon_threadsafe(self._event.set)
+        except RuntimeError:
+            return
+
+
+class Bells:
+    """All bells of one store in this process, by topic."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_topic: dict[str, set[LoopBell]] = {}
+
+    def listen(self, topics: Collection[str]) -> LoopBell:
+        """A bell for these topics. Call it from the event loop that will wait."""
+        bell = LoopBell(self, topics)
+        with self._lock:
+            for topic in bell.topics:
+                self._by_topic.setdefault(topic, set()).add(bell)
+        return bell
+
+    def ring(self, topics: Iterable[str]) -> None:
+        """Ring every bell that listens to one of these topics, in this process."""
+        with self._lock:
+            bells = {bell for topic in topics for bell in self._by_topic.get(topic, ())}
+        for bell in bells:
+            bell.ring()
+
+    def ring_all(self) -> None:
+        """Ring every bell: something was written, and nobody can say what."""
+        self.ring(self.topics())
+
+    def topics(self) -> list[str]:
+        """Every topic that somebody listens to now."""
+        with self._lock:
+            return list(self._by_topic)
+
+    def close(self) -> None:
+        """Close every bell."""
+        with self._lock:
+            bells = {bell for listening in self._by_topic.values() for bell in listening}
+        for bell in bells:
+            bell.close()
+
+    def forget(self, bell: LoopBell) -> None:
+        """Called by a bell that closes."""
+        with self._lock:
+            for topic in bell.topics:
+                listening = self._by_topic.get(topic, set())
+                listening.discard(bell)
+                if not listening:
+                    self._by_topic.pop(topic, None)

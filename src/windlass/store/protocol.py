@@ -1,0 +1,228 @@
+"""The contract every store keeps. `windlass.testing.check_store` is its executable form.
+
+Obligations that hold for every method:
+
+* `now` is the caller's: a store never looks at a clock of its own, except in `server_time`.
+* A call that returns has happened, durably as far as the store is durable. A call that raises `StoreError` may or may
+  not have happened; calling it again with the same arguments must be harmless.
+* Everything in one call happens at once, or not at all, as seen by every other caller, in this process or another.
+* Calls may come from any thread that runs an event loop, and from several at a time. Calls made one after the other
+  without waiting in between, from one event loop, take effect in that order.
+* Writing rings the topics it concerns, in every process that listens, within 20 ms and without busy polling.
+* Corrupt bytes in one record never make a call fail: the record is put into the dead-letter queue, with the reason.
+* No policy: rules about when, whether and how often are in `windlass.core`. Where a store cannot call them, it keeps
+  them to the letter, and the same suite proves it.
+
+Topics: `pool:NAME` (a job of the pool may be claimable: one became ready, or something opened that ready ones wait
+for), `leader` (a schedule's job ended, something is due sooner than before, an instance left, or a doc changed),
+`ended` (some job ended for good), `orders` (an instance has orders to fetch by beating), `state` (a worker was enabled
+or disabled, or a doc changed). A ring too many is allowed, a missing one is not.
+
+A lease, a place or a `keep_until` until an instant has ended at that instant.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from windlass.core.admission import Facts
+from windlass.core.model import (
+    Added,
+    Amended,
+    Beat,
+    Change,
+    Claimed,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    Orders,
+    Outcome,
+    ProgressNote,
+    Stats,
+    WorkerState,
+)
+
+
+class Claims(Struct, frozen=True):
+    """What a claim brought."""
+
+    jobs: list[Claimed]
+    next_at: float | None = None
+    """When a job that time alone holds back (rate limit, breaker) may start: ask again then."""
+
+
+class Promoted(Struct, frozen=True):
+    """What a promotion did, and when the next one is worth it."""
+
+    moved: int
+    next_at: float | None = None
+
+
+class Bell(Protocol):
+    """Rings when a topic is written to. A ring between two waits is not lost: the next wait returns at once."""
+
+    async def wait(self) -> None:
+        """Return once it has rung since the last wait returned (or since it was made)."""
+
+    def ring(self) -> None:
+        """Ring it from here. Safe from any thread."""
+
+    def close(self) -> None:
+        """Stop listening. A wait in progress returns."""
+
+
+class Store(Protocol):
+    """Where all state lives."""
+
+    url: str
+    """How to open the same store from another process, without its password."""
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        """Be ready for calls: connect, create or migrate what is missing. Opening twice is opening once.
+
+        Raises `StoreUnavailableError`, `SchemaVersionError`, `CorruptStoreError` with the remedy in the message.
+        """
+
+    async def close(self) -> None:
+        """Finish what was called, release everything. Safe to call twice, and before `open`."""
+
+    async def server_time(self) -> float:
+        """The store's own clock, which all processes follow."""
+
+    # ── hot path: one round trip each, whatever the batch ────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """Keep these jobs, answering each in order. When this returns they survive the death of any process.
+
+        A job whose id exists already changes nothing and is answered with `created=False`; so is one whose `unique_key`
+        a live job of the same worker has, with that job's id. `run_at <= now` is queued, later is scheduled. A job with
+        a `key` is parked while `key_limit` jobs of its worker and key are queued unparked or processing; of those that
+        wait, the one with the lowest rank (then id) is unparked first (one that arrives later but ranks ahead takes the
+        place of one that has not started), and none before one that ranks ahead of it, even if its limit is higher.
+        """
+
+    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+        """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.admission` admits.
+
+        Each becomes processing, held by the instance, under a fence higher than every one handed out before it in the
+        store, with `attempt` one more than counted so far, `started_at` now, `ended_at` and `progress` None. The
+        state's `last_started` becomes `now`, and a rate limit moves on. Never more than asked for; never one that
+        another holds; none while the pool is paused, and none to an instance that is lost. A doc that cannot be decoded
+        counts as absent. The cost does not depend on how many jobs are parked, gated, scheduled, dead or completed.
+        """
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        """Write what became of claimed jobs. One whose job is not processing under its fence is refused without effect.
+
+        An accepted one sets status, run_at, attempt, crashes, result, error, ended_at, appends `report`, and releases
+        the job's key (unparking the next); `instance`, `started_at` and `fence` go on telling of the last run. failed
+        and queued jobs with `run_at <= now` are queued at once, queued ones with a later one are scheduled; a cancel
+        that was asked for turns `failed` and `queued` into `cancelled`, kept for a day from now, and has then been
+        answered, as by any other end. A job that ended for good (completed, dead, cancelled) sets the worker's
+        `last_ended` (to the outcome's `ended_at`), and frees its `unique_key`. A success sets `last_success`
+        (likewise), `failures` to 0 and `last_error` to None; a failure adds 1 to `failures` and sets `last_error`; when
+        the sum reaches `disable_after` the worker is disabled in the same step, with a reason that names the count and
+        the error. Outcomes of one batch count in their order.
+        """
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        """Renew the leases of these instances until `now + ttl`, making those that are new; answer with their orders.
+
+        An instance whose jobs were reaped is `lost` for ever: its lease is not renewed under that id. An instance whose
+        lease ran out but that nobody reaped is renewed and keeps its jobs. Orders are repeated until they are obeyed.
+        """
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        """Keep the progress of running jobs; those under an old fence are dropped silently."""
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        """Queue up to `n` scheduled or failed jobs that are due, by `run_at` (then id). `next_at` is the next one's."""
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        """Take up to `n` jobs from instances whose lease has ended (or that left), for `holder`, a live instance.
+
+        They stay processing, under new fences: the caller settles and finishes them. Whatever the old holder still
+        writes is refused. A holder that dies in between is reaped in its turn. Each record's `instance` names the one
+        that lost it; its `fence` is the new one; all else stays. An instance whose lease has ended and that holds
+        nothing is forgotten: it has lost nothing, and may beat again.
+        """
+
+    async def prune(self, n: int, now: float) -> int:
+        """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and events beyond the newest 10,000."""
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:
+        """These instances are gone: forget them. Jobs they still hold can be reaped at once."""
+
+    # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        """Hold (or go on holding) one of `limit` places under this name until `now + ttl`. False if all are taken."""
+
+    async def drop(self, name: str, holder: str) -> None:
+        """Give the place back, if it is held."""
+
+    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+
+    async def docs(self, kind: str) -> list[Doc]:
+        """All records of a kind, by name."""
+
+    async def put(self, doc: Doc) -> bool:
+        """Write it as version `doc.version + 1` if the stored one is `doc.version` (0: none). False if it is not."""
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        """Enable a worker (resetting its failures) or disable it with a reason; answer with its state."""
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        """What `claim` looks at for these workers and their neighbours, or for all that have a state, gates or jobs."""
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        """These jobs, whole, with every attempt, in order."""
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        """Jobs that match, newest first (by created_at, then id, both falling), without their attempts.
+
+        `created_after` and `created_before` exclude the instant itself; `error` minds the case; `after` an id that is
+        gone there is nothing.
+        """
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        """Apply one change to many jobs, each answered in order. `core.model` says which statuses allow it.
+
+        Cancelling for good sets `ended_at` and the worker's `last_ended` to `now`, `error` to the reason, and the job's
+        `keep_until` to a day later. Requeueing clears `ended_at`, `result` and `progress`, keeps the last error and the
+        attempts, schedules what is due later, and is refused while another live job has the same `unique_key`.
+        """
+
+    async def stats(self, now: float) -> Stats:
+        """The numbers, without a scan of ended jobs.
+
+        `queued` includes parked jobs; the head of the queue is the first by rank that is not parked. `failed` counts
+        accepted outcomes that say failed or dead; `run_seconds` sums up `ended_at - started_at` of these and of
+        completed.
+        """
+
+    async def instances(self) -> list[InstanceRecord]:
+        """All instances that have beaten and neither left nor were reaped."""
+
+    async def record(self, events: Sequence[Event]) -> None:
+        """Keep events, numbered upwards."""
+
+    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+        """The newest `limit` events with a higher number than `after`, oldest of them first."""
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        """A bell for these topics. Call it from the event loop that will wait."""
+
+    async def check(self) -> dict[str, str]:
+        """What `windlass doctor` should know: version, durability in plain words, integrity; name -> finding."""

@@ -1,0 +1,64 @@
+"""Which SQLite is used, and how a connection to it is made. It owns every PRAGMA of a connection; it runs no statement
+on data.
+
+`pysqlite3` carries a SQLite of its own; where it is installed and newer than the standard library's, it is used. Never
+open the same file with the other module in the same process: POSIX locks belong to the process, so that the one library
+would release what the other holds.
+"""
+
+import importlib
+import sqlite3
+from types import ModuleType
+from typing import Any, Final, cast
+
+OLDEST: Final = (3, 35, 0)
+"""The first SQLite with RETURNING and UPDATE … FROM."""
+WAL_RESET_FIXED: Final = (3, 51, 3)
+"""The first SQLite that cannot corrupt a file by resetting the log during a checkpoint."""
+CACHE_KIB: Final = 32_768
+STATEMENTS_KEPT: Final = 256
+LOG_KEPT_BYTES: Final = 1 << 20
+CHECKPOINT_PAGES: Final = 2000
+
+Connection = sqlite3.Connection
+
+
+def _newest() -> ModuleType:
+    try:
+        other = importlib.import_module("pysqlite3")
+    except ImportError:
+        return sqlite3
+    return other if other.sqlite_version_info > sqlite3.sqlite_version_info else sqlite3
+
+
+driver: Final[Any] = _newest()
+Error: Final = cast("type[sqlite3.Error]", driver.Error)
+VERSION: Final = cast("tuple[int, int, int]", driver.sqlite_version_info)
+
+
+def wal_reset_fixed() -> bool:
+    """Whether the SQLite in use is free of the WAL-reset bug."""
+    return VERSION >= WAL_RESET_FIXED
+
+
+def connect(path: str) -> Connection:
+    """A connection that starts and ends transactions only when told to, and never waits for a lock by itself."""
+    db = driver.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT)
+    return cast("Connection", db)
+
+
+def prepare_writer(db: Connection, synchronous: str) -> None:
+    """Make the file a write-ahead-logged one, and this connection its writer."""
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA synchronous = {synchronous}")
+    # Deleted jobs need not be overwritten with zeros; Debian's SQLite does that by default.
+    db.execute("PRAGMA secure_delete = OFF")
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
+    db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if wal_reset_fixed() else 0}")
+
+
+def prepare_reader(db: Connection) -> None:
+    """Make this connection one that cannot write."""
+    db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 0")

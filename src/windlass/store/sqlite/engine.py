@@ -1,0 +1,171 @@
+"""The threads behind a store: one writes, one reads, one hears the doorbell. It owns when they start and end.
+
+Nothing is started, opened or made before the first call; whatever was started ends with `close`, or when the store that
+used it is garbage.
+"""
+
+import threading
+from asyncio import Future
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TypeVar
+
+from windlass.errors import LifecycleError, StoreUnavailableError
+from windlass.store.bells import Bells, LoopBell
+from windlass.store.sqlite import driver, faults, schema
+from windlass.store.sqlite.calls import Desk
+from windlass.store.sqlite.checkpoint import Checkpointer
+from windlass.store.sqlite.doorbell import Doorbells, Listener
+from windlass.store.sqlite.poller import Poller
+from windlass.store.sqlite.reader import Reader
+from windlass.store.sqlite.session import Session
+from windlass.store.sqlite.turn import Turn
+from windlass.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class Engine:
+    """What a store is made of, while it is open."""
+
+    def __init__(self, path: str, *, synchronous: str, namespace: str) -> None:
+        self._path = path
+        self._side = Path(f"{path}.side")
+        self._synchronous = synchronous
+        self._namespace = namespace
+        self._bells = Bells()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._writer: Desk | None = None
+        self._reader: Desk | None = None
+        self._ears: Listener | Poller | None = None
+        self._number = 0
+        """The namespace's, once the writer has prepared the file."""
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, todo: Callable[[Session], T]) -> "Future[T]":
+        """Have the writer do it."""
+        with self._lock:
+            return self._started_writer().call(todo)
+
+    def read(self, todo: Callable[[Session], T]) -> "Future[T]":
+        """Have the reader do it."""
+        with self._lock:
+            writer = self._started_writer()
+            if self._reader is None or self._reader.ended:
+                self._reader = Desk("windlass-reader", lambda: self._open_reader(writer))
+            return self._reader.call(todo)
+
+    def listen(self, topics: Collection[str]) -> LoopBell:
+        """A bell that every process rings."""
+        bell = self._bells.listen(topics)
+        with self._lock:
+            if self._side.is_dir():
+                self._prick_ears()
+        return bell
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reopen(self) -> None:
+        """Take calls, also after a close."""
+        with self._lock:
+            self._closed = False
+
+    def close(self) -> None:
+        """Do what was called, and end every thread. Blocks until that has happened."""
+        for thread in self._end():
+            thread.join()
+        self._bells.close()
+
+    def abandon(self) -> None:
+        """End every thread soon: nobody will call again."""
+        self._end()
+
+    def _end(self) -> list[Desk | Listener | Poller]:
+        with self._lock:
+            self._closed = True
+            threads = [thread for thread in (self._ears, self._reader, self._writer) if thread is not None]
+            self._ears = self._reader = self._writer = None
+        for thread in threads:
+            thread.end()
+        return threads
+
+    # ── the writer ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _started_writer(self) -> Desk:
+        if self._closed:
+            raise LifecycleError(f"the store {self._path} is closed")
+        if self._writer is None or self._writer.ended:
+            self._writer = Desk("windlass-writer", self._open_writer)
+        return self._writer
+
+    def _open_writer(self) -> Writer:
+        schema.check_driver()
+        try:
+            self._side.mkdir(exist_ok=True)
+            turn = Turn(self._path, str(self._side / "turn"))
+        except OSError as error:
+            raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Make the folder, or choose another.") from error
+        try:
+            return self._prepare_writer(turn)
+        except driver.Error as error:
+            turn.close()
+            raise faults.translate(error, self._path) from error
+        except BaseException:
+            turn.close()
+            raise
+
+    def _prepare_writer(self, turn: Turn) -> Writer:
+        db = driver.connect(self._path)
+        try:
+            schema.require_ours(db, self._path)
+            turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
+            self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
+        except BaseException:
+            db.close()
+            raise
+        checkpointer = None
+        if not driver.wal_reset_fixed():
+            checkpointer = Checkpointer(db, driver.connect(self._path), path=self._path)
+        doorbells = Doorbells(self._side, self._namespace)
+        with self._lock:
+            if self._bells.topics():
+                self._prick_ears()
+        return Writer(
+            Session(db, self._number),
+            turn,
+            path=self._path,
+            checkpointer=checkpointer,
+            ring=lambda topics: self._ring(doorbells, topics),
+        )
+
+    # ── the reader ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _open_reader(self, writer: Desk) -> Reader:
+        writer.await_start()
+        db = driver.connect(self._path)
+        driver.prepare_reader(db)
+        return Reader(Session(db, self._number), path=self._path)
+
+    # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ring(self, doorbells: Doorbells, topics: set[str]) -> None:
+        self._bells.ring(topics)
+        ears = self._ears
+        doorbells.ring(topics, besides=ears.name if isinstance(ears, Listener) else None)
+
+    def _hear(self, topics: Collection[str] | None) -> None:
+        if topics is None:
+            self._bells.ring_all()
+        else:
+            self._bells.ring(topics)
+
+    def _prick_ears(self) -> None:
+        """Hear what other processes ring, from now on."""
+        if self._ears is not None or self._closed:
+            return
+        try:
+            self._ears = Listener(self._side, self._namespace, self._hear)
+        except OSError:
+            self._ears = Poller(lambda: driver.connect(self._path), self._bells.ring_all)

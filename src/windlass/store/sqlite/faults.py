@@ -1,0 +1,62 @@
+"""What went wrong, in windlass's words: every error of SQLite becomes one of the error tree, with the remedy.
+
+It looks at error codes and file names only; it never touches the file.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from windlass.errors import CorruptStoreError, StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
+
+BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+CLOSED_TO_US: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+
+
+def code_of(error: Exception) -> int:
+    """The primary result code, 0 if there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether somebody else holds the lock that was wanted."""
+    return code_of(error) in BUSY
+
+
+def translate(error: Exception, path: str) -> StoreError:
+    """The error that tells a person what to do about it."""
+    code = code_of(error)
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFullError(f"{path}: no room left ({error}). Free some space; nothing that was acknowledged is lost.")
+    if code in BUSY:
+        return busy(path, 0.0)
+    if code in CORRUPT:
+        return CorruptStoreError(f"{path} cannot be read: {error}. If it is no windlass store, choose another path; if it is, restore a copy.")
+    if code in CLOSED_TO_US:
+        return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnavailableError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Look at the disk.")
+    return StoreError(f"{path}: {error}")
+
+
+def busy(path: str, seconds: float) -> StoreBusyError:
+    """Somebody held the write lock for too long."""
+    after = f" for {seconds:.0f} s" if seconds else ""
+    return StoreBusyError(
+        f"{path} has been locked by another process{after}. Look for one that was stopped in the middle of a write, or a "
+        f"tool with an open transaction: `fuser -v {path}` names them."
+    )
+
+
+def _reason(path: str) -> str | None:
+    """Why a file cannot be opened, as far as its folder shows."""
+    file = Path(path)
+    folder = file.parent
+    if not folder.exists():
+        return f"the folder {folder} does not exist; make it, or choose another path"
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if file.is_dir():
+        return "it is a folder; name a file"
+    return None

@@ -1,0 +1,152 @@
+"""Finishing: what became of claimed jobs. It owns the way out of processing, and the fence that guards it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import msgpack
+
+from windlass.core.model import SECONDS_A_DAY, Finished, JobStatus, Outcome, ProgressNote
+from windlass.core.standing import after_run
+from windlass.store.sqlite import keys
+from windlass.store.sqlite.claim import stir
+from windlass.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner
+from windlass.store.sqlite.session import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    NUMBERS,
+    PROCESSING,
+    QUEUED,
+    SCHEDULED,
+    Session,
+    as_list,
+)
+
+ENDED: Final = COMPLETED
+"""From this number on, a job has ended."""
+RAN: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
+"""The outcomes whose running time counts."""
+
+Row = Sequence[Any]
+Settled = tuple[Outcome, Row, int]
+"""An accepted outcome, the row of its job as it was (see `held_jobs`), and the number of its new status."""
+
+
+def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finished:
+    """Write these outcomes, where the fence is right."""
+    settled: list[Settled] = []
+    accepted = [False] * len(outcomes)
+    for outcome, row in _held(session, outcomes):
+        accepted[row[0]] = True
+        settled.append((outcome, row, _landing(outcome, now, cancelling=row[6])))
+    due = due_before(session, (landing for _, _, landing in settled))
+    session.run_many("finish_job", [_row(outcome, row, landing, now) for outcome, row, landing in settled])
+    _keep_extras(session, settled)
+    _count(session, settled)
+    _ring(session, settled)
+    ring_if_sooner(session, (outcome.run_at for outcome, _, landing in settled if landing <= FAILED), due)
+    keys.repark(session, {(row[4], row[8]) for _, row, _ in settled if row[8] is not None})
+    return Finished(accepted, _judge(session, settled))
+
+
+def _held(session: Session, outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Row]]:
+    """The outcomes whose job runs under their fence, in order, with the job's row."""
+    ids = as_list(outcome.id for outcome in outcomes)
+    seen: set[int] = set()
+    for row in session.run("held_jobs", (session.namespace, ids)).fetchall():
+        outcome = outcomes[row[0]]
+        if row[2] == outcome.fence and row[1] not in seen:
+            seen.add(row[1])
+            yield outcome, row
+
+
+def _landing(outcome: Outcome, now: float, *, cancelling: int) -> int:
+    """The status an outcome leads to: it says what it wants, the clock and a cancel that was asked for decide."""
+    status = NUMBERS[outcome.status]
+    if status >= ENDED:
+        return status
+    if cancelling:
+        return CANCELLED
+    if outcome.run_at <= now:
+        return QUEUED
+    return FAILED if status == FAILED else SCHEDULED
+
+
+def _row(outcome: Outcome, row: Row, landing: int, now: float) -> tuple[Any, ...]:
+    keep_until = outcome.keep_until if landing >= ENDED else None
+    if landing == CANCELLED and outcome.status is not JobStatus.CANCELLED:
+        keep_until = now + SECONDS_A_DAY
+    result = outcome.result
+    return (
+        landing,
+        1 if landing == QUEUED and row[8] is not None else 0,
+        outcome.run_at - row[7],
+        outcome.run_at,
+        outcome.attempt,
+        outcome.crashes,
+        outcome.ended_at,
+        keep_until,
+        result if result is None or len(result) <= INLINE_BYTES else None,
+        outcome.error,
+        row[1],
+    )
+
+
+def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
+    """What few outcomes have: a report, a large result, a cancel that is answered now."""
+    reports = [(row[1], msgpack.encode(outcome.report)) for outcome, row, _ in settled if outcome.report is not None]
+    if reports:
+        session.run_many("add_attempt", reports)
+    large = [(row[1], result) for outcome, row, _ in settled if (result := outcome.result) and len(result) > INLINE_BYTES]
+    if large:
+        session.run_many("add_result", large)
+    answered = [(row[1],) for _, row, _ in settled if row[6]]
+    if answered:
+        session.run_many("drop_cancel", answered)
+
+
+def _count(session: Session, settled: Sequence[Settled]) -> None:
+    moved: dict[tuple[int, int, int], int] = {}
+    for outcome, row, landing in settled:
+        lane = row[3], row[4], landing
+        moved[lane] = moved.get(lane, 0) + 1
+        if outcome.status in RAN:
+            completed = outcome.status is JobStatus.COMPLETED
+            seconds = max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
+            session.total(row[3], completed=completed, failed=not completed, run_seconds=seconds)
+    for (pool, worker, landing), n in moved.items():
+        session.move(pool, worker, out_of=PROCESSING, into=landing, n=n)
+
+
+def _ring(session: Session, settled: Sequence[Settled]) -> None:
+    for _, row, landing in settled:
+        if landing >= ENDED:
+            session.topics.add("ended")
+            if row[9] != "enqueued":
+                session.topics.add("leader")
+        elif landing == QUEUED and row[8] is None:
+            session.ring_pool(row[3])
+    for worker in {row[4] for _, row, _ in settled}:
+        stir(session, session.workers.name(worker))
+
+
+def _judge(session: Session, settled: Sequence[Settled]) -> list[str]:
+    """What the outcomes say about their workers, in order. The workers they disabled."""
+    disabled: list[str] = []
+    for outcome, row, landing in settled:
+        state = session.state(row[4])
+        if after_run(state, outcome):
+            disabled.append(state.worker)
+        if landing >= ENDED:
+            state.last_ended = outcome.ended_at
+    for worker in {row[4] for _, row, _ in settled}:
+        session.state_changed(worker)
+    if disabled:
+        session.ring("state", "leader")
+    return disabled
+
+
+def note(session: Session, notes: Sequence[ProgressNote]) -> None:
+    """Keep the progress of running jobs, where the fence is right."""
+    rows = [(msgpack.encode(note.progress), session.namespace, note.id, note.fence) for note in notes]
+    session.run_many("note_progress", rows)

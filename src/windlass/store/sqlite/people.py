@@ -1,0 +1,62 @@
+"""The numbers and the events, for people. No ended job is looked at for it."""
+
+from collections.abc import Sequence
+
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from windlass.core.model import Event, PoolStats, Stats, WorkerStats
+from windlass.store.sqlite.session import Session
+
+
+
+def stats(session: Session) -> Stats:
+    """All pools and workers that have jobs, in numbers."""
+    answer = Stats()
+    pools: dict[str, int] = {}
+    for number, name, added, completed, failed, run_seconds in session.run("read_pools", (session.namespace,)):
+        pools[name] = number
+        answer.pools[name] = PoolStats(added=added, completed=completed, failed=failed, run_seconds=run_seconds)
+    for pool, worker, *counts in session.run("read_lanes", (session.namespace,)).fetchall():
+        if any(counts):
+            _add(answer.pools[pool], counts)
+            _add(answer.workers.setdefault(worker, WorkerStats()), counts)
+    for name, number in pools.items():
+        answer.pools[name].oldest_run_at = _oldest(session, number)
+    return answer
+
+
+def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
+    scheduled, retrying, queued, processing, _, dead, _ = counts
+    numbers.scheduled += scheduled
+    numbers.retrying += retrying
+    numbers.queued += queued
+    numbers.processing += processing
+    numbers.dead += dead
+
+
+def _oldest(session: Session, pool: int) -> float | None:
+    """When the job at the head of the pool's queue became due."""
+    lanes = session.run("ready_lanes", (pool,)).fetchall()
+    heads = [session.run("heads_of_lane", (pool, row[0], 1)).fetchone() for row in lanes]
+    return min(heads)[2] if heads else None
+
+
+def record(session: Session, events: Sequence[Event]) -> None:
+    """Keep these events, numbered upwards."""
+    last = session.value("last_event", (session.namespace,))
+    rows = [(session.namespace, seq, msgpack.encode(event)) for seq, event in enumerate(events, last + 1)]
+    session.run_many("add_event", rows)
+
+
+def events(session: Session, after: int, limit: int) -> list[Event]:
+    """The newest events behind a number, oldest of them first."""
+    rows = session.run("newest_events", (session.namespace, after, limit)).fetchall()
+    return [_event(seq, body) for seq, body in reversed(rows)]
+
+
+def _event(seq: int, body: bytes) -> Event:
+    try:
+        return replace(msgpack.decode(body, type=Event), seq=seq)
+    except (MsgspecError, TypeError) as error:
+        return Event(at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq)

@@ -1,0 +1,506 @@
+-- Every statement of the SQLite store. schema.sql draws the tables; each statement says the index that serves it, and
+-- tests/store/test_sqlite_plans.py holds it to that. Lists travel as JSON arrays, read by json_each.
+
+-- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: read_store
+-- serves: store (one row)
+SELECT fence, changes FROM store WHERE one = 1;
+
+-- name: move_fence
+-- serves: store
+UPDATE store SET fence = ? WHERE one = 1;
+
+-- name: count_change
+-- serves: store
+UPDATE store SET changes = changes + 1 WHERE one = 1;
+
+-- name: read_data_version
+PRAGMA data_version;
+
+-- ── numbers for names ───────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: find_namespace
+-- serves: namespaces (name)
+SELECT no FROM namespaces WHERE name = ?;
+
+-- name: add_namespace
+INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING;
+
+-- name: find_pool
+-- serves: pools (namespace, name)
+SELECT no FROM pools WHERE namespace = ? AND name = ?;
+
+-- name: add_pool
+INSERT INTO pools (namespace, name) VALUES (?, ?);
+
+-- name: name_of_pool
+-- serves: pools (rowid)
+SELECT name FROM pools WHERE no = ?;
+
+-- name: find_worker
+-- serves: workers (namespace, name)
+SELECT no FROM workers WHERE namespace = ? AND name = ?;
+
+-- name: add_worker
+INSERT INTO workers (namespace, name) VALUES (?, ?);
+
+-- name: name_of_worker
+-- serves: workers (rowid)
+SELECT name FROM workers WHERE no = ?;
+
+-- name: find_instance
+-- serves: instances (namespace, name)
+SELECT no FROM instances WHERE namespace = ? AND name = ?;
+
+-- name: name_of_instance
+-- serves: instances (rowid)
+SELECT name FROM instances WHERE no = ?;
+
+-- name: add_instance
+INSERT INTO instances (namespace, name, seen_at) VALUES (?, ?, 0.0);
+
+-- ── worker states ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: read_state
+-- serves: workers (rowid)
+SELECT enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, rate_at
+FROM workers WHERE no = ?;
+
+-- name: write_state
+-- serves: workers (rowid)
+UPDATE workers SET
+    enabled = ?, reason = ?, changed_at = ?, failures = ?, last_started = ?, last_ended = ?, last_success = ?,
+    last_error = ?, rate_at = ?
+WHERE no = ?;
+
+-- ── counters ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: move_lane
+-- serves: lanes (pool, worker)
+INSERT INTO lanes (pool, worker, scheduled, retrying, queued, processing, completed, dead, cancelled)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (pool, worker) DO UPDATE SET
+    scheduled = scheduled + excluded.scheduled,
+    retrying = retrying + excluded.retrying,
+    queued = queued + excluded.queued,
+    processing = processing + excluded.processing,
+    completed = completed + excluded.completed,
+    dead = dead + excluded.dead,
+    cancelled = cancelled + excluded.cancelled;
+
+-- name: move_pool
+-- serves: pools (rowid)
+UPDATE pools SET added = added + ?, completed = completed + ?, failed = failed + ?, run_seconds = run_seconds + ?
+WHERE no = ?;
+
+-- name: read_lanes
+-- serves: pools (namespace, name), lanes (pool, worker)
+SELECT
+    pools.name, workers.name, lanes.scheduled, lanes.retrying, lanes.queued, lanes.processing, lanes.completed,
+    lanes.dead, lanes.cancelled
+FROM pools CROSS JOIN lanes CROSS JOIN workers
+WHERE pools.namespace = ? AND lanes.pool = pools.no AND workers.no = lanes.worker;
+
+-- name: read_pools
+-- serves: pools (namespace, name)
+SELECT no, name, added, completed, failed, run_seconds FROM pools WHERE namespace = ? ORDER BY name;
+
+-- name: lanes_of_worker
+-- serves: lanes_by_worker
+SELECT pool, scheduled, retrying, queued, processing FROM lanes WHERE worker = ?;
+
+-- name: lanes_of_pool
+-- serves: lanes (pool, worker)
+SELECT worker FROM lanes WHERE pool = ?;
+
+-- ── add ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: last_seq
+-- serves: jobs (rowid, its end)
+SELECT coalesce(max(seq), 0) FROM jobs;
+
+-- name: add_job
+INSERT INTO jobs (
+    seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
+    unique_key, key, trace, payload
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: add_payload
+INSERT OR REPLACE INTO payloads (job, body) VALUES (?, ?);
+
+-- name: seqs_of_ids
+-- serves: jobs_by_id
+SELECT jobs.id, jobs.seq FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
+
+-- name: live_twin
+-- serves: jobs_unique
+SELECT id, seq FROM jobs WHERE worker = ? AND unique_key = ? AND status <= 3;
+
+-- name: next_due
+-- serves: jobs_due
+SELECT run_at FROM jobs WHERE namespace = ? AND status <= 1 ORDER BY run_at, id LIMIT 1;
+
+-- ── concurrency keys ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: count_key_running
+-- serves: jobs_by_key
+SELECT count(*) FROM jobs WHERE worker = ? AND key = ? AND status = 3;
+
+-- name: key_free
+-- serves: jobs_by_key
+SELECT rank, id, seq, key_limit, pool FROM jobs
+WHERE worker = ? AND key = ? AND status = 2 AND parked = 0 ORDER BY rank, id;
+
+-- name: key_parked
+-- serves: jobs_by_key
+SELECT rank, id, seq, key_limit, pool FROM jobs
+WHERE worker = ? AND key = ? AND status = 2 AND parked = 1 ORDER BY rank, id;
+
+-- name: set_parked
+-- serves: jobs (rowid)
+UPDATE jobs SET parked = ? WHERE seq = ?;
+
+-- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: ready_lanes
+-- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs that is.
+-- serves: jobs_ready
+WITH RECURSIVE lane (worker) AS (
+    SELECT min(worker) FROM jobs WHERE pool = ?1 AND status = 2 AND parked = 0
+    UNION ALL
+    SELECT (SELECT min(jobs.worker) FROM jobs
+            WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = 2 AND jobs.parked = 0)
+    FROM lane WHERE lane.worker IS NOT NULL
+)
+SELECT worker FROM lane WHERE worker IS NOT NULL;
+
+-- name: ready_jobs
+-- For one lane. For several, claim.py joins this with itself by UNION ALL: SQLite merges ordered branches lazily.
+-- serves: jobs_ready
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank FROM jobs
+WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0;
+
+-- name: heads_of_lane
+-- serves: jobs_ready
+SELECT rank, id, run_at, seq FROM jobs
+WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+
+-- name: chosen_jobs
+-- serves: jobs (rowid)
+SELECT jobs.seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank
+FROM json_each(?) AS chosen CROSS JOIN jobs WHERE jobs.seq = chosen.value ORDER BY chosen.key;
+
+-- name: start_jobs
+-- serves: jobs (rowid)
+UPDATE jobs SET
+    status = 3, fence = ?1 + started.key, holder = ?2, started_at = ?3, attempt = attempt + 1, ended_at = NULL,
+    progress = NULL
+FROM json_each(?4) AS started WHERE jobs.seq = started.value;
+
+-- name: read_payload
+-- serves: payloads (rowid)
+SELECT body FROM payloads WHERE job = ?;
+
+-- name: eldest_running
+-- serves: jobs_running
+SELECT id, holder, started_at FROM jobs WHERE worker = ? AND status = 3 ORDER BY started_at, id LIMIT 1;
+
+-- name: newest_running
+-- serves: jobs_running
+SELECT started_at FROM jobs WHERE worker = ? AND status = 3 ORDER BY started_at DESC LIMIT 1;
+
+-- name: served_pools
+-- serves: instances (namespace, name)
+SELECT DISTINCT pool FROM instances WHERE namespace = ? AND beat IS NOT NULL AND expires_at > ?;
+
+-- name: is_lost
+-- serves: instances (rowid)
+SELECT lost FROM instances WHERE no = ?;
+
+-- ── finish ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: held_jobs
+-- Those of the given ids that run, with the place of each in the list.
+-- serves: jobs_by_id
+SELECT
+    ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.head_start, jobs.key,
+    jobs.cause
+FROM json_each(?2) AS ids CROSS JOIN jobs
+WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 3;
+
+-- name: finish_job
+-- serves: jobs (rowid)
+UPDATE jobs SET
+    status = ?, parked = ?, cancelling = 0, rank = ?, run_at = ?, attempt = ?, crashes = ?, ended_at = ?, keep_until = ?,
+    result = ?, error = ?
+WHERE seq = ?;
+
+-- name: add_result
+INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);
+
+-- name: drop_result
+-- serves: results (rowid)
+DELETE FROM results WHERE job = ?;
+
+-- name: add_attempt
+INSERT INTO attempts (job, body) VALUES (?, ?);
+
+-- name: note_progress
+-- serves: jobs_by_id
+UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND status = 3;
+
+-- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: due_jobs
+-- serves: jobs_due
+SELECT seq, status, pool, worker, key FROM jobs
+WHERE namespace = ? AND status <= 1 AND run_at <= ? ORDER BY run_at, id LIMIT ?;
+
+-- name: queue_job
+-- serves: jobs (rowid)
+UPDATE jobs SET status = 2, parked = ? WHERE seq = ?;
+
+-- name: orphans
+-- Jobs whose holder has no lease now; who claimed without ever beating has none.
+-- serves: jobs_running, whole: as many as run at this moment
+SELECT seq, holder FROM jobs INDEXED BY jobs_running
+WHERE status = 3 AND holder IN (
+    SELECT no FROM instances WHERE namespace = ? AND (beat IS NULL OR expires_at <= ?) AND no <> ?
+)
+ORDER BY started_at, id LIMIT ?;
+
+-- name: ended_leases
+-- serves: instances (namespace, name)
+SELECT no FROM instances WHERE namespace = ? AND beat IS NOT NULL AND expires_at <= ? AND no <> ?;
+
+-- name: renew_fence
+-- serves: jobs (rowid)
+UPDATE jobs SET fence = ? WHERE seq = ?;
+
+-- name: hand_over
+-- serves: jobs (rowid)
+UPDATE jobs SET holder = ? WHERE seq = ?;
+
+-- name: lose_instance
+-- serves: instances (rowid)
+UPDATE instances SET lost = 1, beat = NULL, expires_at = NULL, seen_at = ? WHERE no = ?;
+
+-- name: forget_instance
+-- serves: instances (rowid)
+UPDATE instances SET beat = NULL, expires_at = NULL, seen_at = ? WHERE no = ?;
+
+-- name: holds_any
+-- serves: jobs_running, whole
+SELECT 1 FROM jobs INDEXED BY jobs_running WHERE status = 3 AND holder = ? LIMIT 1;
+
+-- name: drop_instances
+-- serves: instances (namespace, name)
+DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
+
+-- name: disposable_jobs
+-- serves: jobs_disposable
+SELECT seq, pool, worker, status FROM jobs
+WHERE namespace = ? AND status >= 4 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
+
+-- name: delete_jobs
+-- serves: jobs (rowid)
+DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(?));
+
+-- name: delete_payloads
+-- serves: payloads (rowid)
+DELETE FROM payloads WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_results
+-- serves: results (rowid)
+DELETE FROM results WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_attempts
+-- serves: attempts_by_job
+DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: delete_events
+-- serves: events (namespace, seq)
+DELETE FROM events
+WHERE namespace = ?1 AND seq <= (SELECT max(seq) - ?2 FROM events WHERE namespace = ?1);
+
+-- ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: beat_instance
+-- serves: instances (rowid)
+UPDATE instances SET pool = ?, beat = ?, expires_at = ?, last_beat_at = ?, seen_at = ? WHERE no = ?;
+
+-- name: cancel_orders
+-- serves: cancels (all of them: few), jobs (rowid)
+SELECT jobs.id, jobs.fence, jobs.holder FROM cancels CROSS JOIN jobs
+WHERE jobs.seq = cancels.job AND jobs.status = 3 ORDER BY jobs.id;
+
+-- name: all_instances
+-- serves: instances (namespace, name)
+SELECT beat, expires_at, last_beat_at FROM instances WHERE namespace = ? AND beat IS NOT NULL ORDER BY name;
+
+-- ── places and docs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: holders
+-- serves: places (namespace, name, holder)
+SELECT holder FROM places WHERE namespace = ? AND name = ?;
+
+-- name: hold_place
+INSERT OR REPLACE INTO places (namespace, name, holder, until) VALUES (?, ?, ?, ?);
+
+-- name: drop_ended_places
+-- serves: places (namespace, name, holder)
+DELETE FROM places WHERE namespace = ? AND name = ? AND until <= ?;
+
+-- name: drop_place
+-- serves: places (namespace, name, holder)
+DELETE FROM places WHERE namespace = ? AND name = ? AND holder = ?;
+
+-- name: docs_of_kind
+-- serves: docs (namespace, kind, name)
+SELECT name, body, version FROM docs WHERE namespace = ? AND kind = ? ORDER BY name;
+
+-- name: add_doc
+INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?) ON CONFLICT DO NOTHING;
+
+-- name: change_doc
+-- serves: docs (namespace, kind, name)
+UPDATE docs SET version = version + 1, body = ? WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
+
+-- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: records_of_ids
+-- serves: jobs_by_id
+SELECT records.* FROM json_each(?2) AS ids CROSS JOIN records
+WHERE records.namespace = ?1 AND records.id = ids.value;
+
+-- name: records_of_seqs
+-- serves: jobs (rowid)
+SELECT records.* FROM json_each(?) AS seqs CROSS JOIN records WHERE records.seq = seqs.value;
+
+-- name: attempts_of_jobs
+-- serves: attempts_by_job
+SELECT job, body FROM json_each(?) AS seqs CROSS JOIN attempts WHERE attempts.job = seqs.value ORDER BY attempts.no;
+
+-- name: place_of_id
+-- serves: jobs_by_id
+SELECT created_at, id FROM jobs WHERE namespace = ? AND id = ?;
+
+-- name: find_by_worker
+-- serves: jobs_newest
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_newest
+WHERE worker = :worker AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_unusual
+-- serves: jobs_unusual
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_unusual
+WHERE namespace = :namespace AND status = :status AND (status <= 1 OR status >= 5) AND {wanted}
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_running
+-- serves: jobs_running
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_running
+WHERE worker = :worker AND status = 3 AND {wanted} ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_ready
+-- serves: jobs_ready
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_ready
+WHERE pool = :lane_pool AND worker = :worker AND status = 2 AND parked = 0 AND {wanted}
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_parked
+-- serves: jobs_by_key
+SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
+WHERE worker = :worker AND key IS NOT NULL AND status >= 2 AND status <= 3 AND status = 2 AND parked = 1 AND {wanted}
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_ids
+-- serves: jobs_by_id
+SELECT created_at, jobs.id, seq FROM json_each(:ids) AS ids CROSS JOIN jobs
+WHERE jobs.namespace = :namespace AND jobs.id = ids.value AND {wanted}
+ORDER BY created_at DESC, jobs.id DESC LIMIT :limit;
+
+-- name: jobs_to_amend
+-- serves: jobs_by_id
+SELECT jobs.id, jobs.seq, jobs.status, jobs.pool, jobs.worker, jobs.key, jobs.unique_key, jobs.head_start, jobs.cause
+FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
+
+-- name: ask_cancel
+-- serves: jobs (rowid)
+UPDATE jobs SET cancelling = 1 WHERE seq = ?;
+
+-- name: add_cancel
+INSERT INTO cancels (job) VALUES (?) ON CONFLICT DO NOTHING;
+
+-- name: drop_cancel
+-- serves: cancels (rowid)
+DELETE FROM cancels WHERE job = ?;
+
+-- name: cancel_job
+-- serves: jobs (rowid)
+UPDATE jobs SET status = 6, parked = 0, ended_at = ?, error = ?, keep_until = ? WHERE seq = ?;
+
+-- name: requeue_job
+-- serves: jobs (rowid)
+UPDATE jobs SET
+    status = ?, parked = ?, run_at = ?, rank = ?, attempt = 0, crashes = 0, ended_at = NULL, keep_until = NULL,
+    result = NULL, progress = NULL
+WHERE seq = ?;
+
+-- name: change_payload
+-- serves: jobs (rowid)
+UPDATE jobs SET payload = ? WHERE seq = ?;
+
+-- name: drop_payload
+-- serves: payloads (rowid)
+DELETE FROM payloads WHERE job = ?;
+
+-- name: bury_job
+-- Dead, with every column of a kind that can be read again.
+-- serves: jobs (rowid)
+UPDATE jobs SET
+    status = 5, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
+    rank = CAST(rank AS REAL), run_at = CAST(run_at AS REAL), head_start = CAST(head_start AS REAL),
+    created_at = CAST(created_at AS REAL), started_at = CAST(started_at AS REAL),
+    priority = CASE WHEN priority IN (0, 1, 2, 3) THEN priority ELSE 1 END,
+    key_limit = CAST(key_limit AS INTEGER), attempt = CAST(attempt AS INTEGER), crashes = CAST(crashes AS INTEGER),
+    fence = CAST(fence AS INTEGER), holder = CAST(holder AS INTEGER), cause = CAST(cause AS TEXT),
+    unique_key = CAST(unique_key AS TEXT), key = CAST(key AS TEXT), trace = CAST(trace AS TEXT),
+    payload = coalesce(CAST(payload AS BLOB), CASE WHEN seq NOT IN (SELECT job FROM payloads) THEN x'' END),
+    result = CAST(result AS BLOB)
+WHERE seq = ?;
+
+-- name: job_to_bury
+-- serves: jobs (rowid)
+SELECT status, pool, worker, key FROM jobs WHERE seq = ?;
+
+-- name: first_ready
+-- serves: jobs_ready
+SELECT rank, id, run_at FROM jobs
+WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT 1;
+
+-- name: last_event
+-- serves: events (namespace, seq)
+SELECT coalesce(max(seq), 0) FROM events WHERE namespace = ?;
+
+-- name: add_event
+INSERT INTO events (namespace, seq, body) VALUES (?, ?, ?);
+
+-- name: newest_events
+-- serves: events (namespace, seq)
+SELECT seq, body FROM events WHERE namespace = ? AND seq > ? ORDER BY seq DESC LIMIT ?;
+
+-- name: workers_of_namespace
+-- serves: workers (namespace, name)
+SELECT name FROM workers WHERE namespace = ?;
+
+-- name: pools_with_queued
+-- serves: pools (namespace, name), lanes (pool, worker)
+SELECT name FROM pools
+WHERE namespace = ? AND EXISTS (SELECT 1 FROM lanes WHERE lanes.pool = pools.no AND lanes.queued > 0);
+
+-- name: worker_numbers
+-- serves: workers (namespace, name)
+SELECT no FROM workers WHERE namespace = ?;

@@ -1,0 +1,232 @@
+-- The data model of the SQLite store. One file holds all namespaces; names are numbered once, and numbers are what
+-- every other row and index carries, so a namespace costs nothing and two of them cannot meet.
+--
+--   store ── one row: the last fence, and a counter that moves whenever a doc that claims look into is written
+--
+--   namespaces ─┬─▶ pools ────┐ what only grows: added, completed, failed, run_seconds
+--               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status. Moved with every change, in
+--               │   (state)   │           the same transaction, so nobody counts jobs
+--               │             └─▶ jobs ─┬─▶ payloads   only those above 1 KiB: claim and finish rewrite the job's row
+--               │                       ├─▶ results    likewise
+--               │                       ├─▶ attempts   those that did not succeed
+--               │                       └─▶ cancels    running jobs that a person cancelled
+--               ├─▶ instances   leases; the numbers in jobs.holder. Lost ones stay, so that they stay lost
+--               ├─▶ places      names held until a time
+--               ├─▶ docs        small records by compare-and-set
+--               └─▶ events
+--
+-- jobs.status is a number whose order lets a plain comparison say "live" (<= 3), "waits for its time" (<= 1) and
+-- "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row that is written.
+--
+--   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
+
+CREATE TABLE store (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    fence   INTEGER NOT NULL,
+    changes INTEGER NOT NULL
+);
+
+INSERT INTO store (one, fence, changes) VALUES (1, 0, 0);
+
+CREATE TABLE namespaces (
+    no   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE pools (
+    no          INTEGER PRIMARY KEY,
+    namespace   INTEGER NOT NULL,
+    name        TEXT NOT NULL,
+    added       INTEGER NOT NULL DEFAULT 0,
+    completed   INTEGER NOT NULL DEFAULT 0,
+    failed      INTEGER NOT NULL DEFAULT 0,
+    run_seconds REAL NOT NULL DEFAULT 0.0,
+    UNIQUE (namespace, name)
+);
+
+CREATE TABLE workers (
+    no           INTEGER PRIMARY KEY,
+    namespace    INTEGER NOT NULL,
+    name         TEXT NOT NULL,
+    enabled      INTEGER NOT NULL DEFAULT 1,
+    reason       TEXT,
+    changed_at   REAL,
+    failures     INTEGER NOT NULL DEFAULT 0,
+    last_started REAL,
+    last_ended   REAL,
+    last_success REAL,
+    last_error   TEXT,
+    rate_at      REAL NOT NULL DEFAULT 0.0,
+    UNIQUE (namespace, name)
+);
+
+CREATE TABLE lanes (
+    pool       INTEGER NOT NULL,
+    worker     INTEGER NOT NULL,
+    scheduled  INTEGER NOT NULL DEFAULT 0,
+    retrying   INTEGER NOT NULL DEFAULT 0,
+    queued     INTEGER NOT NULL DEFAULT 0,
+    processing INTEGER NOT NULL DEFAULT 0,
+    completed  INTEGER NOT NULL DEFAULT 0,
+    dead       INTEGER NOT NULL DEFAULT 0,
+    cancelled  INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (pool, worker)
+) WITHOUT ROWID;
+
+CREATE INDEX lanes_by_worker ON lanes (worker);
+
+CREATE TABLE jobs (
+    seq        INTEGER PRIMARY KEY,
+    namespace  INTEGER NOT NULL,
+    id         TEXT NOT NULL,
+    pool       INTEGER NOT NULL,
+    worker     INTEGER NOT NULL,
+    status     INTEGER NOT NULL,
+    parked     INTEGER NOT NULL DEFAULT 0,
+    cancelling INTEGER NOT NULL DEFAULT 0,
+    rank       REAL NOT NULL,
+    run_at     REAL NOT NULL,
+    head_start REAL NOT NULL,
+    created_at REAL NOT NULL,
+    priority   INTEGER NOT NULL,
+    key_limit  INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL DEFAULT 0,
+    crashes    INTEGER NOT NULL DEFAULT 0,
+    fence      INTEGER NOT NULL DEFAULT 0,
+    holder     INTEGER,
+    started_at REAL,
+    ended_at   REAL,
+    keep_until REAL,
+    cause      TEXT NOT NULL,
+    unique_key TEXT,
+    key        TEXT,
+    trace      TEXT,
+    payload    BLOB,
+    result     BLOB,
+    error      TEXT,
+    progress   BLOB
+);
+
+-- Which job is this?
+CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
+
+-- What could start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
+CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
+
+-- What runs? Whatever a gate wants to know of it is in the index itself.
+CREATE INDEX jobs_running ON jobs (worker, started_at, holder, id) WHERE status = 3;
+
+-- What is due?
+CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
+
+-- Is there a live one with this unique key? (Also what forbids a second one.)
+CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 3;
+
+-- Who shares this concurrency key? Free ones (parked = 0) before parked ones, each by rank.
+CREATE INDEX jobs_by_key ON jobs (worker, key, status, parked, rank, id)
+WHERE key IS NOT NULL AND status >= 2 AND status <= 3;
+
+-- What may be deleted?
+CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
+
+-- The newest of a worker, for people.
+CREATE INDEX jobs_newest ON jobs (worker, created_at, id);
+
+-- The newest of a status that few jobs are in, for people. The statuses of the hot path are not in it.
+CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
+
+CREATE TABLE payloads (
+    job  INTEGER PRIMARY KEY,
+    body BLOB NOT NULL
+);
+
+CREATE TABLE results (
+    job  INTEGER PRIMARY KEY,
+    body BLOB NOT NULL
+);
+
+CREATE TABLE attempts (
+    no   INTEGER PRIMARY KEY,
+    job  INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE INDEX attempts_by_job ON attempts (job, no);
+
+CREATE TABLE cancels (
+    job INTEGER PRIMARY KEY
+);
+
+CREATE TABLE instances (
+    no           INTEGER PRIMARY KEY,
+    namespace    INTEGER NOT NULL,
+    name         TEXT NOT NULL,
+    pool         TEXT,
+    beat         BLOB,              -- NULL: it never beat, or it left
+    expires_at   REAL,
+    last_beat_at REAL,
+    lost         INTEGER NOT NULL DEFAULT 0,
+    seen_at      REAL NOT NULL,
+    UNIQUE (namespace, name)
+);
+
+CREATE TABLE places (
+    namespace INTEGER NOT NULL,
+    name      TEXT NOT NULL,
+    holder    TEXT NOT NULL,
+    until     REAL NOT NULL,
+    PRIMARY KEY (namespace, name, holder)
+) WITHOUT ROWID;
+
+CREATE TABLE docs (
+    namespace INTEGER NOT NULL,
+    kind      TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    version   INTEGER NOT NULL,
+    body      BLOB NOT NULL,
+    PRIMARY KEY (namespace, kind, name)
+) WITHOUT ROWID;
+
+CREATE TABLE events (
+    namespace INTEGER NOT NULL,
+    seq       INTEGER NOT NULL,
+    body      BLOB NOT NULL,
+    PRIMARY KEY (namespace, seq)
+) WITHOUT ROWID;
+
+-- A job as people read it. Outer joins, so that a row with a broken number is still seen, and can be buried.
+CREATE VIEW records AS
+SELECT
+    jobs.seq,
+    jobs.namespace,
+    jobs.id,
+    workers.name AS worker,
+    pools.name AS pool,
+    jobs.status,
+    coalesce(jobs.payload, payloads.body) AS payload,
+    jobs.priority,
+    jobs.head_start,
+    jobs.run_at,
+    jobs.created_at,
+    jobs.cause,
+    jobs.attempt,
+    jobs.crashes,
+    jobs.fence,
+    instances.name AS instance,
+    jobs.started_at,
+    jobs.ended_at,
+    jobs.unique_key,
+    jobs.key,
+    jobs.key_limit,
+    jobs.parked,
+    jobs.cancelling,
+    coalesce(jobs.result, results.body) AS result,
+    jobs.error,
+    jobs.progress,
+    jobs.trace
+FROM jobs
+LEFT JOIN workers ON workers.no = jobs.worker
+LEFT JOIN pools ON pools.no = jobs.pool
+LEFT JOIN instances ON instances.no = jobs.holder
+LEFT JOIN payloads ON payloads.job = jobs.seq
+LEFT JOIN results ON results.job = jobs.seq;

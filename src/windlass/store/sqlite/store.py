@@ -1,0 +1,180 @@
+"""The store in a SQLite file: the contract of `windlass.store.protocol`, for processes on one machine.
+
+This file is the way in: each method hands an operation to the thread that writes or to the one that reads. What an
+operation does is in the file it comes from; nothing here looks into the database.
+"""
+
+import asyncio
+import os
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from windlass.core.admission import Facts
+from windlass.core.model import (
+    Added,
+    Amended,
+    Beat,
+    Change,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    Orders,
+    Outcome,
+    ProgressNote,
+    Stats,
+    WorkerState,
+)
+from windlass.errors import UnknownStoreError, nearest
+from windlass.store.protocol import Bell, Claims, Promoted
+from windlass.store.sqlite import doctor
+from windlass.store.sqlite.amend import amend
+from windlass.store.sqlite.claim import claim
+from windlass.store.sqlite.docs import docs, drop, hold, put, switch
+from windlass.store.sqlite.engine import Engine
+from windlass.store.sqlite.facts import survey
+from windlass.store.sqlite.find import find
+from windlass.store.sqlite.finish import finish, note
+from windlass.store.sqlite.instances import beat, instances, leave
+from windlass.store.sqlite.jobs import Unreadable, add, bury, get
+from windlass.store.sqlite.leader import promote, prune, reap
+from windlass.store.sqlite.people import events, record, stats
+from windlass.store.sqlite.session import Session
+
+T = TypeVar("T")
+SYNCHRONOUS: Final = ("normal", "full")
+
+
+class SqliteStore:
+    """A store in one file, made where it does not exist. Any number of processes and namespaces may share it."""
+
+    def __init__(self, path: str, *, synchronous: str = "normal", namespace: str = "default") -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise UnknownStoreError(f"synchronous={synchronous!r}: {nearest(synchronous, SYNCHRONOUS)}")
+        self._path = os.path.abspath(path)
+        self._synchronous = synchronous
+        self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
+        weakref.finalize(self, self._engine.abandon).atexit = False
+
+    async def _write(self, todo: Callable[[Session], T]) -> T:
+        return await self._engine.write(todo)
+
+    async def _read(self, todo: Callable[[Session], T]) -> T:
+        return await self._engine.read(todo)
+
+    async def _bury(self, broken: Unreadable) -> None:
+        if broken:
+            await self._write(partial(bury, broken=broken))
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        self._engine.reopen()
+        await self._write(_nothing)
+        await self._read(_nothing)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._engine.close)
+
+    async def server_time(self) -> float:
+        return time.time()
+
+    # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return await self._write(partial(add, jobs=jobs, now=now))
+
+    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+        return await self._write(partial(claim, instance=instance, pool=pool, n=n, now=now, workers=workers))
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        return await self._write(partial(finish, outcomes=outcomes, now=now))
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        return await self._write(partial(beat, beats=beats, ttl=ttl, now=now))
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        await self._write(partial(note, notes=notes))
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        return await self._write(partial(promote, n=n, now=now))
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        return await self._write(partial(reap, holder=holder, n=n, now=now))
+
+    async def prune(self, n: int, now: float) -> int:
+        return await self._write(partial(prune, n=n, now=now))
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:
+        await self._write(partial(leave, names=instances, now=now))
+
+    # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        return await self._write(partial(hold, name=name, holder=holder, limit=limit, ttl=ttl, now=now))
+
+    async def drop(self, name: str, holder: str) -> None:
+        await self._write(partial(drop, name=name, holder=holder))
+
+    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+
+    async def docs(self, kind: str) -> list[Doc]:
+        return await self._read(partial(docs, kind=kind))
+
+    async def put(self, doc: Doc) -> bool:
+        return await self._write(partial(put, doc=doc))
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        return await self._read(partial(survey, workers=workers, now=now))
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        broken = Unreadable()
+        found = await self._read(partial(get, ids=ids, broken=broken))
+        await self._bury(broken)
+        return found
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        broken = Unreadable()
+        found = await self._read(partial(find, wanted=wanted, broken=broken))
+        await self._bury(broken)
+        return found
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        return await self._write(partial(amend, ids=ids, change=change, now=now))
+
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+        return await self._read(stats)
+
+    async def instances(self) -> list[InstanceRecord]:
+        return await self._read(instances)
+
+    async def record(self, events: Sequence[Event]) -> None:
+        await self._write(partial(record, events=events))
+
+    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+        return await self._read(partial(events, after=after, limit=limit))
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        return self._engine.listen(topics)
+
+    async def check(self) -> dict[str, str]:
+        await self._write(_nothing)
+        return await asyncio.to_thread(doctor.check, self._path, self._synchronous)
+
+
+def _nothing(session: Session) -> None:
+    """What a call does that only wants the store to be open."""

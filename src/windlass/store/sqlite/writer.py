@@ -1,0 +1,82 @@
+"""The one place that writes: a thread that runs whatever operations wait in one transaction, and commits them together.
+
+Operations take effect in the order in which they were called. One that fails harms no other of its group: the group is
+undone, and each is then run by itself. Nobody is answered before the commit, and topics are rung after it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from windlass.errors import StoreBusyError
+from windlass.store.sqlite import faults
+from windlass.store.sqlite.calls import Call
+from windlass.store.sqlite.checkpoint import Checkpointer
+from windlass.store.sqlite.driver import Error
+from windlass.store.sqlite.session import Session
+from windlass.store.sqlite.turn import Turn
+
+
+
+class Writer:
+    """A session that writes, in groups."""
+
+    def __init__(
+        self,
+        session: Session,
+        turn: Turn,
+        *,
+        path: str,
+        checkpointer: Checkpointer | None,
+        ring: Callable[[set[str]], None],
+        doorbells: Doorbells,
+    ) -> None:
+        self._session = session
+        self._turn = turn
+        self._path = path
+        self._checkpointer = checkpointer
+        self._ring = ring
+
+    def serve(self, group: list[Call]) -> None:
+        """Run these calls; each has its value or its error in the end."""
+        error = self._together(group)
+        if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
+            for call in group:
+                call.error = self._together([call])
+        elif error is not None:
+            for call in group:
+                call.error = error
+        if self._checkpointer is not None:
+            self._checkpointer.after_commit()
+
+    def close(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.close()
+        self._session.db.close()
+        self._turn.close()
+
+    def _together(self, group: list[Call]) -> Exception | None:
+        """Run these calls in one transaction. The error that undid it, if one did."""
+        try:
+            self._commit(group)
+        except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
+            self._undo()
+            return faults.translate(error, self._path) if isinstance(error, Error) else error
+        return None
+
+    def _commit(self, group: list[Call]) -> None:
+        session = self._session
+        self._turn.begin(session.db)
+        session.look()
+        for call in group:
+            call.value = call.todo(session)
+        session.flush()
+        session.db.execute("COMMIT")
+        if session.topics:
+            topics, session.topics = session.topics, set()
+            self._ring(topics)
+
+    def _undo(self) -> None:
+        with suppress(Error):
+            if self._session.db.in_transaction:
+                self._session.db.execute("ROLLBACK")
+        self._session.forget()

@@ -1,0 +1,94 @@
+"""From a URL to a store that is not open yet. Drivers are imported only when used; messages never show a password.
+
+    memory://                 a new and empty one each time
+    memory://name             the one of this name in this process
+    sqlite:///relative.db     a file, from where the process is
+    sqlite:////absolute.db    a file, from the root
+
+Parameters follow a question mark: `sqlite:///windlass.db?synchronous=full`.
+"""
+
+from threading import Lock
+from typing import Final
+from urllib.parse import parse_qsl
+
+from windlass.errors import UnknownStoreError, nearest
+from windlass.store.memory import MemoryStore
+from windlass.store.protocol import Store
+
+SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "postgresql")
+SQLITE_OPTIONS: Final = {"synchronous": ("off", "normal", "full", "extra")}
+SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
+
+_named: Final[dict[tuple[str, str], MemoryStore]] = {}
+_naming: Final = Lock()
+
+
+def open_store(url: str, *, namespace: str = "default") -> Store:
+    """The store that a URL names. Nothing is connected or created until its `open`."""
+    scheme, mark, rest = url.partition("://")
+    scheme = scheme.lower()
+    if not mark:
+        raise UnknownStoreError(_no_scheme(url))
+    if scheme not in SCHEMES:
+        raise UnknownStoreError(f"no store has the scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
+    place, _, query = rest.partition("?")
+    options = _options(scheme, query)
+    if scheme == "memory":
+        return _memory(place, namespace)
+    if scheme == "sqlite":
+        return _sqlite(place, options, namespace)
+    raise UnknownStoreError(
+        f"{scheme}:// is known, but this version of windlass cannot open it yet; memory:// and sqlite:/// work"
+    )
+
+
+def _memory(name: str, namespace: str) -> Store:
+    if not name:
+        return MemoryStore()
+    with _naming:
+        return _named.setdefault((name, namespace), MemoryStore(f"memory://{name}"))
+
+
+def _sqlite(place: str, options: dict[str, str], namespace: str) -> Store:
+    if not place.startswith("/"):
+        meant = f"for the file {place!r}, write sqlite:///{place}" if place and "@" not in place else SQLITE_FORM
+        raise UnknownStoreError(f"a SQLite URL has three slashes before the path, or four if it is absolute: {meant}")
+    path = place[1:]
+    if path == ":memory:":
+        raise UnknownStoreError("a SQLite database in memory cannot be shared, not even by threads; write memory://")
+    if not path or path.endswith("/"):
+        raise UnknownStoreError(f"a SQLite URL names a file: {SQLITE_FORM}")
+    from windlass.store.sqlite.store import SqliteStore
+
+    return SqliteStore(path, namespace=namespace, **options)
+
+
+def _options(scheme: str, query: str) -> dict[str, str]:
+    known = SQLITE_OPTIONS if scheme == "sqlite" else {}
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True) if scheme in ("memory", "sqlite") else ():
+        if name not in known:
+            raise UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
+        if name in options:
+            raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// is given twice")
+        if value.lower() not in known[name]:
+            raise UnknownStoreError(
+                f"the parameter {name!r} of {scheme}:// cannot be {value!r}; {_one_of(known[name])}"
+            )
+        options[name] = value.lower()
+    return options
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    return f"it is one of {', '.join(values)}"
+
+
+def _no_scheme(url: str) -> str:
+    """What to say of something that is no URL. What looks like it may hold a password is not repeated."""
+    if "@" in url:
+        return f"a store is named by a URL; {nearest('', SCHEMES)}"
+    if not url:
+        return "the store's URL is empty; write sqlite:///windlass.db, or memory://"
+    path = url.removeprefix("sqlite:").lstrip("/") if url.startswith("sqlite:") else url
+    return f"{url!r} is no store URL; for a SQLite file, write sqlite:///{path}"

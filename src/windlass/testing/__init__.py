@@ -1,0 +1,15 @@
+"""What users test with: the suite that binds every store. Nothing in windlass imports this.
+
+A store's author runs each check as a test of its own::
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    async def test_store(check: Check) -> None:
+        await run_check(check, my_store_factory)
+
+or all of them at once, with `await check_store(my_store_factory)`.
+"""
+
+from windlass.testing.lab import Lab, StoreFactory
+from windlass.testing.suite import CHECKS, Check, check_store, run_check
+
+__all__ = ["CHECKS", "Check", "Lab", "StoreFactory", "check_store", "run_check"]

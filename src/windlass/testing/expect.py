@@ -1,0 +1,50 @@
+"""Saying what is expected, so that a failure names what differs.
+
+No `assert`: the suite is shipped, and holds under `python -O` and without a test runner that rewrites it.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+T = TypeVar("T")
+PATIENCE: Final = 10.0
+"""Seconds after which something that was waited for counts as not happening."""
+
+
+def equal(got: object, wanted: object, about: str = "it") -> None:
+    """Both are the same."""
+    if got != wanted:
+        raise AssertionError(f"{about}: {_difference(got, wanted)}")
+
+
+def holds(truth: object, about: str) -> None:
+    """What is said is true."""
+    if not truth:
+        raise AssertionError(about)
+
+
+def there(value: T | None, about: str = "it") -> T:
+    """There is one; answers with it."""
+    if value is None:
+        raise AssertionError(f"{about}: there is none")
+    return value
+
+
+async def soon(waited_for: Awaitable[T], about: str) -> T:
+    """It happens, before patience ends."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await waited_for
+    except TimeoutError:
+        raise AssertionError(f"{about}: it did not happen within {PATIENCE:g} s") from None
+
+
+def _difference(got: object, wanted: object) -> str:
+    if isinstance(got, Struct) and isinstance(wanted, Struct) and type(got) is type(wanted):
+        pairs: list[tuple[str, Any, Any]] = [(name, value, asdict(wanted)[name]) for name, value in asdict(got).items()]
+        return ", ".join(f"{name} is {is_!r}, wanted {want!r}" for name, is_, want in pairs if is_ != want)
+    return f"got {got!r}, wanted {wanted!r}"

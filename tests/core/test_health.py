@@ -1,0 +1,114 @@
+"""What is wrong now: each problem by its name, with a remedy."""
+
+import pytest
+
+from windlass.core.breaker import BreakerState
+from windlass.core.health import (
+    DEFAULT_LATENCY_SECONDS,
+    SCHEDULE_GRACE_SECONDS,
+    HealthFacts,
+    InstanceFacts,
+    PoolFacts,
+    WorkerFacts,
+    judge,
+)
+from windlass.core.model import WorkerConfig, WorkerState
+
+NOW = 1000.0
+
+
+def worker(next_due: float | None = None, *, live: bool = False, **state: object) -> HealthFacts:
+    config = WorkerConfig(name="w")
+    known = WorkerState(worker="w", **state)  # type: ignore[arg-type]
+    return HealthFacts(workers=[WorkerFacts(config=config, state=known, next_due=next_due, live=live)])
+
+
+def instance(age: float, stuck: int = 0) -> HealthFacts:
+    facts = InstanceFacts(id="i", node="n", pool="p", last_beat_at=NOW - age, ttl=15, stuck_threads=stuck)
+    return HealthFacts(instances=[facts])
+
+
+def pool(**facts: object) -> HealthFacts:
+    return HealthFacts(pools=[PoolFacts(name="p", **facts)])  # type: ignore[arg-type]
+
+
+FINE = [
+    HealthFacts(),
+    worker(),
+    worker(next_due=NOW + 5),
+    worker(next_due=NOW - SCHEDULE_GRACE_SECONDS),
+    worker(next_due=NOW - 9999, live=True),
+    instance(age=15),
+    pool(queued=5, oldest_wait_seconds=DEFAULT_LATENCY_SECONDS),
+    pool(served=False, min_workers=0),
+    pool(queued=0, oldest_wait_seconds=9999.0),
+    HealthFacts(breakers={"smtp": BreakerState(failed_at=(1.0, 2.0))}),
+]
+
+
+@pytest.mark.parametrize("facts", FINE)
+def test_nothing_is_wrong(facts: HealthFacts) -> None:
+    verdict = judge(facts, NOW)
+    assert (verdict.status, verdict.problems) == ("ok", [])
+
+
+WRONG = [
+    (worker(enabled=False, failures=5, reason="5 runs failed"), "worker_disabled", "w", "failing", "5 runs failed"),
+    (worker(enabled=False, reason="by hand"), "worker_disabled", "w", "degraded", "by hand"),
+    (worker(next_due=NOW - 61), "schedule_missed", "w", "degraded", "61 s ago"),
+    (instance(age=16), "instance_silent", "i", "failing", "16 s"),
+    (instance(age=1, stuck=2), "thread_stuck", "i", "degraded", "2 thread(s)"),
+    (pool(paused=True, reason="deploy", queued=7), "pool_paused", "p", "degraded", "deploy; 7 queued"),
+    (pool(served=False, queued=3), "pool_unserved", "p", "failing", "3 queued"),
+    (pool(served=False), "pool_unserved", "p", "degraded", "no live instance"),
+    (pool(queued=1, oldest_wait_seconds=301.0), "pool_starved", "p", "degraded", "waited 301 s, more than 300 s"),
+    (
+        pool(queued=1, oldest_wait_seconds=11.0, target_latency_seconds=10.0),
+        "pool_starved",
+        "p",
+        "degraded",
+        "more than 10 s",
+    ),
+    (pool(dead=4), "dead_letters", "p", "degraded", "4 job(s)"),
+    (HealthFacts(leader=False), "no_leader", "leader", "failing", "nobody leads"),
+    (
+        HealthFacts(breakers={"smtp": BreakerState(open=True, until=NOW + 20, failed_at=(1.0,))}),
+        "breaker_open",
+        "smtp",
+        "degraded",
+        "is open after 1 failure(s); a probe goes out in 20 s",
+    ),
+    (
+        HealthFacts(breakers={"smtp": BreakerState(open=True, until=NOW)}),
+        "breaker_open",
+        "smtp",
+        "degraded",
+        "half-open",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "code", "subject", "status", "says"), WRONG, ids=[row[1] for row in WRONG])
+def test_a_problem_has_a_name_a_subject_and_a_remedy(
+    facts: HealthFacts, code: str, subject: str, status: str, says: str
+) -> None:
+    verdict = judge(facts, NOW)
+    (problem,) = verdict.problems
+    assert (problem.code, problem.subject, verdict.status) == (code, subject, status)
+    assert says in problem.message
+    assert problem.remedy
+
+
+def test_the_critical_come_first_and_decide() -> None:
+    facts = HealthFacts(
+        pools=[PoolFacts(name="a", dead=1), PoolFacts(name="b", served=False, queued=1)],
+        instances=[InstanceFacts(id="i", node="n", pool="p", last_beat_at=0, ttl=15)],
+    )
+    verdict = judge(facts, NOW)
+    assert verdict.status == "failing"
+    assert [problem.code for problem in verdict.problems] == ["instance_silent", "pool_unserved", "dead_letters"]
+
+
+def test_a_paused_pool_is_not_also_starved_or_unserved() -> None:
+    verdict = judge(pool(paused=True, served=False, queued=3, oldest_wait_seconds=9999.0), NOW)
+    assert [problem.code for problem in verdict.problems] == ["pool_paused"]

@@ -1,0 +1,163 @@
+"""What becomes of a job when a run has ended: a table, and a back-off that is never absurd."""
+
+from math import isfinite
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windlass.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
+from windlass.core.retry import CRASH_LIMIT, End, EndKind, backoff, settle
+
+CONFIG = WorkerConfig(
+    name="w", max_retries=2, max_consecutive_failures=4, timeout_seconds=30.0, retry=Retry(base_seconds=10.0, jitter=0.0)
+)
+STARTED, NOW = 100.0, 130.0
+
+
+def claimed(attempt: int = 1, crashes: int = 0) -> Claimed:
+    return Claimed(
+        id="j", worker="w", pool="p", payload=b"", fence=7, attempt=attempt, crashes=crashes, run_at=90.0, cause="triggered"
+    )
+
+
+def settled(kind: EndKind, job: Claimed | None = None, config: WorkerConfig | None = CONFIG, **end: Any) -> Outcome:
+    return settle(job or claimed(), End(kind, **end), config, started_at=STARTED, now=NOW, rand=0.5, instance="i-1")
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
+    outcome = settled(kind, claimed(attempt=3, crashes=1))
+    assert (outcome.id, outcome.fence, outcome.worker, outcome.pool) == ("j", 7, "w", "p")
+    assert (outcome.ended_at, outcome.cause) == (NOW, "triggered")
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_every_end_but_success_and_drain_is_reported(kind: EndKind) -> None:
+    outcome = settled(kind, error="boom", traceback="at line 1")
+    if kind in {EndKind.RETURNED, EndKind.DRAINED}:
+        assert outcome.report is None
+        return
+    report = outcome.report
+    assert report is not None
+    assert (report.number, report.started_at, report.ended_at, report.kind) == (1, STARTED, NOW, kind)
+    assert (report.traceback, report.instance) == ("at line 1", "i-1")
+    assert "boom" in report.error
+    assert outcome.error is not None
+    assert "boom" in outcome.error
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_an_end_without_a_word_still_says_something(kind: EndKind) -> None:
+    outcome = settled(kind)
+    assert outcome.report is None or outcome.report.error
+
+
+def test_returned_is_completed_and_kept_for_a_while() -> None:
+    outcome = settled(EndKind.RETURNED, claimed(attempt=2, crashes=1), result=b"42")
+    assert (outcome.status, outcome.verdict, outcome.result) == (JobStatus.COMPLETED, "success", b"42")
+    assert (outcome.attempt, outcome.crashes, outcome.error) == (2, 1, None)
+    assert outcome.keep_until == NOW + CONFIG.keep_completed_seconds
+
+
+@pytest.mark.parametrize("kind", [EndKind.RAISED, EndKind.TIMED_OUT])
+@pytest.mark.parametrize(("attempt", "run_at"), [(1, NOW + 10), (2, NOW + 20)])
+def test_a_failed_attempt_is_tried_again_later_and_blames_nobody_yet(kind: EndKind, attempt: int, run_at: float) -> None:
+    outcome = settled(kind, claimed(attempt))
+    assert (outcome.status, outcome.run_at, outcome.attempt) == (JobStatus.FAILED, run_at, attempt)
+    assert (outcome.verdict, outcome.disable_after, outcome.keep_until) == ("neutral", None, None)
+
+
+@pytest.mark.parametrize("kind", [EndKind.RAISED, EndKind.TIMED_OUT])
+@pytest.mark.parametrize("attempt", [3, 4, 99])
+def test_the_last_attempt_kills_the_job_and_counts_against_the_worker(kind: EndKind, attempt: int) -> None:
+    outcome = settled(kind, claimed(attempt))
+    assert (outcome.status, outcome.attempt) == (JobStatus.DEAD, attempt)
+    assert (outcome.verdict, outcome.disable_after, outcome.keep_until) == ("failure", 4, None)
+
+
+def test_no_retries_means_one_attempt() -> None:
+    config = WorkerConfig(name="w", max_retries=0)
+    assert settled(EndKind.RAISED, config=config).status is JobStatus.DEAD
+
+
+def test_a_timeout_says_after_how_long() -> None:
+    assert settled(EndKind.TIMED_OUT).error == "timed out after 30 s"
+    assert settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=0.5)).error == "timed out after 0.5 s"
+    assert settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=None)).error == "timed out after 30 s"
+    assert settled(EndKind.TIMED_OUT, error="the pool's 5 s").error == "the pool's 5 s"
+
+
+def test_a_crash_is_counted_apart_and_tried_again_soon() -> None:
+    first = settled(EndKind.CRASHED, error="killed by SIGKILL")
+    assert (first.status, first.attempt, first.crashes, first.verdict) == (JobStatus.FAILED, 0, 1, "neutral")
+    assert (first.error, first.run_at) == ("killed by SIGKILL", NOW + 1)
+    second = settled(EndKind.CRASHED, claimed(crashes=1))
+    assert NOW + 1 < second.run_at < NOW + 60
+
+
+def test_a_crash_uses_up_no_attempt() -> None:
+    assert settled(EndKind.CRASHED, claimed(attempt=99)).status is JobStatus.FAILED
+
+
+def test_the_third_crash_is_the_last_and_names_the_cause() -> None:
+    outcome = settled(EndKind.CRASHED, claimed(crashes=CRASH_LIMIT - 1), error="killed by SIGSEGV")
+    assert (outcome.status, outcome.crashes, outcome.verdict) == (JobStatus.DEAD, 3, "failure")
+    assert outcome.error == "crashed 3 times, the last time: killed by SIGSEGV"
+    assert outcome.disable_after == 4
+
+
+def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> None:
+    outcome = settled(EndKind.DRAINED, claimed(attempt=2, crashes=1))
+    assert (outcome.status, outcome.run_at) == (JobStatus.QUEUED, 90.0)
+    assert (outcome.attempt, outcome.crashes, outcome.verdict, outcome.error) == (1, 1, "neutral", None)
+
+
+def test_a_cancelled_job_is_kept_for_a_day() -> None:
+    outcome = settled(EndKind.CANCELLED)
+    assert (outcome.status, outcome.verdict, outcome.keep_until) == (JobStatus.CANCELLED, "neutral", NOW + SECONDS_A_DAY)
+
+
+def test_what_cannot_travel_is_dead_at_once() -> None:
+    undecodable, unencodable = settled(EndKind.UNDECODABLE), settled(EndKind.UNENCODABLE)
+    assert undecodable.status is unencodable.status is JobStatus.DEAD
+    assert (undecodable.verdict, undecodable.disable_after) == ("neutral", None)
+    assert (unencodable.verdict, unencodable.disable_after) == ("failure", 4)
+
+
+@pytest.mark.parametrize("kind", EndKind)
+def test_an_unknown_worker_is_settled_too_and_never_disabled(kind: EndKind) -> None:
+    outcome = settled(kind, claimed(attempt=99, crashes=2), config=None)
+    assert outcome.disable_after is None
+
+
+class TestBackoff:
+    """Growing, capped, jittered."""
+
+    @pytest.mark.parametrize(("attempt", "seconds"), [(1, 5), (2, 10), (3, 20), (10, 2560), (11, 3600), (99, 3600)])
+    def test_it_doubles_up_to_the_cap(self, attempt: int, seconds: float) -> None:
+        assert backoff(Retry(jitter=0), attempt, 0.9) == seconds
+
+    @pytest.mark.parametrize(("rand", "seconds"), [(0.0, 90), (0.5, 100), (0.75, 105)])
+    def test_jitter_goes_both_ways(self, rand: float, seconds: float) -> None:
+        assert backoff(Retry(base_seconds=100, jitter=0.1), 1, rand) == pytest.approx(seconds)
+
+    def test_none_at_all(self) -> None:
+        assert backoff(Retry(base_seconds=0), 10**9, 0.99) == 0
+
+    @given(
+        st.builds(
+            Retry,
+            base_seconds=st.floats(0, 1e6),
+            factor=st.floats(1, 1e6) | st.integers(1, 10),
+            max_seconds=st.floats(0, 1e9),
+            jitter=st.floats(0, 1),
+        ),
+        st.integers(0, 10**12),
+        st.floats(0, 1, exclude_max=True),
+    )
+    def test_never_negative_never_endless_never_an_overflow(self, retry: Retry, attempt: int, rand: float) -> None:
+        seconds = backoff(retry, attempt, rand)
+        assert isfinite(seconds)
+        assert 0 <= seconds <= retry.max_seconds * (1 + retry.jitter)

@@ -1,0 +1,44 @@
+"""Real processes for system tests: started with a pipe to their output, ended for certain."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a program of this folder; it is killed at the end of the test if it still runs."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+        command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+        errors = (tmp_path / f"{program}-{len(running)}.log").open("w")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
+    """Wait until something is true, with a deadline."""
+    deadline = time.monotonic() + within
+    while not true():
+        if time.monotonic() > deadline:
+            message = f"not true within {within} s: {true}"
+            raise AssertionError(message)
+        time.sleep(0.01)

@@ -1,0 +1,26 @@
+"""Runs a hundred slots of jobs that wait until a file says how long, and notes every start and end."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from windlass import Context, WorkerOrchestrator
+
+url, log_path, gate = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+app = WorkerOrchestrator(url, max_concurrent=100, lease_seconds=1.0)
+
+
+@app.task(max_retries=0)
+async def nap(ctx: Context, number: int) -> int:
+    os.write(log, f"{os.getpid()} {number} {ctx.fence} start\n".encode())
+    while not gate.exists():
+        await asyncio.sleep(0.02)
+    os.write(log, f"{os.getpid()} {number} {ctx.fence} end\n".encode())
+    return number
+
+
+if __name__ == "__main__":
+    asyncio.run(app.run())

@@ -1,0 +1,86 @@
+"""Processes that die or freeze with jobs in hand: every job completes, and nobody's late word counts."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+from tests.system.conftest import Start, eventually
+from windlass import JobStatus, WorkerOrchestrator
+
+JOBS = 100
+
+
+def started(log: Path) -> Counter[int]:
+    """How often each process has started a job."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return Counter(int(line.split()[0]) for line in lines if line.endswith("start"))
+
+
+async def enqueue(url: str) -> list[str]:
+    app = WorkerOrchestrator(url)
+
+    @app.task()
+    async def nap(number: int) -> int:
+        return number
+
+    jobs = await app.enqueue_many([nap.call(number=number) for number in range(JOBS)])
+    await app.close()
+    return [job.id for job in jobs]
+
+
+async def outcomes(url: str, ids: list[str]) -> Counter[JobStatus]:
+    app = WorkerOrchestrator(url)
+    jobs = [await app.get_job(job_id) for job_id in ids]
+    await app.close()
+    return Counter(job.status for job in jobs)
+
+
+def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -> None:
+    log, gate = tmp_path / "runs.log", tmp_path / "open"
+    url = f"sqlite:///{tmp_path / 'windlass.db'}"
+    ids = asyncio.run(enqueue(url))
+
+    victim = start("sleepers.py", url, log, gate)
+    eventually(lambda: started(log)[victim.pid] == JOBS)
+    victim.kill()
+    victim.wait()
+    gate.touch()
+
+    heir = start("sleepers.py", url, log, gate)
+    eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
+    heir.send_signal(signal.SIGTERM)
+    assert heir.wait(timeout=20) == 0
+    assert started(log)[heir.pid] == JOBS
+
+
+def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Start, tmp_path: Path) -> None:
+    log, gate = tmp_path / "runs.log", tmp_path / "open"
+    url = f"sqlite:///{tmp_path / 'windlass.db'}"
+    ids = asyncio.run(enqueue(url))
+
+    frozen = start("sleepers.py", url, log, gate)
+    eventually(lambda: started(log)[frozen.pid] == JOBS)
+    os.kill(frozen.pid, signal.SIGSTOP)
+    heir = start("sleepers.py", url, log, gate)
+    eventually(lambda: started(log)[heir.pid] == JOBS)
+    gate.touch()
+    eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
+    fences = asyncio.run(fences_of(url, ids))
+
+    os.kill(frozen.pid, signal.SIGCONT)
+    said = tmp_path / "sleepers.py-0.log"
+    eventually(lambda: "refused" in said.read_text() or "could not keep its lease" in said.read_text())
+    for process in (frozen, heir):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    assert asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS}
+    assert asyncio.run(fences_of(url, ids)) == fences
+
+
+async def fences_of(url: str, ids: list[str]) -> list[int]:
+    app = WorkerOrchestrator(url)
+    fences = [(await app.get_job(job_id)).record.fence for job_id in ids]
+    await app.close()
+    return fences
