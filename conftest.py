@@ -3,9 +3,9 @@
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
               the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is that file.
     console   each `$ ` line is run by the shell in that folder, and has to exit with 0. What is shown below it has to
-              be what it prints; `…` stands for anything. A command that ends with `&` goes on beside the others, and is
-              ended with SIGTERM when the document ends; that has to exit with 0 too. `make` is asked, not obeyed:
-              `make -n` says whether the target exists, without running the tests inside the tests.
+              be what it prints; `…` stands for anything. `windlass run … &` goes on beside the others, and is ended
+              with SIGTERM when the document ends; that has to exit with 0 too. `make` is asked, not obeyed: `make -n`
+              says whether the target exists, without running the tests inside the tests.
     text      shown, not run.
 
 Any other language, or none, is an error: nothing is skipped silently.
@@ -40,6 +40,8 @@ FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
+RUNNING: Final = " workers in "
+"""What `windlass run` says once it does."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -169,7 +171,7 @@ class Reader:
         return None
 
     def _begin(self, command: str) -> str | None:
-        """Start a command that goes on, and wait for its first words."""
+        """Start a command that goes on, and wait until it says that it runs."""
         log = self.folder / f"beside-{len(self._beside)}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -182,9 +184,9 @@ class Reader:
             )
         self._beside.append(process)
         deadline = time.monotonic() + COMMAND_SECONDS
-        while not log.read_text():
+        while RUNNING not in log.read_text():
             if process.poll() is not None or time.monotonic() > deadline:
-                return f"it said nothing, and its exit code is {process.poll()}"
+                return f"{log.read_text()}exit code {process.poll()}"
             time.sleep(0.02)
         return None
 

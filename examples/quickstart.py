@@ -33,7 +33,8 @@ async def main() -> None:
     await orchestrator.stop()
 
     for name, state in orchestrator.get_status()["worker_states"].items():
-        print(f"{name:13} {'has succeeded' if state['last_success'] else 'has not succeeded'}, {state['failures']} failures")
+        how = "has succeeded" if state["last_success"] else "has never succeeded"
+        print(f"{name:13} {how}, {state['failures']} failures in a row")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ app = WorkerOrchestrator(world.STORE, tick_interval=1.0, max_concurrent=8, lease
 app.register_pool(
     "images", kind="thread", min_workers=2, max_workers=8, scale_up_threshold=10, scale_down_after_seconds=1
 )
-app.register_pool("mail", kind="async", min_workers=2, max_workers=40, scale_up_threshold=10, scale_down_after_seconds=1)
+app.register_pool(
+    "mail", kind="async", min_workers=2, max_workers=24, scale_up_threshold=10, scale_down_after_seconds=1
+)
 
 
 # ── by the clock ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -91,7 +91,7 @@ def recorded(ctx: Context) -> Iterator[None]:
 
 def read(path: Path = PATH) -> Journal:
     """Put the lines together: a begin and its end are one run; a run that was cut ends when its process was killed."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     ends = {line["fence"]: line for line in lines if line["what"] == "end"}
     killed = {int(line["subject"]): line["at"] for line in lines if line["what"] == "killed"}
     runs = [_run(line, ends.get(line["fence"]), killed) for line in lines if line["what"] == "begin"]

@@ -149,14 +149,20 @@ class WorkerOrchestrator:
             message = f"the orchestrator is {self._state} already"
             raise LifecycleError(message)
         registry = self._registered.complete()
-        await self._store.open()
+        self._state = "running"  # from here on a second start is refused
+        try:
+            await self._store.open()
+            node = self._new_node(registry, self._settings)
+            if self._settings.health_checks:
+                monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
+                node.add_duty("health", monitor.poll)
+            await node.start()
+        except BaseException:
+            self._state = "stopped"
+            await self._store.close()
+            raise
+        self._node = node
         self._loop = asyncio.get_running_loop()
-        self._node = self._new_node(registry, self._settings)
-        if self._settings.health_checks:
-            monitor = HealthMonitor(self._judge_health, self._node.reporter.emit, self.now)
-            self._node.add_duty("health", monitor.poll)
-        await self._node.start()
-        self._state = "running"
 
     async def stop(self, timeout_seconds: float = 30.0) -> None:
         """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
@@ -170,6 +176,7 @@ class WorkerOrchestrator:
             await self._node.stop(timeout_seconds)
         finally:
             self._state = "stopped"
+            self._node = None
             self._loop = None
             await self._store.close()
 
@@ -200,6 +207,9 @@ class WorkerOrchestrator:
 
     async def close(self) -> None:
         """Let go of the store, in a process that only asks or enqueues. `stop` does it for one that runs workers."""
+        if self._state != "stopped":
+            message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
+            raise LifecycleError(message)
         self._portal.close()
         await self._store.close()
 

@@ -6,9 +6,9 @@ could not take never gets into the store.
 
 import inspect
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import PurePath
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -44,7 +44,7 @@ class Signature:
         self._context_first = False
         self._context_name: str | None = None
         parameters = _parameters(worker, function)
-        hints = _hints(worker, function)
+        hints = _hints(worker, function, mode)
         if mode is WorkerExecutionMode.TRIGGERED:
             parameters = self._take_context(parameters, hints)
             self._names = tuple(parameters)
@@ -59,8 +59,13 @@ class Signature:
     def _take_context(
         self, parameters: dict[str, inspect.Parameter], hints: Mapping[str, Any]
     ) -> dict[str, inspect.Parameter]:
-        wanted = [name for name in parameters if hints.get(name) is Context]
-        if wanted:
+        wanted = [name for name in parameters if hints.get(name) in (Context, Context | None)]
+        if len(wanted) > 1:
+            message = f"worker {self._worker}: there is one Context, and it cannot be both {wanted[0]!r} and {wanted[1]!r}"
+            raise SignatureError(message)
+        if wanted and parameters[wanted[0]].kind is _KINDS.POSITIONAL_ONLY:
+            self._context_first = True
+        elif wanted:
             self._context_name = wanted[0]
         return {name: parameter for name, parameter in parameters.items() if name not in wanted}
 
@@ -135,13 +140,19 @@ class Signature:
 
     def key(self, template: str, arguments: Mapping[str, Any]) -> str:
         """The concurrency key of a job with these arguments: a parameter's value, or a template filled with them."""
-        if "{" in template:
-            return template.format_map(arguments)
-        return str(arguments[template])
+        try:
+            return template.format_map(arguments) if "{" in template else str(arguments[template])
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
+            message = f"{self._worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
+            raise PayloadTypeError(message) from None
 
     def check_key(self, template: str) -> None:
         """Refuse a concurrency key that names no required parameter."""
-        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        except ValueError as error:
+            message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
+            raise SignatureError(message) from None
         for name in fields if "{" in template else [template]:
             if name.split(".")[0].split("[")[0] not in self._required:
                 message = (
@@ -174,7 +185,15 @@ class Signature:
 
     def decode_result(self, result: bytes | None) -> Any:
         """A result as the function returned it."""
-        return None if result is None else self._result.decode(result)
+        if result is None:
+            return None
+        try:
+            return self._result.decode(result)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            message = (
+                f"the result of {self._worker} is not what the function is annotated to return: {_in_words(error)}"
+            )
+            raise PayloadDecodingError(message) from None
 
 
 def plain(payload: bytes) -> Any:
@@ -211,6 +230,9 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any]) -> Packed:
 
 
 def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        message = f"worker {worker}: {function!r} is a generator, and nobody would ask it for more; take its yield out"
+        raise SignatureError(message)
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
@@ -218,7 +240,7 @@ def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.
         raise SignatureError(message) from None
 
 
-def _hints(worker: str, function: Callable[..., Any]) -> dict[str, Any]:
+def _hints(worker: str, function: Callable[..., Any], mode: WorkerExecutionMode) -> dict[str, Any]:
     target: Any = function
     while hasattr(target, "func"):  # functools.partial
         target = target.func
@@ -227,6 +249,8 @@ def _hints(worker: str, function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(target, include_extras=True)
     except NameError as error:
+        if mode is not WorkerExecutionMode.TRIGGERED:
+            return {}  # its one argument is the Context, whatever it is annotated
         message = f"worker {worker}: an annotation of {target.__qualname__} cannot be resolved: {error}"
         raise SignatureError(message) from None
     except TypeError:
@@ -277,6 +301,8 @@ def _decoder(worker: str, shape: type[msgspec.Struct]) -> msgspec.msgpack.Decode
 
 
 def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
+    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that answers with one
+        wanted = get_args(wanted)[-1]
     try:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
     except TypeError:

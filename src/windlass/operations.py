@@ -40,7 +40,7 @@ from windlass.errors import (
     UnknownWorkerError,
     nearest,
 )
-from windlass.runtime.scaler import Look, bounded, observe, pool_docs
+from windlass.runtime.scaler import Look, bounded, observe, pool_doc, pool_docs
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
@@ -161,7 +161,7 @@ class Operations:
         while True:
             docs = {doc.name: doc for doc in await self._store.docs("pool")}
             doc = docs.get(name, Doc("pool", name, msgpack.encode(PoolDoc())))
-            before = msgpack.decode(doc.body, type=PoolDoc)
+            before = pool_doc(doc)
             since = self._now() if paused else None
             after = PoolDoc(paused, reason if paused else None, since, before.min_workers, before.max_workers)
             if await self._store.put(Doc("pool", name, msgpack.encode(after), doc.version)):
@@ -291,9 +291,11 @@ def job_filter(**wanted: Any) -> JobFilter:
 
 
 def clock_time(at: float) -> str:
-    """An instant for people: the time of day in UTC, with the date when it is not today's."""
-    then = datetime.fromtimestamp(at, UTC)
-    return then.strftime("%Y-%m-%d %H:%M:%S UTC")
+    """An instant for people, in UTC: `2026-11-15 08:06:01Z`."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return "a time beyond every calendar"
 
 
 def _status(name: str) -> JobStatus:

@@ -5,7 +5,9 @@ import inspect
 import os
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from itertools import count
+from math import isfinite
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,10 +17,17 @@ from windlass.core.model import Attempt, JobPriority, JobRecord, JobStatus, NewJ
 from windlass.errors import JobCancelledError, JobFailedError, PayloadTypeError, ResultTimeoutError, UnknownJobError
 from windlass.store.protocol import Store
 
+_order: Final = count()
+_WANTED: Final = {
+    "priority": "a JobPriority",
+    "delay_seconds": "a number of seconds",
+    "run_at": "a datetime with a time zone, or epoch seconds",
+    "unique_key": "a string that is not empty",
+    "job_id": "a string that is not empty",
+}
+
 P = ParamSpec("P")
 R = TypeVar("R")
-
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class Desk(Protocol):
@@ -131,7 +140,8 @@ class Worker(Generic[P, R]):
             "unique_key": unique_key,
             "job_id": job_id,
         }
-        return self._copy(replace(self._options, **{name: value for name, value in given.items() if value is not None}))
+        said = {name: value for name, value in given.items() if value is not None}
+        return self._copy(replace(self._options, **_checked(self.name, said)))
 
     def triggered(self) -> "Worker[P, R]":
         """The same worker, for a run that a person wants now."""
@@ -277,13 +287,29 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
 
 
 def new_id(now: float) -> str:
-    """A job id: 48 bits of time and 80 of chance, in 26 letters that sort by time."""
-    number = int(now * 1000) << 80 | int.from_bytes(os.urandom(10))
-    return "".join([ALPHABET[number >> shift & 31] for shift in range(125, -5, -5)])
+    """A job id: milliseconds, a count and 56 bits of chance, in 32 hexadecimal digits that sort by time.
+
+    The count keeps jobs that are due at the same instant in the order in which they were enqueued.
+    """
+    return f"{int(now * 1000):012x}{next(_order) & 0xFFFFFF:06x}{os.urandom(7).hex()}"
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object whose __call__ is async
+
+
+def _checked(worker: str, said: dict[str, Any]) -> dict[str, Any]:
+    for option, value in said.items():
+        if option == "priority":
+            right = value in set(JobPriority)
+        elif option in {"delay_seconds", "run_at"}:
+            right = isinstance(value, int | float) and isfinite(value)
+        else:
+            right = isinstance(value, str) and value != ""
+        if not right:
+            message = f"{worker}: {option} must be {_WANTED[option]}, not {value!r}"
+            raise PayloadTypeError(message)
+    return said
 
 
 def _instant(worker: str, at: datetime) -> float:

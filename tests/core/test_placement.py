@@ -60,8 +60,8 @@ def test_a_minimum_takes_the_place_of_what_another_has_above_its_own() -> None:
 
 def test_nobody_is_evicted_in_vain() -> None:
     wanted = [Want(pool="a", target=4, cpu=1), Want(pool="b", target=1, min_workers=1, cpu=5)]
-    placement = place(wanted, [node("n1", placed={"a": 4})])
-    assert placement.nodes == {"n1": {"a": 4}}
+    placement = place(wanted, [node("n1", placed={"a": 4}), node("n2")])
+    assert placement.nodes == {"n1": {"a": 4}, "n2": {}}
     assert placement.unplaced["b"].n == 1
 
 

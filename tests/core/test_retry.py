@@ -11,14 +11,26 @@ from windlass.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retr
 from windlass.core.retry import CRASH_LIMIT, End, EndKind, backoff, settle
 
 CONFIG = WorkerConfig(
-    name="w", max_retries=2, max_consecutive_failures=4, timeout_seconds=30.0, retry=Retry(base_seconds=10.0, jitter=0.0)
+    name="w",
+    max_retries=2,
+    max_consecutive_failures=4,
+    timeout_seconds=30.0,
+    retry=Retry(base_seconds=10.0, jitter=0.0),
 )
 STARTED, NOW = 100.0, 130.0
 
 
 def claimed(attempt: int = 1, crashes: int = 0) -> Claimed:
     return Claimed(
-        id="j", worker="w", pool="p", payload=b"", fence=7, attempt=attempt, crashes=crashes, run_at=90.0, cause="triggered"
+        id="j",
+        worker="w",
+        pool="p",
+        payload=b"",
+        fence=7,
+        attempt=attempt,
+        crashes=crashes,
+        run_at=90.0,
+        cause="triggered",
     )
 
 
@@ -63,7 +75,9 @@ def test_returned_is_completed_and_kept_for_a_while() -> None:
 
 @pytest.mark.parametrize("kind", [EndKind.RAISED, EndKind.TIMED_OUT])
 @pytest.mark.parametrize(("attempt", "run_at"), [(1, NOW + 10), (2, NOW + 20)])
-def test_a_failed_attempt_is_tried_again_later_and_blames_nobody_yet(kind: EndKind, attempt: int, run_at: float) -> None:
+def test_a_failed_attempt_is_tried_again_later_and_blames_nobody_yet(
+    kind: EndKind, attempt: int, run_at: float
+) -> None:
     outcome = settled(kind, claimed(attempt))
     assert (outcome.status, outcome.run_at, outcome.attempt) == (JobStatus.FAILED, run_at, attempt)
     assert (outcome.verdict, outcome.disable_after, outcome.keep_until) == ("neutral", None, None)
@@ -84,8 +98,12 @@ def test_no_retries_means_one_attempt() -> None:
 
 def test_a_timeout_says_after_how_long() -> None:
     assert settled(EndKind.TIMED_OUT).error == "timed out after 30 s"
-    assert settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=0.5)).error == "timed out after 0.5 s"
-    assert settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=None)).error == "timed out after 30 s"
+    assert (
+        settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=0.5)).error == "timed out after 0.5 s"
+    )
+    assert (
+        settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", timeout_seconds=None)).error == "timed out after 30 s"
+    )
     assert settled(EndKind.TIMED_OUT, error="the pool's 5 s").error == "the pool's 5 s"
 
 
@@ -116,7 +134,11 @@ def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> No
 
 def test_a_cancelled_job_is_kept_for_a_day() -> None:
     outcome = settled(EndKind.CANCELLED)
-    assert (outcome.status, outcome.verdict, outcome.keep_until) == (JobStatus.CANCELLED, "neutral", NOW + SECONDS_A_DAY)
+    assert (outcome.status, outcome.verdict, outcome.keep_until) == (
+        JobStatus.CANCELLED,
+        "neutral",
+        NOW + SECONDS_A_DAY,
+    )
 
 
 def test_what_cannot_travel_is_dead_at_once() -> None:

@@ -56,7 +56,9 @@ class TestIntervals:
             (NOON + 9999, [NOON + 60], None),
         ],
     )
-    def test_it_is_due_when_the_interval_has_passed(self, now: float, times: list[float], next_at: float | None) -> None:
+    def test_it_is_due_when_the_interval_has_passed(
+        self, now: float, times: list[float], next_at: float | None
+    ) -> None:
         fired = ask(worker(interval_seconds=60), now, state=ended(NOON))
         assert (fired.times, fired.next_at, fired.cursor) == (times, next_at, None)
 
@@ -171,7 +173,9 @@ class TestCron:
 
     @settings(max_examples=150, deadline=None)
     @given(
-        cron=st.sampled_from(["* * * * *", "*/7 * * * *", "0 */3 * * *", "13 5 * * *", "0 0 1 * *", "30 9 * * MON-FRI"]),
+        cron=st.sampled_from(
+            ["* * * * *", "*/7 * * * *", "0 */3 * * *", "13 5 * * *", "0 0 1 * *", "30 9 * * MON-FRI"]
+        ),
         catch_up=st.sampled_from(["latest", "none", "all"]),
         overlap=st.sampled_from(["skip", "queue", "allow"]),
         walk=st.lists(st.tuples(st.floats(-300, 5000), st.booleans()), max_size=15),
@@ -233,7 +237,8 @@ class TestWords:
         assert describe(worker(**options)) == words
 
     @pytest.mark.parametrize(
-        ("seconds", "words"), [(0, "0 seconds"), (60, "1 minute"), (86_400, "1 day"), (61, "61 seconds"), (7200, "2 hours")]
+        ("seconds", "words"),
+        [(0, "0 seconds"), (60, "1 minute"), (86_400, "1 day"), (61, "61 seconds"), (7200, "2 hours")],
     )
     def test_duration(self, seconds: float, words: str) -> None:
         assert duration(seconds) == words
@@ -245,9 +250,9 @@ class TestWords:
     @settings(max_examples=300, deadline=None)
     @given(
         st.text(max_size=20)
-        | st.lists(st.sampled_from(["*", "1", "*/2", "L", "LW", "5L", "1#2", "MON", "7", "99", "1-3", "3-1", "/", ""])).map(
-            " ".join
-        )
+        | st.lists(
+            st.sampled_from(["*", "1", "*/2", "L", "LW", "5L", "1#2", "MON", "7", "99", "1-3", "3-1", "/", ""])
+        ).map(" ".join)
     )
     def test_whatever_is_given_as_cron_is_explained_or_works(self, expression: str) -> None:
         if cron_problem(expression) is None:

@@ -61,7 +61,9 @@ TABLE: list[tuple[str, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "cron", "asked", "fires"), TABLE, ids=[f"{row[0]} {row[1]} {row[2]}" for row in TABLE])
+@pytest.mark.parametrize(
+    ("zone", "cron", "asked", "fires"), TABLE, ids=[f"{row[0]} {row[1]} {row[2]}" for row in TABLE]
+)
 def test_what_the_clock_shows(zone: str, cron: str, asked: str, fires: str) -> None:
     clock = ZoneInfo(zone)
     start = datetime.fromisoformat(asked).replace(tzinfo=clock).timestamp()

@@ -46,13 +46,13 @@ class Faults:
 
     def plan_of(self, method: str) -> tuple[Kind, Exception] | None:
         for position, (methods, kind, error, times) in enumerate(self._plans):
-            if methods and method not in methods:
+            if method not in (methods or {method} - {"close"}):
                 continue
             if times is not None:
                 left = times - 1
                 self._plans[position : position + 1] = [(methods, kind, error, left)] if left else []
             self.failed[method] += 1
-            return kind, error
+            return kind, type(error)(*error.args)
         return None
 
     async def around(self, method: str, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -143,11 +143,10 @@ class Stage:
         for engine in node.engines.values():
             for run in list(engine.runs.values()):
                 run.ended = True
-                if run.timer is not None:
-                    run.timer.cancel()
                 if run.task is not None:
                     run.task.cancel()
             engine.runs.clear()
+            engine._deadlines.close()
         app._node = None
         app._state = "stopped"
         await settle()

@@ -20,8 +20,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
         command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
-        errors = (tmp_path / f"{program}-{len(running)}.log").open("w")
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        with (tmp_path / f"{program}-{len(running)}.log").open("w") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         running.append(process)
         return process
 

@@ -1,4 +1,4 @@
-"""The `windlass` command: one file per command, or per family of close ones. It goes through `windlass.app` for everything."""
+"""The `windlass` command: one file per command or close family. It goes through `windlass.app` for everything."""
 
 from windlass.cli.entry import main
 

@@ -45,7 +45,9 @@ class Source(Struct, frozen=True, kw_only=True):
             return WorkerOrchestrator(self.store, namespace=self.namespace)
         app = load_app(self.app)
         if app.store_url.startswith("memory:"):
-            aside(f"windlass: the store of {self.app} is memory: this command sees its own, not that of a running process")
+            aside(
+                f"windlass: the store of {self.app} is memory: this command sees its own, not that of a running process"
+            )
         return app
 
 

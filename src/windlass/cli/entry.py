@@ -13,6 +13,7 @@ from windlass.cli.doctor import doctor
 from windlass.cli.enqueue import enqueue
 from windlass.cli.events import events
 from windlass.cli.jobs import explain, job, jobs
+from windlass.cli.leaving import end_in_time
 from windlass.cli.pools import pause, pools, resume
 from windlass.cli.run import run
 from windlass.cli.status import status
@@ -32,17 +33,33 @@ _INTERRUPTED: Final = 130
 class Refusal(click.ClickException):
     """A mistake or a trouble that windlass foresaw: one clear line, no traceback."""
 
-    def __init__(self, error: WindlassError) -> None:
-        super().__init__(str(error))
-        self.exit_code = _exit_code(error)
-
     def show(self, file: Any = None) -> None:
         """Say it."""
         click.echo(f"windlass: {self.format_message()}", file=file, err=file is None)
 
 
+class WrongAddress(Refusal):
+    """A URL that leads nowhere is a wrong command line."""
+
+    exit_code = 2
+
+
+class NoStore(Refusal):
+    """The store cannot be reached or used."""
+
+    exit_code = 3
+
+
 class Commands(click.Group):
     """The commands in sections, and the one place where errors become exit codes."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Be a program: the process ends with the command, whatever threads the app has left behind."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except SystemExit as leaving:
+            end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was given."""
@@ -50,7 +67,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except WindlassError as error:
-            raise Refusal(error) from None
+            raise _refusal(error)(str(error)) from None
         except BrokenPipeError:
             # Whoever read has read enough. What is still buffered must not fail at exit, so it goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,7 +75,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """List the commands by what they are for."""
         for title, members in _SECTIONS.items():
             with formatter.section(title):
@@ -68,7 +85,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="windlass", message="windlass %(version)s")
 def main() -> None:
-    """Background workers: their schedules, queues and pools.
+    r"""Background workers: their schedules, queues and pools.
 
     `windlass run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
     process that reaches it; what is running follows at once.
@@ -98,10 +115,10 @@ for _members in _SECTIONS.values():
         main.add_command(_member)
 
 
-def _exit_code(error: WindlassError) -> int:
+def _refusal(error: WindlassError) -> type[Refusal]:
     if isinstance(error, StoreError):
-        return 3
-    return 2 if isinstance(error, UnknownStoreError) else 1
+        return NoStore
+    return WrongAddress if isinstance(error, UnknownStoreError) else Refusal
 
 
 def _replace_what_cannot_be_encoded() -> None:

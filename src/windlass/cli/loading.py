@@ -30,7 +30,9 @@ def load_app(name: str) -> WorkerOrchestrator:
         sys.path.insert(0, here)
     found = _attribute(_import(module_name), attribute)
     if not isinstance(found, WorkerOrchestrator):
-        message = f"{module_name}:{attribute} is {_kind(found)}, not a WorkerOrchestrator; {_orchestrators(module_name)}"
+        message = (
+            f"{module_name}:{attribute} is {_kind(found)}, not a WorkerOrchestrator; {_orchestrators(module_name)}"
+        )
         raise AppImportError(message)
     return found
 
@@ -55,7 +57,7 @@ def _import(name: str) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise AppImportError(_inside(name, error)) from None
         raise AppImportError(_not_found(name, error.name)) from None
-    except (Exception, SystemExit) as error:  # whatever the user's module raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises
         raise AppImportError(_inside(name, error)) from None
 
 
@@ -77,14 +79,11 @@ def _modules_here() -> Iterator[str]:
 def _inside(name: str, error: BaseException) -> str:
     """The user's error, with where it happened."""
     frames = _users_frames(error.__traceback__, up_to_us=isinstance(error, WindlassError))
-    where = "".join(traceback.format_list(frames[-_SHOWN_FRAMES:]))
-    what = "".join(traceback.format_exception_only(error))
-    first, *rest = what.rstrip().splitlines()
-    if isinstance(error, SyntaxError):  # it begins with its own place, and ends with what is wrong
-        where, (*rest, first) = where + "\n".join([first, *rest[:-1]]), [first, *rest]
-        rest = []
-    told = "\n".join(line for line in [*where.rstrip().splitlines(), *rest] if line)
-    return f"module {name} cannot be imported: {first.removeprefix('windlass.errors.')}\n{told}".rstrip()
+    where = "".join(traceback.format_list(frames[-_SHOWN_FRAMES:])).splitlines()
+    what = "".join(traceback.format_exception_only(error)).splitlines()
+    # A SyntaxError begins with its place and ends with what is wrong; every other begins with that.
+    first = what.pop(-1 if isinstance(error, SyntaxError) else 0).removeprefix("windlass.errors.")
+    return "\n".join([f"module {name} cannot be imported: {first}", *where, *what])
 
 
 def _users_frames(trace: TracebackType | None, *, up_to_us: bool) -> traceback.StackSummary:
@@ -125,6 +124,4 @@ def _orchestrators(module_name: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return f"a {type(value).__name__}"
+    return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"

@@ -12,8 +12,12 @@ import msgspec
 from windlass.cli.words import one_line
 
 _GAP: Final = "  "
-_NARROWEST: Final = 24
-"""The last column is not cut below this, however narrow the terminal is."""
+_NARROW: Final = 24
+"""On a narrow terminal the last column is cut down to this first,"""
+_NARROWEST: Final = 12
+"""and then the others, the widest first, down to this,"""
+_WHOLE: Final = ("ID", "EXAMPLE")
+"""but neither the first one nor these: half an id is none."""
 
 Cell = str | int | None
 
@@ -38,7 +42,7 @@ def aside(text: str) -> None:
 def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:
     """Print rows under titles: numbers to the right, all else to the left.
 
-    On a terminal the last column is cut so that a row stays in its line; in a pipe nothing is.
+    On a terminal columns are cut so that a row stays in its line; in a pipe nothing is.
     """
     terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
@@ -51,9 +55,21 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int |
     widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
     numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
     if width is not None:
-        used = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(_NARROWEST, width - used))
+        may_shrink = [not (number or title in _WHOLE) for title, number in zip(titles, numeric, strict=True)]
+        widths = _shrunk(widths, may_shrink, width - len(_GAP) * (len(widths) - 1))
     return [_line(line, widths, numeric) for line in texts]
+
+
+def _shrunk(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
+    *others, last = widths
+    last = min(last, max(_NARROW, room - sum(others)))
+    shrinkable = [column for column in range(1, len(others)) if may_shrink[column] and others[column] > _NARROWEST]
+    while shrinkable and sum(others) + last > room:
+        widest = max(shrinkable, key=others.__getitem__)
+        others[widest] -= 1
+        if others[widest] == _NARROWEST:
+            shrinkable.remove(widest)
+    return [*others, last]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:

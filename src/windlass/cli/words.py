@@ -3,23 +3,21 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from windlass.operations import clock_time
+
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
 _DAY: Final = 86_400
-
-
-def instant(at: float) -> str:
-    """For people: `2026-11-15 08:06:01Z`."""
-    then = _moment(at)
-    return then.strftime("%Y-%m-%d %H:%M:%SZ") if then else f"{at:g} s after 1970"
 
 
 def iso(at: float | None) -> str | None:
     """For programs: `2026-11-15T08:06:01.123456Z`, always of this length, so that text sorts as time does."""
     if at is None:
         return None
-    then = _moment(at)
-    return then.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if then else None
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (OverflowError, ValueError, OSError):  # a run_at beyond every calendar
+        return None
 
 
 def span(seconds: float) -> str:
@@ -43,7 +41,7 @@ def ago(at: float | None, now: float, *, never: str = "never") -> str:
 
 def when(at: float, now: float) -> str:
     """An instant, exactly and as seen from now."""
-    return f"{instant(at)} ({ago(at, now)})"
+    return f"{clock_time(at)} ({ago(at, now)})"
 
 
 def took(seconds: float) -> str:
@@ -70,10 +68,3 @@ def one_line(text: str) -> str:
 
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
-
-
-def _moment(at: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(at, UTC)
-    except (OverflowError, ValueError, OSError):  # a run_at beyond every calendar
-        return None

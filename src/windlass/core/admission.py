@@ -12,7 +12,7 @@ Three layers, each of which looks only at the ones before it, so that no two job
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heapreplace
 from typing import Any
 
 from msgspec import Struct, field
@@ -183,7 +183,25 @@ def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, no
     """
     choice = Choice(ids=[], started={}, rate_at={}, next_at=None)
     queue: list[Any] = [(heads[0].rank, heads[0].id, worker, 0) for worker, heads in candidates.items() if heads]
-    yielding: dict[str, list[Any]] = {}
+    before = -1
+    while queue and before < len(choice.ids) < limit:
+        # Whoever gave way to a job that has started since may go now; nobody would ring for it until that one ends.
+        before = len(choice.ids)
+        queue = _admit(queue, candidates, facts, choice=choice, limit=limit, now=now)
+    return choice
+
+
+def _admit(
+    queue: list[Any],
+    candidates: Mapping[str, list[Head]],
+    facts: Facts,
+    *,
+    choice: Choice,
+    limit: int,
+    now: float,
+) -> list[Any]:
+    """Start what may start, in rank order; answers with those that gave way to another: a start can change that."""
+    gave_way: list[Any] = []
     heapify(queue)
     while queue and len(choice.ids) < limit:
         _, _, worker, position = queue[0]
@@ -194,8 +212,8 @@ def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, no
         if wait is not None:
             choice.next_at = _sooner(choice.next_at, wait.until)
             held = heappop(queue)
-            if wait.code == "turn":
-                yielding.setdefault(wait.by, []).append(held)
+            if wait.code in {"turn", "precedence"}:
+                gave_way.append(held)
             continue
         _start(worker, head, facts, choice, now)
         position += 1
@@ -206,10 +224,7 @@ def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, no
         else:
             _lane(facts, worker).head = heads[position]
             heapreplace(queue, (heads[position].rank, heads[position].id, worker, position))
-        for held in yielding.pop(worker, ()):
-            # The one that was to go first has gone. Nobody would ring for those it let through until it ends.
-            heappush(queue, held)
-    return choice
+    return gave_way
 
 
 def _start(worker: str, head: Head, facts: Facts, choice: Choice, now: float) -> None:

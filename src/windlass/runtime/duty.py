@@ -16,6 +16,8 @@ logger: Final = logging.getLogger("windlass")
 
 FIRST_BACKOFF_SECONDS: Final = 0.1
 LONGEST_BACKOFF_SECONDS: Final = 10.0
+HAIR_SECONDS: Final = 0.001
+"""A timer may be this early."""
 
 
 class Duty:
@@ -58,10 +60,12 @@ class Duty:
     async def _run(self) -> None:
         while not self._stopping:
             next_at = await self._once()
-            now = self._clock.now()
-            latest = now + self._longest_sleep
-            timer = self._clock.call_at(latest if next_at is None else min(next_at, latest), self._bell.ring)
+            latest = self._clock.now() + self._longest_sleep
+            wake_at = latest if next_at is None else min(next_at, latest)
+            timer = self._clock.call_at(wake_at, self._bell.ring)
             await self._bell.wait()
+            while self._failures and self._clock.now() < wake_at - HAIR_SECONDS and not self._stopping:
+                await self._bell.wait()  # a failing poll may itself ring the bell: only time ends a back-off
             timer.cancel()
 
     async def _once(self) -> float | None:

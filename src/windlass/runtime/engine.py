@@ -15,6 +15,7 @@ from windlass.core.retry import End, EndKind, settle
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.context import Context
+from windlass.runtime.deadlines import Deadlines
 from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync
 from windlass.runtime.outbox import Notebook, Outbox, Settled
 from windlass.runtime.registry import Registry
@@ -62,24 +63,32 @@ class Engine:
         self._lives = 0
         self._started_at = clock.now()
         self._threads = Threads()
+        self._deadlines = Deadlines(clock, partial(self.end, kind=EndKind.TIMED_OUT))
         self._loop = asyncio.get_running_loop()
         self._in_doubt = False
+        self._leased: str | None = None
+        """The name under which it holds a lease. Without one it claims nothing: jobs would be taken from it at once."""
         self.instance = f"{node}/{pool.name}"
 
     # ── claiming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def poll(self) -> float | None:
         """Claim as many jobs as there are free slots and start them; answers when time alone may bring more."""
-        free = self.slots - len(self.runs)
-        if self.draining or free <= 0:
-            return None
         if self._in_doubt:
             await self.reconcile()
+        free = self.slots - len(self.runs)
+        if self.draining or self._leased is None or free <= 0:
+            return None
+        instance = self.instance
         self._in_doubt = True
-        claims = await self._store.claim(self.instance, self.pool.name, free, self._clock.now(), self._workers)
-        self._in_doubt = False
+        claims = await self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
         for job in claims.jobs:
-            self._start(job)
+            if self.draining or self._leased != instance:  # since we asked
+                self._settle(job, End(EndKind.DRAINED), started_at=self._clock.now())
+            else:
+                self._start(job)
+        # Only now: should one of them have been impossible to start, the others are handed back.
+        self._in_doubt = False
         return claims.next_at
 
     async def reconcile(self) -> None:
@@ -105,18 +114,25 @@ class Engine:
         run = Run(job, callee, context, now)
         self.runs[job.id] = run
         if deadline is not None:
-            run.timer = self._clock.call_at(deadline, partial(self.end, run, EndKind.TIMED_OUT))
+            self._deadlines.watch(run, deadline)
         if callee.is_async:
             self._start_task(run, run_async(run))
         else:
+            self._start_thread(run)
+
+    def _start_thread(self, run: Run) -> None:
+        try:
             self._threads.start(partial(self._in_thread, run))
+        except RuntimeError:  # no more threads to be had: the job is not ours after all
+            del self.runs[run.job.id]
+            raise
 
     def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
         run.task = self._loop.create_task(coroutine)
         run.task.add_done_callback(partial(self._task_done, run))
 
     def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled():  # before its first step, so it could not answer for itself
+        if task.cancelled() or task.exception():  # before its first step, or the loop is interrupted
             self._ended(run, End(run.stopped_as or EndKind.DRAINED))
         else:
             self._ended(run, task.result())
@@ -131,9 +147,9 @@ class Engine:
     def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
         if isinstance(end, End):
             self._ended(run, end)
-        elif run.ended:
+        elif run.ended or run.stopped_as is not None:
             end.close()
-            self.strays.discard(run)
+            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
         else:
             self._start_task(run, run_rest(run, end))
 
@@ -142,8 +158,8 @@ class Engine:
             self.strays.discard(run)
             return
         run.ended = True
-        if run.timer is not None:
-            run.timer.cancel()
+        if run.patience is not None:
+            run.patience.cancel()
         del self.runs[run.job.id]
         self._settle(run.job, end, started_at=run.started_at)
         self._bell.ring()
@@ -179,7 +195,7 @@ class Engine:
             run.task.cancel()
         patience = 0.0 if run.task is None and kind is not EndKind.CANCELLED else STUBBORN_SECONDS
         if patience:
-            run.timer = self._clock.call_at(self._clock.now() + patience, partial(self._give_up, run))
+            run.patience = self._clock.call_at(self._clock.now() + patience, partial(self._give_up, run))
         else:
             self._give_up(run)
 
@@ -191,7 +207,9 @@ class Engine:
         logger.error(
             "job %s of %s was told to stop (%s), but goes on: %s", run.job.id, run.job.worker, run.stopped_as, what
         )
-        self._ended(run, End(run.stopped_as or EndKind.DRAINED, error=f"told to stop, but {what}"))
+        timed_out = run.stopped_as is EndKind.TIMED_OUT
+        why = f"timed out after {run.callee.config.timeout_seconds:g} s" if timed_out else "told to stop"
+        self._ended(run, End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}"))
 
     def cancel(self, job_id: str, fence: int) -> None:
         """A person cancelled this job."""
@@ -210,9 +228,16 @@ class Engine:
         for run in list(self.runs.values()):
             self.end(run, EndKind.DRAINED)
 
+    def renewed(self) -> None:
+        """The lease holds, under the present name."""
+        if self._leased != self.instance:
+            self._leased = self.instance
+            self._bell.ring()
+
     def step_down(self, *, lost: bool) -> None:
         """The lease is gone, or may be: stop everything. A lost instance goes on under a new name."""
         logger.error("instance %s could not keep its lease; its %d jobs are stopped", self.instance, len(self.runs))
+        self._leased = None
         self.end_all()
         if lost:
             self._lives += 1
@@ -221,6 +246,7 @@ class Engine:
     async def close(self) -> None:
         """Let go of the threads, and hand back what a cut-off claim may have brought."""
         self._threads.close()
+        self._deadlines.close()
         if self._in_doubt:
             try:
                 await self.reconcile()

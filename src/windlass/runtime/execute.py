@@ -25,7 +25,7 @@ LONGEST_TRACEBACK: Final = 20_000
 class Run:
     """A job in the hands of this process, from claim to end."""
 
-    __slots__ = ("callee", "context", "ended", "job", "started_at", "stopped_as", "task", "timer")
+    __slots__ = ("callee", "context", "ended", "job", "patience", "started_at", "stopped_as", "task")
 
     def __init__(self, job: Claimed, callee: Callee, context: Context, started_at: float) -> None:
         self.job = job
@@ -36,7 +36,8 @@ class Run:
         self.stopped_as: EndKind | None = None
         """Why we ended it, if we did: the function's own opinion no longer counts then."""
         self.task: asyncio.Task[End] | None = None
-        self.timer: Timer | None = None
+        self.patience: Timer | None = None
+        """Runs while we wait for it to do as it was told."""
 
 
 async def run_async(run: Run) -> End:
@@ -45,8 +46,10 @@ async def run_async(run: Run) -> End:
         args, kwargs = run.callee.bind(run.job.payload, run.context)
         value = await run.callee.function(*args, **kwargs)
     except asyncio.CancelledError:
-        return End(run.stopped_as or EndKind.RAISED, error="the function was cancelled from inside")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's function raises is its outcome
+        return _cancelled(run)
+    except (KeyboardInterrupt, GeneratorExit):  # meant for the loop that we run on, not for the function
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a user's function raises is its outcome
         return _failed(run, error)
     return _returned(run, value)
 
@@ -56,7 +59,7 @@ def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
     try:
         args, kwargs = run.callee.bind(run.job.payload, run.context)
         value = run.callee.function(*args, **kwargs)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # noqa: BLE001 - as above; nobody interrupts this thread
         return _failed(run, error)
     return value if inspect.iscoroutine(value) else _returned(run, value)
 
@@ -66,10 +69,18 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     try:
         value = await rest
     except asyncio.CancelledError:
-        return End(run.stopped_as or EndKind.RAISED, error="the function was cancelled from inside")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        return _cancelled(run)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
         return _failed(run, error)
     return _returned(run, value)
+
+
+def _cancelled(run: Run) -> End:
+    if run.stopped_as is not None:
+        return End(run.stopped_as)
+    return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 
 def _returned(run: Run, value: Any) -> End:
@@ -79,30 +90,38 @@ def _returned(run: Run, value: Any) -> End:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value))
     except ResultEncodingError as error:
         return End(EndKind.UNENCODABLE, error=str(error))
+    except Exception as error:  # noqa: BLE001 - a user's class may have its own way to be encoded
+        return End(EndKind.UNENCODABLE, error=describe(error), traceback=trace_of(error))
 
 
 def _failed(run: Run, error: BaseException) -> End:
     if isinstance(error, PayloadDecodingError):
         return End(EndKind.UNDECODABLE, error=str(error))
-    text = describe(error)
-    trace = trace_of(error)
-    if run.stopped_as is not None or isinstance(error, JobCancelledError):
-        return End(run.stopped_as or EndKind.CANCELLED, error=text, traceback=trace)
-    return End(EndKind.RAISED, error=text, traceback=trace)
+    if run.stopped_as is not None and isinstance(error, JobCancelledError):
+        return End(run.stopped_as)  # `Context.heartbeat` told it, and it did as it was told
+    return End(run.stopped_as or EndKind.RAISED, error=describe(error), traceback=trace_of(error))
 
 
 def describe(error: BaseException) -> str:
     """An exception in one line."""
-    words = str(error)
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - a user's code
+        words = "(it cannot be shown)"
     text = f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__
-    return text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+    return _storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
 
 
 def trace_of(error: BaseException) -> str:
     """The traceback, from the user's function on."""
     behind_us = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, behind_us))
-    return text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:]
+    return _storable(text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:])
+
+
+def _storable(text: str) -> str:
+    """Text as UTF-8 can hold it: names of files may hold what it cannot, and then turn up in errors."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Threads:

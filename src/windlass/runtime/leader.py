@@ -52,6 +52,7 @@ class Leader:
         self._reporter = reporter
         self._node = node
         self._ttl = ttl
+        self._lives = 0
         self._held_until = 0.0
         self._prune_at = 0.0
         self._timed = {
@@ -76,6 +77,11 @@ class Leader:
             self._prune_at = now if pruned == BATCH else now + PRUNE_SECONDS
             wishes.append(self._prune_at)
         return min(wishes)
+
+    def rename(self) -> None:
+        """Somebody else has taken over what it had taken over: go on under a new name."""
+        self._lives += 1
+        self.holder = f"{self._node}/leader.{self._lives}"
 
     async def resign(self) -> None:
         """Let somebody else lead at once."""

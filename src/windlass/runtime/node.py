@@ -90,6 +90,7 @@ class Node:
             clock,
             ttl=settings.lease_seconds,
             beats=self._beats,
+            renewed=self._from_pulse(self._renewed),
             obey=self._from_pulse(self._obey),
             step_down=self._from_pulse(self._step_down),
         )
@@ -232,6 +233,11 @@ class Node:
 
         return on_our_loop
 
+    def _renewed(self, instances: Sequence[str]) -> None:
+        for engine in self.engines.values():
+            if engine.instance in instances:
+                engine.renewed()
+
     def _obey(self, orders: Orders) -> None:
         for job_id, fence in orders.cancel:
             for engine in self.engines.values():
@@ -239,6 +245,8 @@ class Node:
         for engine in self.engines.values():
             if engine.instance in orders.lost:
                 engine.step_down(lost=True)
+        if self.leader.holder in orders.lost:
+            self.leader.rename()
 
     def _step_down(self) -> None:
         for engine in self.engines.values():

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from windlass.core.model import Claimed, Finished, Outcome, Progress, ProgressNote
+from windlass.core.model import Claimed, Finished, JobStatus, Outcome, Progress, ProgressNote
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.store.protocol import Store
@@ -77,15 +77,49 @@ class Outbox:
 
     async def _write(self, batch: list[Settled]) -> None:
         outcomes = [settled.outcome for settled in batch]
+        repeated = False
         while True:
             try:
                 finished = await self._store.finish(outcomes, self._clock.now())
-            except StoreError as error:
-                logger.warning("cannot write %d outcomes: %s; trying again in %.1f s", len(batch), error, RETRY_SECONDS)
+                if repeated:
+                    finished = await self._recognise(outcomes, finished)
+            except Exception as error:  # noqa: BLE001 - whatever it is, these outcomes must not get lost
+                surprise = None if isinstance(error, StoreError) else error
+                logger.log(
+                    logging.ERROR if surprise else logging.WARNING,
+                    "cannot write %d outcomes: %s; trying again in %.1f s",
+                    len(batch),
+                    error,
+                    RETRY_SECONDS,
+                    exc_info=surprise,
+                )
+                repeated = True
                 await pause(self._clock, RETRY_SECONDS)
             else:
                 self._written(batch, finished)
                 return
+
+    async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:
+        """Count as accepted what the store refuses only because an earlier try of ours got through unheard."""
+        refused = [outcome for outcome, accepted in zip(outcomes, finished.accepted, strict=True) if not accepted]
+        if not refused:
+            return finished
+        records = await self._store.get([outcome.id for outcome in refused])
+        # Under one fence a job ends once, and nobody else ever had ours.
+        ours = {
+            record.id: outcome
+            for outcome, record in zip(refused, records, strict=True)
+            if record and record.fence == outcome.fence and record.status is not JobStatus.PROCESSING
+        }
+        blamed = {outcome.worker: outcome for outcome in ours.values() if outcome.disable_after is not None}
+        lanes = (await self._store.survey(blamed, self._clock.now())).lanes if blamed else {}
+        disabled = [
+            worker
+            for worker, outcome in blamed.items()
+            if worker in lanes and not lanes[worker].state.enabled and lanes[worker].state.last_error == outcome.error
+        ]
+        accepted = [ok or outcome.id in ours for outcome, ok in zip(outcomes, finished.accepted, strict=True)]
+        return Finished(accepted, [*finished.disabled, *disabled])
 
 
 class Notebook:

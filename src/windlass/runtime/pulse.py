@@ -19,6 +19,8 @@ from windlass.store.protocol import Store
 logger: Final = logging.getLogger("windlass")
 
 BEATS_A_LEASE: Final = 3
+REBIRTH_SECONDS: Final = 0.05
+"""How soon to beat again when an instance is lost: it has a new name by then, under which it may not claim before."""
 SAFETY: Final = 0.8
 """The part of a lease after which an instance that could not renew it stops its jobs."""
 
@@ -33,6 +35,7 @@ class Pulse:
         *,
         ttl: float,
         beats: Callable[[], Sequence[Beat]],
+        renewed: Callable[[Sequence[str]], None],
         obey: Callable[[Orders], None],
         step_down: Callable[[], None],
     ) -> None:
@@ -40,6 +43,7 @@ class Pulse:
         self._clock = clock
         self._ttl = ttl
         self._beats = beats
+        self._renewed = renewed
         self._obey = obey
         self._step_down = step_down
         self._renewed_at = clock.now()
@@ -56,14 +60,16 @@ class Pulse:
         try:
             self._clock.follow(await self._store.server_time())
             now = self._clock.now()
-            orders = await self._store.beat(self._beats(), self._ttl, now)
+            beats = self._beats()
+            orders = await self._store.beat(beats, self._ttl, now)
         except StoreError as error:
             return self._failed(error)
         self._renewed_at = now
         self._stepped_down = False
+        self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost])
         if orders.cancel or orders.lost:
             self._obey(orders)
-        return now + self._ttl / BEATS_A_LEASE
+        return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
     def _failed(self, error: StoreError) -> float:
         now = self._clock.now()

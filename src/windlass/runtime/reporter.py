@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final
 
-from msgspec import msgpack
+from msgspec import MsgspecError, msgpack
 
 from windlass.core.admission import Facts
 from windlass.core.breaker import BreakerState, step
@@ -111,7 +111,7 @@ class Reporter:
             doc = next(
                 (doc for doc in await self._store.docs("breaker") if doc.name == name), Doc("breaker", name, b"")
             )
-            before = msgpack.decode(doc.body, type=BreakerState) if doc.body else BreakerState()
+            before = _breaker_state(doc)
             after = step(before, policy, success=success, now=at, started_at=settled.started_at)
             if after == before or await self._store.put(Doc("breaker", name, msgpack.encode(after), doc.version)):
                 break
@@ -148,6 +148,14 @@ async def refresh(
     facts = await store.survey(of, now)
     states.update({name: lane.state for name, lane in facts.lanes.items()})
     return facts
+
+
+def _breaker_state(doc: Doc) -> BreakerState:
+    """A breaker that cannot be read is closed, as it is for claims."""
+    try:
+        return msgpack.decode(doc.body, type=BreakerState) if doc.body else BreakerState()
+    except (MsgspecError, UnicodeDecodeError):
+        return BreakerState()
 
 
 _LOUD: Final = {"worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"}

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct, msgpack
+from msgspec import MsgspecError, Struct, msgpack
 from msgspec.structs import replace
 
-from windlass.core.model import PoolConfig, PoolDoc, PoolStats, Stats
+from windlass.core.model import Doc, PoolConfig, PoolDoc, PoolStats, Stats
 from windlass.core.scaling import Decision, Memory, Seen, decide
 from windlass.runtime.clock import Clock
 from windlass.runtime.engine import Engine
@@ -99,4 +99,12 @@ def bounded(pool: PoolConfig, change: PoolDoc | None) -> PoolConfig:
 
 async def pool_docs(store: Store) -> dict[str, PoolDoc]:
     """What people changed about pools at run time."""
-    return {doc.name: msgpack.decode(doc.body, type=PoolDoc) for doc in await store.docs("pool")}
+    return {doc.name: pool_doc(doc) for doc in await store.docs("pool")}
+
+
+def pool_doc(doc: Doc) -> PoolDoc:
+    """What such a record says; one that cannot be read says nothing."""
+    try:
+        return msgpack.decode(doc.body, type=PoolDoc)
+    except (MsgspecError, UnicodeDecodeError):
+        return PoolDoc()

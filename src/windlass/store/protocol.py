@@ -14,9 +14,9 @@ Obligations that hold for every method:
   them to the letter, and the same suite proves it.
 
 Topics: `pool:NAME` (a job of the pool may be claimable: one became ready, or something opened that ready ones wait
-for), `leader` (a schedule's job ended, something is due sooner than before, an instance left, or a doc changed),
-`ended` (some job ended for good), `orders` (an instance has orders to fetch by beating), `state` (a worker was enabled
-or disabled, or a doc changed). A ring too many is allowed, a missing one is not.
+for), `leader` (a schedule's job ended, something is due sooner than before, an instance left, a worker was enabled or
+disabled, or a doc changed), `ended` (some job ended for good), `orders` (an instance has orders to fetch by beating),
+`state` (a worker was enabled or disabled, or a doc changed). A ring too many is allowed, a missing one is not.
 
 A lease, a place or a `keep_until` until an instant has ended at that instant.
 """
@@ -129,7 +129,7 @@ class Store(Protocol):
         `last_ended` (to the outcome's `ended_at`), and frees its `unique_key`. A success sets `last_success`
         (likewise), `failures` to 0 and `last_error` to None; a failure adds 1 to `failures` and sets `last_error`; when
         the sum reaches `disable_after` the worker is disabled in the same step, with a reason that names the count and
-        the error. Outcomes of one batch count in their order.
+        the error (all as `core.standing` has it). Outcomes of one batch count in their order.
         """
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
@@ -225,4 +225,7 @@ class Store(Protocol):
         """A bell for these topics. Call it from the event loop that will wait."""
 
     async def check(self) -> dict[str, str]:
-        """What `windlass doctor` should know: version, durability in plain words, integrity; name -> finding."""
+        """What `windlass doctor` should know: version, durability in plain words, integrity; name -> finding.
+
+        "integrity" is "ok", or says what is wrong; docs that `claim` cannot decode are named in it.
+        """

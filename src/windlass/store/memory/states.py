@@ -1,10 +1,10 @@
-"""What a memory store remembers of each worker, and how outcomes count for or against it."""
+"""What a memory store remembers of each worker. How a run counts is `windlass.core.standing`."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from windlass.core.model import Outcome, WorkerState
+from windlass.core.model import WorkerState
 
 
 class StateTable:
@@ -23,21 +23,6 @@ class StateTable:
     def copy_of(self, worker: str) -> WorkerState:
         """The state as it is now, for others to look at."""
         return replace(self._states.get(worker) or WorkerState(worker=worker))
-
-    def judge(self, outcome: Outcome, now: float) -> bool:
-        """Count the outcome; whether that disabled the worker."""
-        state = self.of(outcome.worker)
-        if outcome.verdict == "success":
-            state.last_success, state.failures, state.last_error = outcome.ended_at, 0, None
-        if outcome.verdict != "failure":
-            return False
-        state.failures += 1
-        state.last_error = outcome.error
-        if not state.enabled or outcome.disable_after is None or state.failures < outcome.disable_after:
-            return False
-        state.enabled, state.changed_at = False, now
-        state.reason = f"{state.failures} consecutive failures, the last one: {outcome.error}"
-        return True
 
     def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
         state = self.of(worker)

@@ -39,6 +39,7 @@ from windlass.core.model import (
     Stats,
     WorkerState,
 )
+from windlass.core.standing import after_run
 from windlass.store.bells import Bells
 from windlass.store.memory import lanes
 from windlass.store.memory.docs import READ, DocTable
@@ -148,14 +149,12 @@ class MemoryStore:
                 job = table.by_id.get(outcome.id)
                 current = job is not None and job.status is JobStatus.PROCESSING and job.fence == outcome.fence
                 answer.accepted.append(current)
-                if job is not None and current:
-                    self._settle(table, job, outcome, now)
-                    if self._states.judge(outcome, now):
-                        answer.disabled.append(outcome.worker)
-                        table.topics |= {"state", "leader"}
+                if job is not None and current and self._settle(table, job, outcome, now):
+                    answer.disabled.append(job.worker)
             return answer
 
-    def _settle(self, table: JobTable, job: JobRecord, outcome: Outcome, now: float) -> None:
+    def _settle(self, table: JobTable, job: JobRecord, outcome: Outcome, now: float) -> bool:
+        """Write an accepted outcome; whether that disabled the worker."""
         status = _landing(job, outcome, now)
         settled = replace(
             job,
@@ -169,14 +168,13 @@ class MemoryStore:
             attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
             cancelling=False,
         )
-        keep_until = outcome.keep_until if status in ENDED else None
-        if status is not outcome.status and status is JobStatus.CANCELLED:
-            keep_until = now + SECONDS_A_DAY
-        table.write(settled, keep_until)
-        if status in ENDED:
-            self._states.of(job.worker).last_ended = outcome.ended_at
+        table.write(settled, _keep_until(outcome, status, now))
         self._totals.finished(job, outcome)
         self._stir(table, job.worker)
+        disabled = after_run(self._states.of(job.worker), replace(outcome, status=status))
+        if disabled:
+            table.topics |= {"state", "leader"}
+        return disabled
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         with self._change() as table:
@@ -389,3 +387,9 @@ def _landing(job: JobRecord, outcome: Outcome, now: float) -> JobStatus:
     if outcome.status is JobStatus.FAILED and outcome.run_at > now:
         return JobStatus.FAILED
     return _waiting(outcome.run_at, now)
+
+
+def _keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
+    if status.live:
+        return None
+    return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY

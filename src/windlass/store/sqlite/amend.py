@@ -74,7 +74,7 @@ def _cancel(session: Session, row: Row, change: Cancel, now: float) -> bool:
 
 
 def _requeue(session: Session, row: Row, change: Requeue, now: float) -> bool:
-    _, seq, status, pool, worker, key, unique_key, head_start, _ = row
+    _, seq, status, pool, worker, key, _, head_start, _ = row
     if status not in REQUEUABLE or _clashes(session, row):
         return False
     landing = QUEUED if change.run_at <= now else SCHEDULED

@@ -5,8 +5,8 @@ here one is only made while this process holds the write lock: nobody writes the
 the size of the log; it never changes data.
 """
 
-import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from windlass.store.sqlite.driver import Connection, Error
@@ -21,7 +21,7 @@ class Checkpointer:
     def __init__(self, writer: Connection, other: Connection, *, path: str) -> None:
         self._writer = writer
         self._other = other
-        self._log = f"{path}-wal"
+        self._log = Path(f"{path}-wal")
         self._size = 0
         """The log's size after the last checkpoint. The log is cut back once it is reset, so less means new content."""
 
@@ -45,6 +45,6 @@ class Checkpointer:
 
     def _log_size(self) -> int:
         try:
-            return os.stat(self._log).st_size
+            return self._log.stat().st_size
         except OSError:
             return 0

@@ -19,11 +19,7 @@ from windlass.store.sqlite.sql import SQL
 
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
-WELL_FORMED: Final = frozenset(
-    (int, str, payload, int, int, float, str, trace, int, float)
-    for payload in (bytes, type(None))
-    for trace in (str, type(None))
-)
+WHOLE: Final = frozenset((int, str, bytes, int, int, float, str, trace, int, float) for trace in (str, type(None)))
 """The types of a row of `ready_jobs`. SQLite keeps whatever it is given, so that a damaged row may hold anything."""
 
 Row = Sequence[Any]
@@ -94,9 +90,7 @@ def _first(session: Session, pool: int, lanes: Sequence[int], n: int) -> list[Ro
 # ── gates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _claim_chosen(
-    session: Session, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float
-) -> Claims:
+def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float) -> Claims:
     known = facts(session, lanes.values(), now)
     candidates: dict[str, list[Head]] = {}
     seqs: dict[str, int] = {}
@@ -172,14 +166,15 @@ def _start(session: Session, pool: int, holder: int, *, rows: Sequence[Row], now
 
 def _readable(session: Session, rows: Sequence[Row], now: float) -> Sequence[Row]:
     """Those of the rows that can be read, with their payloads; the others are buried."""
-    if all(row[2].__class__ is bytes and tuple(map(type, row)) in WELL_FORMED for row in rows):
+    if {tuple(map(type, row)) for row in rows} <= WHOLE:
         return rows
     broken = jobs.Unreadable()
     readable: list[Row] = []
     for row in rows:
         payload = session.value("read_payload", (row[0],)) if row[2] is None else row[2]
-        if tuple(map(type, row)) in WELL_FORMED and isinstance(payload, bytes):
-            readable.append((*row[:2], payload, *row[3:]))
+        whole = (*row[:2], payload, *row[3:])
+        if tuple(map(type, whole)) in WHOLE:
+            readable.append(whole)
         else:
             broken[row[0]] = "unreadable: its row in the store is damaged"
     jobs.bury(session, broken, now)

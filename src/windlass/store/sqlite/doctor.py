@@ -1,25 +1,32 @@
 """What `windlass doctor` should know about the file. It opens a connection of its own, and only reads."""
 
-import os
 from contextlib import closing
+from pathlib import Path
+from typing import Final
 
 from windlass.store.sqlite import faults
-from windlass.store.sqlite.driver import Error, connect, driver, prepare_reader, wal_reset_fixed
+from windlass.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
+from windlass.store.sqlite.session import Docs
+from windlass.store.sqlite.sql import SQL
 
-LOSSES = {
+LOSSES: Final = {
+    "off": "a crash of a process loses nothing; a power cut or a crash of the system can lose acknowledged writes, and "
+    "can damage the file",
     "normal": "a crash of a process loses nothing; a power cut or a crash of the system can lose the last moments of "
     "acknowledged writes, and never damages the file (?synchronous=full closes that gap, for slower writes)",
     "full": "neither a crash nor a power cut loses an acknowledged write",
+    "extra": "neither a crash nor a power cut loses an acknowledged write",
 }
 
 
-def check(path: str, synchronous: str) -> dict[str, str]:
+def check(path: str, *, synchronous: str, namespace: str) -> dict[str, str]:
     """The findings, by name."""
     try:
         with closing(connect(path)) as db:
             prepare_reader(db)
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)")]
+            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+            problems += _unreadable_docs(db, namespace)
     except Error as error:
         raise faults.translate(error, path) from error
     return {
@@ -27,24 +34,30 @@ def check(path: str, synchronous: str) -> dict[str, str]:
         "driver": f"{driver.__name__}, SQLite {driver.sqlite_version}",
         "wal reset bug": _exposure(),
         "durability": f"synchronous={synchronous}: {LOSSES[synchronous]}",
-        "integrity": "ok" if problems == ["ok"] else "; ".join(problems),
+        "integrity": "; ".join(problems) or "ok",
         "schema version": str(version),
         "size": f"{_size(path):,} bytes",
         "log size": f"{_size(f'{path}-wal'):,} bytes",
     }
 
 
+def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
+    number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
+    unreadable = Docs.load(db, number).unreadable
+    return [f"the doc {kind} {name} cannot be read: {why}" for (kind, name), why in sorted(unreadable.items())]
+
+
 def _exposure() -> str:
     if wal_reset_fixed():
         return "not affected: this SQLite is 3.51.3 or newer"
     return (
-        "this SQLite has it; windlass checkpoints only while it holds the write lock, which avoids it. Let no other tool "
-        "write to the file while windlass runs, or install `pysqlite3`, which brings a newer SQLite"
+        "this SQLite has it; windlass checkpoints only while it holds the write lock, which avoids it. Let no other "
+        "tool write to the file while windlass runs, or install `pysqlite3`, which brings a newer SQLite"
     )
 
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return Path(path).stat().st_size
     except OSError:
         return 0

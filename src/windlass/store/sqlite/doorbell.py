@@ -31,18 +31,19 @@ GONE: Final = (errno.ECONNREFUSED, errno.ENOENT)
 class Doorbells:
     """All sockets in the folder, as the one who rings sees them."""
 
-    def __init__(self, folder: Path, namespace: str) -> None:
+    def __init__(self, folder: Path, namespace: str, own: Callable[[], str | None]) -> None:
         self._folder = folder
         self._namespace = namespace
+        self._own = own
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
+        self._socket.setblocking(False)  # noqa: FBT003 - its only parameter
         self._fd = _open_folder(folder)
         self._seen_at = -1
         self._names: tuple[str, ...] = ()
 
-    def ring(self, topics: Collection[str], *, besides: str | None) -> None:
-        """Tell everybody besides oneself. Never waits."""
-        names = self._others(besides)
+    def ring(self, topics: Collection[str]) -> None:
+        """Tell everybody else. Never waits."""
+        names = self._others()
         if not names:
             return
         message = msgpack.encode((self._namespace, *topics))
@@ -56,15 +57,16 @@ class Doorbells:
         if self._fd is not None:
             os.close(self._fd)
 
-    def _others(self, own: str | None) -> list[str]:
+    def _others(self) -> list[str]:
         try:
             changed_at = self._folder.stat().st_mtime_ns
             if changed_at != self._seen_at:
                 settled = time.time() - changed_at / 1e9 > SETTLED_SECONDS
-                self._names = tuple(name for name in os.listdir(self._folder) if name.endswith(SUFFIX))
+                self._names = tuple(path.name for path in self._folder.glob(f"*{SUFFIX}"))
                 self._seen_at = changed_at if settled else -1
         except OSError:
             return []
+        own = self._own()
         return [name for name in self._names if name != own]
 
     def _send(self, name: str, message: bytes) -> None:
@@ -73,7 +75,7 @@ class Doorbells:
         except OSError as error:
             if error.errno in GONE:
                 with suppress(OSError):
-                    os.unlink(self._folder / name)
+                    (self._folder / name).unlink()
 
 
 class Listener:
@@ -101,7 +103,7 @@ class Listener:
         """Stop listening. Does not wait for that."""
         self._closed = True
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nudge:
-            nudge.setblocking(False)
+            nudge.setblocking(False)  # noqa: FBT003 - its only parameter
             nudge.sendto(b"", address(self._folder, self._fd, self.name))
 
     def join(self) -> None:
@@ -110,7 +112,7 @@ class Listener:
 
     def _release(self) -> None:
         with suppress(OSError):
-            os.unlink(self._folder / self.name)
+            (self._folder / self.name).unlink()
         self._socket.close()
         if self._fd is not None:
             os.close(self._fd)

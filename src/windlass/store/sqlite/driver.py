@@ -17,8 +17,8 @@ WAL_RESET_FIXED: Final = (3, 51, 3)
 """The first SQLite that cannot corrupt a file by resetting the log during a checkpoint."""
 CACHE_KIB: Final = 32_768
 STATEMENTS_KEPT: Final = 256
-LOG_KEPT_BYTES: Final = 1 << 20
-CHECKPOINT_PAGES: Final = 2000
+CHECKPOINT_PAGES: Final = 8192
+"""A checkpoint costs two waits for the disk, whatever it copies: 32 MiB of log between two of them."""
 
 Connection = sqlite3.Connection
 
@@ -43,7 +43,9 @@ def wal_reset_fixed() -> bool:
 
 def connect(path: str) -> Connection:
     """A connection that starts and ends transactions only when told to, and never waits for a lock by itself."""
-    db = driver.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT)
+    db = driver.connect(
+        path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
+    )
     return cast("Connection", db)
 
 
@@ -54,8 +56,12 @@ def prepare_writer(db: Connection, synchronous: str) -> None:
     # Deleted jobs need not be overwritten with zeros; Debian's SQLite does that by default.
     db.execute("PRAGMA secure_delete = OFF")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    db.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if wal_reset_fixed() else 0}")
+    if wal_reset_fixed():
+        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        db.execute("PRAGMA journal_size_limit = 67108864")
+    else:  # see checkpoint.py, which tells by the log's size what is in it
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA journal_size_limit = 1048576")
 
 
 def prepare_reader(db: Connection) -> None:

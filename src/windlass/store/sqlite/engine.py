@@ -4,11 +4,13 @@ Nothing is started, opened or made before the first call; whatever was started e
 used it is garbage.
 """
 
+import asyncio
 import threading
-from asyncio import Future
+from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from windlass.errors import LifecycleError, StoreUnavailableError
 from windlass.store.bells import Bells, LoopBell
@@ -39,6 +41,7 @@ class Engine:
         self._writer: Desk | None = None
         self._reader: Desk | None = None
         self._ears: Listener | Poller | None = None
+        self._last_write: WeakKeyDictionary[AbstractEventLoop, Future[Any]] = WeakKeyDictionary()
         self._number = 0
         """The namespace's, once the writer has prepared the file."""
 
@@ -47,12 +50,17 @@ class Engine:
     def write(self, todo: Callable[[Session], T]) -> "Future[T]":
         """Have the writer do it."""
         with self._lock:
-            return self._started_writer().call(todo)
+            answer = self._started_writer().call(todo)
+            self._last_write[answer.get_loop()] = answer
+        return answer
 
     def read(self, todo: Callable[[Session], T]) -> "Future[T]":
-        """Have the reader do it."""
+        """Have the reader do it; or the writer, where this event loop waits for a write: it sees what was called before."""
         with self._lock:
             writer = self._started_writer()
+            last_write = self._last_write.get(asyncio.get_running_loop())
+            if last_write is not None and not last_write.done():
+                return writer.call(lambda session: _read_there(session, todo))
             if self._reader is None or self._reader.ended:
                 self._reader = Desk("windlass-reader", lambda: self._open_reader(writer))
             return self._reader.call(todo)
@@ -106,7 +114,7 @@ class Engine:
             self._side.mkdir(exist_ok=True)
             turn = Turn(self._path, str(self._side / "turn"))
         except OSError as error:
-            raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Make the folder, or choose another.") from error
+            raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Choose another folder.") from error
         try:
             return self._prepare_writer(turn)
         except driver.Error as error:
@@ -128,7 +136,6 @@ class Engine:
         checkpointer = None
         if not driver.wal_reset_fixed():
             checkpointer = Checkpointer(db, driver.connect(self._path), path=self._path)
-        doorbells = Doorbells(self._side, self._namespace)
         with self._lock:
             if self._bells.topics():
                 self._prick_ears()
@@ -137,7 +144,8 @@ class Engine:
             turn,
             path=self._path,
             checkpointer=checkpointer,
-            ring=lambda topics: self._ring(doorbells, topics),
+            bells=self._bells,
+            doorbells=Doorbells(self._side, self._namespace, self._own_bell),
         )
 
     # ── the reader ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,10 +158,9 @@ class Engine:
 
     # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ring(self, doorbells: Doorbells, topics: set[str]) -> None:
-        self._bells.ring(topics)
+    def _own_bell(self) -> str | None:
         ears = self._ears
-        doorbells.ring(topics, besides=ears.name if isinstance(ears, Listener) else None)
+        return ears.name if isinstance(ears, Listener) else None
 
     def _hear(self, topics: Collection[str] | None) -> None:
         if topics is None:
@@ -169,3 +176,9 @@ class Engine:
             self._ears = Listener(self._side, self._namespace, self._hear)
         except OSError:
             self._ears = Poller(lambda: driver.connect(self._path), self._bells.ring_all)
+
+
+def _read_there(session: Session, todo: Callable[[Session], T]) -> T:
+    """Read in the middle of a transaction that writes."""
+    session.flush()
+    return todo(session)

@@ -28,15 +28,21 @@ def translate(error: Exception, path: str) -> StoreError:
     """The error that tells a person what to do about it."""
     code = code_of(error)
     if code == sqlite3.SQLITE_FULL:
-        return StoreFullError(f"{path}: no room left ({error}). Free some space; nothing that was acknowledged is lost.")
+        return StoreFullError(
+            f"{path}: no room left ({error}). Free some space; nothing that was acknowledged is lost."
+        )
     if code in BUSY:
         return busy(path, 0.0)
     if code in CORRUPT:
-        return CorruptStoreError(f"{path} cannot be read: {error}. If it is no windlass store, choose another path; if it is, restore a copy.")
+        return CorruptStoreError(
+            f"{path} cannot be read: {error}. If it is a windlass store, restore a copy; if not, choose another path."
+        )
     if code in CLOSED_TO_US:
         return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
     if code == sqlite3.SQLITE_IOERR:
-        return StoreUnavailableError(f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Look at the disk.")
+        return StoreUnavailableError(
+            f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Look at the disk."
+        )
     return StoreError(f"{path}: {error}")
 
 
@@ -44,8 +50,8 @@ def busy(path: str, seconds: float) -> StoreBusyError:
     """Somebody held the write lock for too long."""
     after = f" for {seconds:.0f} s" if seconds else ""
     return StoreBusyError(
-        f"{path} has been locked by another process{after}. Look for one that was stopped in the middle of a write, or a "
-        f"tool with an open transaction: `fuser -v {path}` names them."
+        f"{path} has been locked by another process{after}. Look for one that was stopped in the middle of a write, or "
+        f"for a tool with an open transaction: `fuser -v {path}` names them."
     )
 
 

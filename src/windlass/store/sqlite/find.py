@@ -1,8 +1,8 @@
 """Finding jobs for people, newest first. It only reads.
 
-Each search walks an index in the order of the answer and stops when it has enough: the worker's own for most, the one of
-unusual statuses for scheduled, failed, dead and cancelled jobs, the hot path's for what is queued or runs. Workers are
-searched one after the other, each only as far back as the worst of what was found so far.
+Each search walks an index in the order of the answer and stops when it has enough: the worker's own for most, the one
+of unusual statuses for scheduled, failed, dead and cancelled jobs, the hot path's for what is queued or runs. Workers
+are searched one after the other, each only as far back as the worst of what was found so far.
 """
 
 from collections.abc import Sequence

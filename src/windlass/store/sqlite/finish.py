@@ -14,10 +14,13 @@ from windlass.store.sqlite.session import (
     CANCELLED,
     COMPLETED,
     FAILED,
+    FAILURES,
     NUMBERS,
     PROCESSING,
     QUEUED,
+    RUN_SECONDS,
     SCHEDULED,
+    SUCCEEDED,
     Session,
     as_list,
 )
@@ -34,19 +37,31 @@ Settled = tuple[Outcome, Row, int]
 
 def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finished:
     """Write these outcomes, where the fence is right."""
-    settled: list[Settled] = []
     accepted = [False] * len(outcomes)
+    ended: list[Settled] = []
+    returned: list[Settled] = []
     for outcome, row in _held(session, outcomes):
         accepted[row[0]] = True
-        settled.append((outcome, row, _landing(outcome, now, cancelling=row[6])))
-    due = due_before(session, (landing for _, _, landing in settled))
-    session.run_many("finish_job", [_row(outcome, row, landing, now) for outcome, row, landing in settled])
+        landing = _landing(outcome, now, cancelling=row[6])
+        (ended if landing >= ENDED else returned).append((outcome, row, landing))
+    if ended:
+        session.run_many("end_job", [_end_row(settled, now) for settled in ended])
+    if returned:
+        _return(session, returned)
+    settled = [*ended, *returned]
     _keep_extras(session, settled)
     _count(session, settled)
     _ring(session, settled)
-    ring_if_sooner(session, (outcome.run_at for outcome, _, landing in settled if landing <= FAILED), due)
-    keys.repark(session, {(row[4], row[8]) for _, row, _ in settled if row[8] is not None})
-    return Finished(accepted, _judge(session, settled))
+    keyed = {(row[4], row[8]) for _, row, _ in settled if row[8] is not None}
+    if keyed:
+        keys.repark(session, keyed)
+    return Finished(accepted, _judge(session, sorted(settled, key=_place) if returned else settled))
+
+
+def _place(settled: Settled) -> int:
+    """Its place among the outcomes."""
+    place: int = settled[1][0]
+    return place
 
 
 def _held(session: Session, outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Row]]:
@@ -72,22 +87,43 @@ def _landing(outcome: Outcome, now: float, *, cancelling: int) -> int:
     return FAILED if status == FAILED else SCHEDULED
 
 
-def _row(outcome: Outcome, row: Row, landing: int, now: float) -> tuple[Any, ...]:
-    keep_until = outcome.keep_until if landing >= ENDED else None
+def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
+    outcome, row, landing = settled
+    keep_until = outcome.keep_until
     if landing == CANCELLED and outcome.status is not JobStatus.CANCELLED:
         keep_until = now + SECONDS_A_DAY
     result = outcome.result
     return (
         landing,
-        1 if landing == QUEUED and row[8] is not None else 0,
-        outcome.run_at - row[7],
         outcome.run_at,
         outcome.attempt,
         outcome.crashes,
         outcome.ended_at,
-        keep_until,
-        result if result is None or len(result) <= INLINE_BYTES else None,
+        "" if keep_until is None else keep_until,
+        0 if result is None or len(result) > INLINE_BYTES else bytearray(result),
+        0 if outcome.error is None else outcome.error,
+        row[1],
+    )
+
+
+def _return(session: Session, returned: Sequence[Settled]) -> None:
+    """Write those that will run again."""
+    due = due_before(session, (landing for _, _, landing in returned))
+    session.run_many("return_job", [_return_row(settled) for settled in returned])
+    ring_if_sooner(session, (outcome.run_at for outcome, _, landing in returned if landing <= FAILED), due)
+
+
+def _return_row(settled: Settled) -> tuple[Any, ...]:
+    outcome, row, landing = settled
+    return (
+        landing,
+        outcome.run_at,
+        outcome.attempt,
+        outcome.crashes,
+        outcome.ended_at,
         outcome.error,
+        int(landing == QUEUED and row[8] is not None),
+        outcome.run_at - row[7],
         row[1],
     )
 
@@ -97,7 +133,9 @@ def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
     reports = [(row[1], msgpack.encode(outcome.report)) for outcome, row, _ in settled if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
-    large = [(row[1], result) for outcome, row, _ in settled if (result := outcome.result) and len(result) > INLINE_BYTES]
+    large = [
+        (row[1], result) for outcome, row, _ in settled if (result := outcome.result) and len(result) > INLINE_BYTES
+    ]
     if large:
         session.run_many("add_result", large)
     answered = [(row[1],) for _, row, _ in settled if row[6]]
@@ -106,16 +144,13 @@ def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
 
 
 def _count(session: Session, settled: Sequence[Settled]) -> None:
-    moved: dict[tuple[int, int, int], int] = {}
     for outcome, row, landing in settled:
-        lane = row[3], row[4], landing
-        moved[lane] = moved.get(lane, 0) + 1
+        counts = session.lane(row[3], row[4])
+        counts[PROCESSING] -= 1
+        counts[landing] += 1
         if outcome.status in RAN:
-            completed = outcome.status is JobStatus.COMPLETED
-            seconds = max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
-            session.total(row[3], completed=completed, failed=not completed, run_seconds=seconds)
-    for (pool, worker, landing), n in moved.items():
-        session.move(pool, worker, out_of=PROCESSING, into=landing, n=n)
+            counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
+            counts[RUN_SECONDS] += max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
 
 
 def _ring(session: Session, settled: Sequence[Settled]) -> None:
@@ -133,13 +168,14 @@ def _ring(session: Session, settled: Sequence[Settled]) -> None:
 def _judge(session: Session, settled: Sequence[Settled]) -> list[str]:
     """What the outcomes say about their workers, in order. The workers they disabled."""
     disabled: list[str] = []
+    states = {worker: session.state(worker) for worker in {row[4] for _, row, _ in settled}}
     for outcome, row, landing in settled:
-        state = session.state(row[4])
+        state = states[row[4]]
         if after_run(state, outcome):
             disabled.append(state.worker)
         if landing >= ENDED:
             state.last_ended = outcome.ended_at
-    for worker in {row[4] for _, row, _ in settled}:
+    for worker in states:
         session.state_changed(worker)
     if disabled:
         session.ring("state", "leader")

@@ -7,7 +7,7 @@ from msgspec import MsgspecError, convert, msgpack
 
 from windlass.core.model import Added, Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
 from windlass.store.sqlite import keys
-from windlass.store.sqlite.session import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, STATUSES, Session, as_list
+from windlass.store.sqlite.session import ADDED, DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, STATUSES, Session, as_list
 
 INLINE_BYTES: Final = 1024
 """Larger payloads and results lie in tables of their own: a job's row is rewritten with every change of its status."""
@@ -49,10 +49,10 @@ def _row(session: Session, seq: int, job: NewJob, now: float) -> tuple[Any, ...]
         int(job.priority),
         job.key_limit,
         job.cause,
-        job.unique_key,
-        job.key,
-        job.trace,
-        job.payload if len(job.payload) <= INLINE_BYTES else None,
+        0 if job.unique_key is None else job.unique_key,
+        0 if job.key is None else job.key,
+        0 if job.trace is None else job.trace,
+        bytearray(job.payload) if len(job.payload) <= INLINE_BYTES else 0,
     )
 
 
@@ -78,21 +78,23 @@ def _after_add(session: Session, jobs: Sequence[NewJob], rows: Sequence[Row], an
             continue
         lane = row[3], row[4], row[5]
         added[lane] = added.get(lane, 0) + 1
-        if row[17] is None:
+        if row[17] == 0:
             large.append((row[0], job.payload))
         if row[6]:
             groups.add((row[4], row[15]))
     for (pool, worker, status), n in added.items():
-        session.count(pool, worker, status, n)
-        session.total(pool, added=n)
+        counts = session.lane(pool, worker)
+        counts[status] += n
+        counts[ADDED] += n
         if status == QUEUED:
             session.ring_pool(pool)
-    session.run_many("add_payload", large)
+    if large:
+        session.run_many("add_payload", large)
     keys.repark(session, groups)
 
 
 def due_before(session: Session, statuses: Iterable[int]) -> float | None:
-    """When something was due next, before jobs of these statuses are written; None if none of them waits for its time."""
+    """When something was due next, before jobs of these statuses are written; None if none of them waits for a time."""
     if not any(status <= FAILED for status in statuses):
         return None
     due = session.value("next_due", (session.namespace,))
@@ -224,7 +226,7 @@ def bury(session: Session, broken: Unreadable, now: float | None = None) -> None
         status, pool, worker, key = row
         session.run("bury_job", (reason, now, seq))
         session.run("drop_cancel", (seq,))
-        session.count(pool, worker, status if isinstance(status, int) else -1, -1)
+        session.count(pool, worker, status, -1)
         session.count(pool, worker, DEAD)
         if key is not None and status in (QUEUED, PROCESSING):
             groups.add((worker, key))

@@ -6,33 +6,45 @@ from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from windlass.core.model import Event, PoolStats, Stats, WorkerStats
-from windlass.store.sqlite.session import Session
-
+from windlass.store.sqlite.session import (
+    ADDED,
+    DEAD,
+    FAILED,
+    FAILURES,
+    PROCESSING,
+    QUEUED,
+    RUN_SECONDS,
+    SCHEDULED,
+    SUCCEEDED,
+    Session,
+)
 
 
 def stats(session: Session) -> Stats:
     """All pools and workers that have jobs, in numbers."""
     answer = Stats()
     pools: dict[str, int] = {}
-    for number, name, added, completed, failed, run_seconds in session.run("read_pools", (session.namespace,)):
-        pools[name] = number
-        answer.pools[name] = PoolStats(added=added, completed=completed, failed=failed, run_seconds=run_seconds)
-    for pool, worker, *counts in session.run("read_lanes", (session.namespace,)).fetchall():
-        if any(counts):
-            _add(answer.pools[pool], counts)
+    for pool, name, worker, *counts in session.run("read_lanes", (session.namespace,)).fetchall():
+        pools[name] = pool
+        numbers = answer.pools.setdefault(name, PoolStats())
+        _add(numbers, counts)
+        numbers.added += counts[ADDED]
+        numbers.completed += counts[SUCCEEDED]
+        numbers.failed += counts[FAILURES]
+        numbers.run_seconds += counts[RUN_SECONDS]
+        if any(counts[:ADDED]):
             _add(answer.workers.setdefault(worker, WorkerStats()), counts)
-    for name, number in pools.items():
-        answer.pools[name].oldest_run_at = _oldest(session, number)
+    for name, pool in pools.items():
+        answer.pools[name].oldest_run_at = _oldest(session, pool)
     return answer
 
 
 def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
-    scheduled, retrying, queued, processing, _, dead, _ = counts
-    numbers.scheduled += scheduled
-    numbers.retrying += retrying
-    numbers.queued += queued
-    numbers.processing += processing
-    numbers.dead += dead
+    numbers.scheduled += counts[SCHEDULED]
+    numbers.retrying += counts[FAILED]
+    numbers.queued += counts[QUEUED]
+    numbers.processing += counts[PROCESSING]
+    numbers.dead += counts[DEAD]
 
 
 def _oldest(session: Session, pool: int) -> float | None:
@@ -59,4 +71,6 @@ def _event(seq: int, body: bytes) -> Event:
     try:
         return replace(msgpack.decode(body, type=Event), seq=seq)
     except (MsgspecError, TypeError) as error:
-        return Event(at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq)
+        return Event(
+            at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq
+        )

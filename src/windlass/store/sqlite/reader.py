@@ -37,7 +37,7 @@ class Reader:
         self._session.db.close()
 
     def _patiently(self, call: Call) -> None:
-        """Try again while the file is being recovered or closed by somebody else, the only times that keep a reader out."""
+        """Try again while somebody recovers or closes the file, the only times that keep a reader out."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

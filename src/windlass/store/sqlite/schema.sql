@@ -3,9 +3,9 @@
 --
 --   store ── one row: the last fence, and a counter that moves whenever a doc that claims look into is written
 --
---   namespaces ─┬─▶ pools ────┐ what only grows: added, completed, failed, run_seconds
---               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status. Moved with every change, in
---               │   (state)   │           the same transaction, so nobody counts jobs
+--   namespaces ─┬─▶ pools ────┐
+--               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status, and what only grows. Moved
+--               │   (state)   │           with every change, in the same transaction, so nobody counts jobs
 --               │             └─▶ jobs ─┬─▶ payloads   only those above 1 KiB: claim and finish rewrite the job's row
 --               │                       ├─▶ results    likewise
 --               │                       ├─▶ attempts   those that did not succeed
@@ -34,13 +34,9 @@ CREATE TABLE namespaces (
 );
 
 CREATE TABLE pools (
-    no          INTEGER PRIMARY KEY,
-    namespace   INTEGER NOT NULL,
-    name        TEXT NOT NULL,
-    added       INTEGER NOT NULL DEFAULT 0,
-    completed   INTEGER NOT NULL DEFAULT 0,
-    failed      INTEGER NOT NULL DEFAULT 0,
-    run_seconds REAL NOT NULL DEFAULT 0.0,
+    no        INTEGER PRIMARY KEY,
+    namespace INTEGER NOT NULL,
+    name      TEXT NOT NULL,
     UNIQUE (namespace, name)
 );
 
@@ -61,15 +57,19 @@ CREATE TABLE workers (
 );
 
 CREATE TABLE lanes (
-    pool       INTEGER NOT NULL,
-    worker     INTEGER NOT NULL,
-    scheduled  INTEGER NOT NULL DEFAULT 0,
-    retrying   INTEGER NOT NULL DEFAULT 0,
-    queued     INTEGER NOT NULL DEFAULT 0,
-    processing INTEGER NOT NULL DEFAULT 0,
-    completed  INTEGER NOT NULL DEFAULT 0,
-    dead       INTEGER NOT NULL DEFAULT 0,
-    cancelled  INTEGER NOT NULL DEFAULT 0,
+    pool        INTEGER NOT NULL,
+    worker      INTEGER NOT NULL,
+    scheduled   INTEGER NOT NULL,
+    retrying    INTEGER NOT NULL,
+    queued      INTEGER NOT NULL,
+    processing  INTEGER NOT NULL,
+    completed   INTEGER NOT NULL,
+    dead        INTEGER NOT NULL,
+    cancelled   INTEGER NOT NULL,
+    added       INTEGER NOT NULL,   -- from here on: what only grows
+    succeeded   INTEGER NOT NULL,
+    failed      INTEGER NOT NULL,
+    run_seconds REAL NOT NULL,
     PRIMARY KEY (pool, worker)
 ) WITHOUT ROWID;
 

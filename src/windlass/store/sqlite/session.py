@@ -27,6 +27,8 @@ STATUSES: Final = (
     JobStatus.DEAD,
     JobStatus.CANCELLED,
 )
+ADDED, SUCCEEDED, FAILURES, RUN_SECONDS = range(7, 11)
+"""Where a lane's counters keep what only grows, behind those of the statuses."""
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
 """The kinds of docs that claims look into."""
@@ -125,8 +127,7 @@ class Session:
         self._changes: int | None = None
         self._states: dict[int, WorkerState] = {}
         self._changed_states: set[int] = set()
-        self._lanes: dict[tuple[int, int], list[int]] = {}
-        self._totals: dict[int, list[float]] = {}
+        self._lanes: dict[tuple[int, int], list[float]] = {}
         self.lost: dict[int, bool] = {}
         """By instance: whether it is lost."""
 
@@ -162,9 +163,6 @@ class Session:
         if self._lanes:
             self.run_many("move_lane", [(*lane, *counts) for lane, counts in self._lanes.items()])
             self._lanes.clear()
-        if self._totals:
-            self.run_many("move_pool", [(*totals, pool) for pool, totals in self._totals.items()])
-            self._totals.clear()
         if self._changed_states:
             self.run_many("write_state", [_state_row(number, self._states[number]) for number in self._changed_states])
             self._changed_states.clear()
@@ -238,28 +236,23 @@ class Session:
 
     # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def count(self, pool: int, worker: int, status: int, by: int = 1) -> None:
-        """So many jobs more (or fewer) of this lane are in this status."""
+    def lane(self, pool: int, worker: int) -> list[float]:
+        """What is to be added to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
-            counts = self._lanes[pool, worker] = [0] * len(STATUSES)
-        if 0 <= status < len(STATUSES):
-            counts[status] += by
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0]
+        return counts
+
+    def count(self, pool: int, worker: int, status: Any, by: int = 1) -> None:
+        """So many jobs more (or fewer) of this lane are in this status. A status that does not exist is not counted."""
+        if status in range(len(STATUSES)):
+            self.lane(pool, worker)[status] += by
 
     def move(self, pool: int, worker: int, *, out_of: int, into: int, n: int = 1) -> None:
         """So many jobs of this lane went from one status to another."""
-        self.count(pool, worker, out_of, -n)
-        self.count(pool, worker, into, n)
-
-    def total(self, pool: int, *, added: int = 0, completed: int = 0, failed: int = 0, run_seconds: float = 0.0) -> None:
-        """What only grows, of a pool."""
-        totals = self._totals.get(pool)
-        if totals is None:
-            totals = self._totals[pool] = [0, 0, 0, 0.0]
-        totals[0] += added
-        totals[1] += completed
-        totals[2] += failed
-        totals[3] += run_seconds
+        counts = self.lane(pool, worker)
+        counts[out_of] -= n
+        counts[into] += n
 
     # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,11 +5,11 @@ operation does is in the file it comes from; nothing here looks into the databas
 """
 
 import asyncio
-import os
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 from windlass.core.admission import Facts
@@ -48,7 +48,7 @@ from windlass.store.sqlite.people import events, record, stats
 from windlass.store.sqlite.session import Session
 
 T = TypeVar("T")
-SYNCHRONOUS: Final = ("normal", "full")
+SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
 
 
 class SqliteStore:
@@ -57,8 +57,9 @@ class SqliteStore:
     def __init__(self, path: str, *, synchronous: str = "normal", namespace: str = "default") -> None:
         if synchronous not in SYNCHRONOUS:
             raise UnknownStoreError(f"synchronous={synchronous!r}: {nearest(synchronous, SYNCHRONOUS)}")
-        self._path = os.path.abspath(path)
+        self._path = str(Path(path).resolve())
         self._synchronous = synchronous
+        self._namespace = namespace
         self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
         self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._engine.abandon).atexit = False
@@ -173,7 +174,9 @@ class SqliteStore:
 
     async def check(self) -> dict[str, str]:
         await self._write(_nothing)
-        return await asyncio.to_thread(doctor.check, self._path, self._synchronous)
+        return await asyncio.to_thread(
+            doctor.check, self._path, synchronous=self._synchronous, namespace=self._namespace
+        )
 
 
 def _nothing(session: Session) -> None:

@@ -4,17 +4,17 @@ Operations take effect in the order in which they were called. One that fails ha
 undone, and each is then run by itself. Nobody is answered before the commit, and topics are rung after it.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from windlass.errors import StoreBusyError
+from windlass.store.bells import Bells
 from windlass.store.sqlite import faults
 from windlass.store.sqlite.calls import Call
 from windlass.store.sqlite.checkpoint import Checkpointer
+from windlass.store.sqlite.doorbell import Doorbells
 from windlass.store.sqlite.driver import Error
 from windlass.store.sqlite.session import Session
 from windlass.store.sqlite.turn import Turn
-
 
 
 class Writer:
@@ -27,14 +27,15 @@ class Writer:
         *,
         path: str,
         checkpointer: Checkpointer | None,
-        ring: Callable[[set[str]], None],
+        bells: Bells,
         doorbells: Doorbells,
     ) -> None:
         self._session = session
         self._turn = turn
         self._path = path
         self._checkpointer = checkpointer
-        self._ring = ring
+        self._bells = bells
+        self._doorbells = doorbells
 
     def serve(self, group: list[Call]) -> None:
         """Run these calls; each has its value or its error in the end."""
@@ -51,6 +52,7 @@ class Writer:
     def close(self) -> None:
         if self._checkpointer is not None:
             self._checkpointer.close()
+        self._doorbells.close()
         self._session.db.close()
         self._turn.close()
 
@@ -73,7 +75,8 @@ class Writer:
         session.db.execute("COMMIT")
         if session.topics:
             topics, session.topics = session.topics, set()
-            self._ring(topics)
+            self._bells.ring(topics)
+            self._doorbells.ring(topics)
 
     def _undo(self) -> None:
         with suppress(Error):

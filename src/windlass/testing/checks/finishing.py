@@ -222,7 +222,7 @@ async def check_a_worker_is_disabled_in_the_same_step(lab: Lab) -> None:
     told = [failed(second, disable_after=3), failed(third, disable_after=3, error="the last straw", now=NOW + 1)]
     equal(await finish(store, *told, now=NOW + 2), ["w"], "disabled by the third failure")
     found = await state(store)
-    equal((found.enabled, found.failures, found.changed_at), (False, 3, NOW + 2), "enabled, failures and changed_at")
+    equal((found.enabled, found.failures, found.changed_at), (False, 3, NOW + 1), "enabled, failures and changed_at")
     reason = found.reason or ""
     holds("3" in reason and "the last straw" in reason, f"the reason names count and error: {reason!r}")
     equal(await claim_ids(store), [], "claimed")

@@ -98,6 +98,7 @@ async def check_no_more_is_taken_than_asked_for(lab: Lab) -> None:
     await claim(store)
     taken = [record.id for record in await store.reap("r", 2, NOW + TTL)]
     equal(len(taken), 2, "taken at first")
+    equal([record.beat.instance for record in await store.instances()], ["r"], "the instances")
     equal((await store.beat([signs("i")], TTL, NOW + TTL)).lost, ["i"], "lost as soon as something is taken")
     taken += [record.id for record in await store.reap("r", 2, NOW + TTL)]
     taken += [record.id for record in await store.reap("r", 2, NOW + TTL)]

@@ -13,6 +13,8 @@ from windlass.core.model import (
     JobFilter,
     JobStatus,
     PoolStats,
+    Progress,
+    ProgressNote,
     Requeue,
     WorkerStats,
 )
@@ -45,6 +47,7 @@ async def one_of_each(store: Store) -> None:
     for status in ENDED + LIVE[2:]:
         await add(store, job(f"{status}", unique_key=f"u {status}"))
         claimed = await claim_one(store, f"{status}")
+        await store.note([ProgressNote(claimed.id, claimed.fence, Progress(1))])
         if status is not JobStatus.PROCESSING:
             told = outcome(claimed, status, run_at=LATER, crashes=1, error="e", result=b"r", report=report(claimed))
             await finish(store, told)
@@ -166,7 +169,7 @@ async def check_requeue(lab: Lab) -> None:
         wanted = record
         if status in requeuable:
             cleared = replace(record, status=JobStatus.QUEUED, run_at=NOW + 1, attempt=0, crashes=0)
-            wanted = replace(cleared, ended_at=None, result=None)
+            wanted = replace(cleared, ended_at=None, result=None, progress=None)
         equal(await get(store, f"{status}"), wanted, f"the one that was {status}")
     equal(await claim_ids(store), ["queued", "cancelled", "dead", "failed", "scheduled"], "claimed")
     equal(await store.prune(10, NOW + 1e9), 0, "pruned")

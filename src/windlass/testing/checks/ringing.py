@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Coroutine
+from contextlib import closing
 from typing import Any
 
 from windlass.core.breaker import BreakerState
@@ -128,18 +129,19 @@ async def check_rings_are_prompt(lab: Lab) -> None:
 # ── who rings what ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _rings(lab: Lab, topic: str, deed: Awaitable[Any], about: str) -> None:
+async def _rings(lab: Lab, topic: str, deed: Coroutine[Any, Any, Any], about: str) -> None:
     """The deed, done through one handle, rings the topic in another."""
-    other = await lab.another()
-    # When this has rung, so has everything before it, and the next bell hears only the deed.
-    before = other.listen({"pool:before"})
-    await add(lab.store, job(about, "before", pool="before"))
-    await soon(before.wait(), "a ring from before")
-    before.close()
-    bell = other.listen({topic, "never"})
-    await deed
-    await soon(bell.wait(), f"{topic} rings when {about}")
-    bell.close()
+    with closing(deed):
+        other = await lab.another()
+        # When this has rung, so has everything before it, and the next bell hears only the deed.
+        before = other.listen({"pool:before"})
+        await add(lab.store, job(about, "before", pool="before"))
+        await soon(before.wait(), "a ring from before")
+        before.close()
+        bell = other.listen({topic, "never"})
+        await deed
+        await soon(bell.wait(), f"{topic} rings when {about}")
+        bell.close()
 
 
 async def check_a_pool_rings_when_a_job_becomes_ready(lab: Lab) -> None:
@@ -223,6 +225,12 @@ async def check_a_pool_rings_when_a_dependency_is_met(lab: Lab) -> None:
     await _rings(lab, "pool:q", finish(store, succeeded(claimed)), "its dependency has succeeded")
     equal(await claim(store), [], "the next run of the dependency, which waits for its turn")
     await _rings(lab, "pool:p", claim_one(store, "2", pool="q"), "the one that goes first has started")
+    await finish(store, outcome(await claim_one(store, "3"), JobStatus.FAILED, run_at=NOW + 9))
+    await add(store, job("4", "b", pool="q", run_at=NOW + 1), now=NOW + 1)
+    equal(await claim(store, pool="q", now=NOW + 1), [], "claimed while its dependency is to be retried")
+    later = store.amend(["3"], Requeue(run_at=NOW + 99), NOW + 1)
+    await _rings(lab, "pool:q", later, "its dependency is put off")
+    await claim_one(store, "4", pool="q", now=NOW + 1)
 
 
 async def check_the_leader_rings(lab: Lab) -> None:
@@ -236,6 +244,10 @@ async def check_the_leader_rings(lab: Lab) -> None:
     await _rings(lab, topic, finish(store, succeeded(claimed)), "a schedule's job has ended")
     await _rings(lab, topic, store.amend(["5"], Cancel(), NOW), "a schedule's job is cancelled")
     await _rings(lab, topic, store.put(Doc("kind", "name", b"")), "a doc is written")
+    await _rings(lab, topic, store.switch("v", enabled=True, reason=None, now=NOW), "a worker is enabled")
+    await add(store, job("6"))
+    told = failed(await claim_one(store, "6"), disable_after=1)
+    await _rings(lab, topic, finish(store, told), "failures disable a worker")
     await beat(store, "i")
     await _rings(lab, topic, store.leave(["i"], NOW), "an instance leaves")
 

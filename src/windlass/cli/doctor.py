@@ -1,0 +1,99 @@
+"""`windlass doctor`: the store's real settings, the app's configuration, and what is wrong now."""
+
+import platform
+import time
+from importlib.metadata import version
+from typing import Final
+
+import click
+from msgspec import Struct
+
+from windlass.app import WorkerOrchestrator
+from windlass.cli.connect import Source, with_source
+from windlass.cli.output import json_option, show_json
+from windlass.cli.shapes import problem_shape
+from windlass.cli.status import show_health
+from windlass.cli.words import counted, one_line
+from windlass.core.health import Problem
+from windlass.errors import ConfigurationError
+
+CLOCK_SECONDS: Final = 1.0
+"""A difference of clocks above this is worth a word."""
+
+
+class Report(Struct, kw_only=True):
+    """All that the doctor found."""
+
+    store: str
+    findings: dict[str, str]
+    problems: list[Problem]
+
+    @property
+    def status(self) -> str:
+        """The worst of it."""
+        if any(problem.severity == "critical" for problem in self.problems):
+            return "failing"
+        return "degraded" if self.problems else "ok"
+
+
+@click.command()
+@with_source
+@json_option
+def doctor(source: Source, *, as_json: bool) -> None:
+    """Examine the store, the app if one is named, and what runs. Ends with 1 if something is critical."""
+    report = source.ask(lambda app: _examine(app, source.app))
+    if as_json:
+        show_json(
+            {
+                "status": report.status,
+                "store": report.store,
+                "findings": report.findings,
+                "problems": [problem_shape(problem) for problem in report.problems],
+            }
+        )
+    else:
+        _show(report)
+    if report.status == "failing":
+        click.get_current_context().exit(1)
+
+
+async def _examine(app: WorkerOrchestrator, name: str) -> Report:
+    findings = {
+        "windlass": f"{version('windlass')}, Python {platform.python_version()}, {platform.system()}",
+        **await app.check(),
+    }
+    problems = [*_integrity(findings), *(await app.overview()).health.problems]
+    ahead = time.time() - await (await app.store()).server_time()
+    findings["clock"] = "agrees with the store's"
+    if abs(ahead) > CLOCK_SECONDS:
+        findings["clock"] = f"this machine's is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the store's"
+        problems.append(Problem("clock", "clock", findings["clock"], "let NTP set the clocks of all machines"))
+    if name:
+        findings["app"], wrong = _app(app, name)
+        problems = [*wrong, *problems]
+    return Report(store=app.store_url, findings=findings, problems=problems)
+
+
+def _integrity(findings: dict[str, str]) -> list[Problem]:
+    found = findings.get("integrity", "ok")
+    if found == "ok":
+        return []
+    remedy = "stop every node, copy the database for safety, then restore a backup"
+    return [Problem("integrity", "store", f"the store is damaged: {found}", remedy, "critical")]
+
+
+def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:
+    try:
+        workers, pools = app.registered()
+    except ConfigurationError as error:
+        message = f"{name} cannot start: {error}"
+        return message, [Problem("configuration", name, message, "mend the registration", "critical")]
+    return f"{name}, {counted(len(workers), 'worker')} in {counted(len(pools), 'pool')}, can start", []
+
+
+def _show(report: Report) -> None:
+    wide = max(map(len, report.findings))
+    for name, finding in report.findings.items():
+        click.echo(f"{name:<{wide}}  {one_line(finding)}")
+    click.echo()
+    show_health(report.status, report.problems)

@@ -1,0 +1,58 @@
+"""What people type: payloads and lengths of time."""
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, Final
+
+import click
+import msgspec
+
+_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)")
+
+
+def seconds(text: str) -> float:
+    """A length of time: `90`, `1.5`, `5m`, `2h`, `1d`."""
+    found = _LENGTH.fullmatch(text.strip().lower())
+    if found is None or found[2] not in _UNITS:
+        message = f"{text!r} is no length of time: write seconds, or 5m, 2h, 1d"
+        raise click.BadParameter(message)
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """A JSON object; `-` reads it from stdin."""
+    if text == "-":
+        text = sys.stdin.read()
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        message = f"a payload is a JSON object, such as '{{\"width\": 320}}': {error}"
+        raise click.BadParameter(message) from None
+
+
+def payload_of(pairs: Iterable[str], payload: dict[str, Any] | None) -> dict[str, Any]:
+    """The payload from `key=value` words, or from `--payload`."""
+    typed: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            message = f"{pair!r} is no argument: write name=value"
+            raise click.UsageError(message)
+        if name in typed:
+            message = f"the argument {name!r} is given twice"
+            raise click.UsageError(message)
+        typed[name] = _value(text)
+    if typed and payload is not None:
+        message = "give name=value arguments, or --payload, not both"
+        raise click.UsageError(message)
+    return typed if payload is None else payload
+
+
+def _value(text: str) -> Any:
+    """What reads as JSON is JSON; all else is text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return text

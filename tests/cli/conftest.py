@@ -1,0 +1,43 @@
+"""A folder with an app in it, and a terminal there."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import SHOP, Terminal
+from windlass.cli.loading import load_app
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """A terminal in a folder of its own; no store exists there yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("WINDLASS_STORE", "WINDLASS_APP", "WINDLASS_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    before = set(sys.modules)
+    (tmp_path / "shop.py").write_text(SHOP)
+    here = Terminal(tmp_path)
+    yield here
+    here.close()
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def shop(terminal: Terminal) -> Terminal:
+    """A terminal in a shop that has been open: its workers are known, fetch has run, nobody is there now."""
+
+    async def open_and_close() -> None:
+        app = load_app("shop:app")
+        await app.start()
+        job = await app.get_job("fetch@first")
+        await job.ended(20)
+        await app.stop()
+
+    asyncio.run(open_and_close())
+    return terminal

@@ -1,0 +1,169 @@
+"""enable, disable, pause, resume, cancel, retry, discard: by name or id, and in bulk."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal import Terminal, in_shop
+from windlass import WorkerOrchestrator
+from windlass.cli.loading import load_app
+from windlass.worker import Options
+
+
+def add(n: int = 1, *, delay: float = 0.0) -> list[str]:
+    """Jobs that nobody runs."""
+
+    async def work(app: WorkerOrchestrator) -> list[str]:
+        options = Options(delay_seconds=delay)
+        return [(await app.enqueue("resize", {"path": f"{number}.png"}, options))[0].id for number in range(n)]
+
+    return in_shop(work)
+
+
+def bury(n: int) -> None:
+    """Dead jobs, of errors that differ."""
+
+    async def work(app: WorkerOrchestrator) -> None:
+        node = load_app("shop")
+        await node.start()
+        for number in range(n):
+            job, _ = await app.enqueue("resize", {"path": "x", "width": -1 - number})
+            await job.ended(20)
+        await node.stop()
+
+    in_shop(work)
+
+
+def status(terminal: Terminal, job_id: str) -> str:
+    return str(terminal.json("job", job_id)["job"]["status"])
+
+
+# ── workers and pools ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_disable_and_enable(shop: Terminal) -> None:
+    assert "worker fetch is disabled: too loud" in shop.ok("disable", "fetch", "--reason", "too loud")
+    fetch = next(worker for worker in shop.json("workers")["workers"] if worker["name"] == "fetch")
+    assert (fetch["enabled"], fetch["reason"], fetch["next_due_at"]) == (False, "too loud", None)
+    assert "worker fetch is enabled" in shop.ok("enable", "fetch")
+    assert shop.json("disable", "fetch") == {"worker": "fetch", "enabled": False, "reason": "disabled by hand"}
+    assert shop.json("enable", "fetch") == {"worker": "fetch", "enabled": True, "reason": None}
+
+
+def test_pause_and_resume(shop: Terminal) -> None:
+    assert "pool images is paused" in shop.ok("pause", "images", "--reason", "migration")
+    assert shop.json("pause", "images", "--reason", "again") == {"pool": "images", "paused": True, "reason": "again"}
+    assert "pool images goes on" in shop.ok("resume", "images")
+    assert shop.json("resume", "images") == {"pool": "images", "paused": False, "reason": None}
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("disable fetc", "there is no worker 'fetc': did you mean 'fetch'?"),
+        ("enable fetc", "there is no worker 'fetc': did you mean 'fetch'?"),
+        ("pause imagse", "there is no pool 'imagse': did you mean 'images'?"),
+        ("resume imagse", "there is no pool 'imagse': did you mean 'images'?"),
+    ],
+)
+def test_unknown_names(command: str, said: str, shop: Terminal) -> None:
+    assert shop.refused(*command.split()) == f"windlass: {said}\n"
+
+
+# ── jobs by id ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_cancel_retry_discard(shop: Terminal) -> None:
+    (job_id,) = add()
+    assert shop.ok("cancel", job_id) == f"job {job_id} of resize is cancelled\n"
+    assert shop.ok("retry", job_id) == f"job {job_id} of resize is queued again\n"
+    assert shop.json("cancel", job_id) == {"changed": [job_id], "refused": []}
+    assert shop.ok("discard", job_id) == f"job {job_id} is gone\n"
+    assert "no job has the id" in shop.refused("job", job_id)
+
+
+def test_retry_with_another_payload(shop: Terminal) -> None:
+    (job_id,) = add(delay=60)
+    shop.ok("retry", job_id, "--payload", '{"path": "b.png", "width": 5}')
+    assert shop.json("job", job_id)["job"]["payload"] == {"path": "b.png", "width": 5}
+
+
+def test_a_payload_is_checked_where_the_app_is_known(shop: Terminal) -> None:
+    (job_id,) = add(delay=60)
+    said = shop.refused("retry", job_id, "--payload", '{"width": "wide"}', "--app", "shop", store=None)
+    assert said.startswith("windlass: resize ")
+    assert status(shop, job_id) == "scheduled"
+
+
+def test_each_of_several_is_answered(shop: Terminal) -> None:
+    first, second = add(2)
+    shop.ok("cancel", first)
+    result = shop.run("cancel", first, "nope", second)
+    assert result.exit_code == 1
+    assert result.stdout == f"job {second} of resize is cancelled\n"
+    assert f"windlass: job {first} is cancelled: it has ended already" in result.stderr
+    assert "windlass: no job has the id 'nope'" in result.stderr
+    answer = json.loads(shop.run("retry", first, "nope", "--json").stdout)
+    assert answer["changed"] == [first]
+    assert [refused["id"] for refused in answer["refused"]] == ["nope"]
+
+
+def test_a_live_job_is_not_discarded(shop: Terminal) -> None:
+    (job_id,) = add()
+    assert "only ended jobs can be discarded" in shop.refused("discard", job_id)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("retry", "which jobs? Give their IDs, or --dead"),
+        ("cancel", "which jobs? Give their IDs, or --waiting or --all"),
+        ("discard --worker resize", "which jobs? Give their IDs, or --dead"),
+        ("retry x --dead", "name jobs by ID, or select them with --dead, not both"),
+        ("cancel x --worker resize", "name jobs by ID, or select them"),
+        ("retry a b --payload {}", "--payload is for one job"),
+        ("retry a --payload [1]", "a payload is a JSON object"),
+        ("retry a --payload {", "a payload is a JSON object"),
+    ],
+)
+def test_a_selection_must_be_clear(command: str, said: str, shop: Terminal) -> None:
+    assert said in " ".join(shop.refused(*command.split(), code=2).split())
+
+
+# ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bulk_counts_and_asks_first(shop: Terminal) -> None:
+    bury(3)
+    result = shop.run("retry", "--dead", stdin="n\n")
+    assert result.exit_code == 1
+    assert "retry 3 jobs? [y/N]" in result.stderr
+    assert "nothing was changed" in result.stderr
+    assert shop.json("dead")["total"] == 3
+    result = shop.run("retry", "--dead", stdin="y\n")
+    assert (result.exit_code, result.stdout) == (0, "3 of 3 jobs: queued again\n")
+    assert shop.json("dead")["total"] == 0
+
+
+def test_bulk_without_anybody_to_ask_changes_nothing(shop: Terminal) -> None:
+    bury(1)
+    result = shop.run("discard", "--dead", stdin="")
+    assert result.exit_code == 1
+    assert "--yes does it without asking" in result.stderr
+    assert shop.json("dead")["total"] == 1
+
+
+def test_bulk_by_error_and_worker(shop: Terminal) -> None:
+    bury(3)
+    assert shop.ok("retry", "--dead", "--error", "width -2", "--yes") == "1 of 1 job: queued again\n"
+    assert shop.json("discard", "--dead", "--worker", "resize", "--yes") == {"matched": 2, "changed_count": 2}
+    result = shop.run("discard", "--dead", "--worker", "resize")
+    assert (result.exit_code, result.stderr) == (0, "no jobs match; nothing was changed\n")
+
+
+def test_cancel_all_that_wait(shop: Terminal) -> None:
+    soon, later = add(2), add(1, delay=60)
+    assert shop.ok("cancel", "--waiting", "--worker", "fetch", "-y") == ""
+    assert shop.ok("cancel", "--waiting", "--pool", "images", "-y") == "3 of 3 jobs: cancelled\n"
+    assert {status(shop, job_id) for job_id in [*soon, *later]} == {"cancelled"}
+    assert shop.json("events")["events"][-1]["name"] == "jobs.amended"

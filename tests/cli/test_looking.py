@@ -1,0 +1,329 @@
+"""status, workers, pools, jobs, job, explain, dead, events, doctor: for people and for programs."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import Terminal, in_shop
+from windlass import JobStatus, WorkerOrchestrator
+from windlass.cli.loading import load_app
+from windlass.worker import Options
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+@pytest.fixture
+def dead(shop: Terminal) -> list[str]:
+    """Three dead jobs of two kinds, oldest first."""
+
+    async def work(app: WorkerOrchestrator) -> list[str]:
+        await app.start()
+        ids = []
+        for payload in ({"path": "a\x1b[31m", "width": -1}, {"path": "b", "width": -2}, {"path": "c", "width": 1}):
+            job, _ = await app.enqueue("resize", payload)
+            await job.ended(20)
+            ids.append(job.id)
+        broken, _ = await WorkerOrchestrator(app.store_url).enqueue("resize", {"wrong": 1})
+        await broken.ended(20)
+        await app.stop()
+        return [*ids[:2], broken.id]
+
+    return asyncio.run(work(load_app("shop")))
+
+
+def waiting(worker: str = "resize", **options: Any) -> str:
+    """A job that nobody runs."""
+
+    async def add(app: WorkerOrchestrator) -> str:
+        return (await app.enqueue(worker, {"path": "a.png"} if worker == "resize" else {}, Options(**options)))[0].id
+
+    return in_shop(add)
+
+
+# ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
+    shop.ok("disable", "fetch", "--reason", "too loud")
+    shop.ok("pause", "images", "--reason", "migration")
+    waiting()
+    told = shop.ok("status")
+    assert re.search(r"^sqlite:///.*shop\.db at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$", told, re.MULTILINE)
+    assert "FAILING: " in told
+    assert "windlass run MODULE:NAME" in told
+    assert "worker fetch is disabled: too loud\n            mend the cause, then: windlass enable fetch" in told
+    assert "pool images is paused: migration; 1 queued" in told
+    assert "windlass resume images" in told
+    assert "leader   nobody" in told
+    assert "workers  6, disabled: fetch" in told
+    assert re.search(r"^images +0 +1 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
+
+
+def test_status_in_json(shop: Terminal) -> None:
+    seen = shop.json("status")
+    assert INSTANT.fullmatch(seen["at"])
+    assert seen["status"] == "failing"
+    assert seen["leader"] is None
+    assert seen["nodes"] == []
+    first = seen["problems"][0]
+    assert first.keys() == {"severity", "code", "subject", "message", "remedy"}
+    assert (first["severity"], first["code"]) == ("critical", "no_leader")
+    assert {pool["name"] for pool in seen["pools"]} == {"default", "images"}
+    assert len(seen["workers"]) == 6
+
+
+# ── workers and pools ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_workers(shop: Terminal) -> None:
+    told = shop.ok("workers")
+    assert told.splitlines()[0].split("  ")[0] == "WORKER"
+    assert re.search(r"^fetch +scheduled +every hour +yes +0 +0 +\S+( s ago)? +in \d+ min +-$", told, re.MULTILINE)
+    assert re.search(r"^nightly .* at 03:00 every day, Europe/Vienna +yes +0 +0 +never +in \d+ ", told, re.MULTILINE)
+    assert re.search(r"^resize +triggered +on demand +yes +0 +0 +never +-  +-$", told, re.MULTILINE)
+
+
+def test_a_disabled_worker_shows_why_and_is_not_due(shop: Terminal) -> None:
+    shop.ok("disable", "fetch", "--reason", "too loud")
+    assert re.search(r"^fetch .* NO +0 +0 +.* -  +too loud$", shop.ok("workers"), re.MULTILINE)
+
+
+def test_workers_in_json(shop: Terminal) -> None:
+    workers = {worker["name"]: worker for worker in shop.json("workers")["workers"]}
+    assert workers["nightly"]["depends_on"] == {"fetch": "done"}
+    assert workers["nightly"]["last_run_at"] is None
+    assert INSTANT.fullmatch(workers["fetch"]["last_success_at"])
+    assert INSTANT.fullmatch(workers["fetch"]["next_due_at"])
+    assert workers["fetch"]["schedule"] == "every hour, counted from the end of the last run"
+    assert (
+        workers["resize"] | {"mode": "triggered", "enabled": True, "failures": 0, "pool": "images"} == workers["resize"]
+    )
+
+
+def test_pools(shop: Terminal) -> None:
+    waiting()
+    told = shop.ok("pools")
+    assert re.search(r"^default +async +0 \(5\) +0 +0 +0 +0 +0 +1 +0 +- +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^images +thread +0 \(1–4\) +1 +0 +0 +0 +0 +0 +0 +\d s +nobody serves it$", told, re.MULTILINE)
+
+
+def test_pools_in_json(shop: Terminal) -> None:
+    shop.ok("pause", "images")
+    images = {pool["name"]: pool for pool in shop.json("pools")["pools"]}["images"]
+    assert images | {"kind": "thread", "min_workers": 1, "max_workers": 4, "paused": True, "reason": None} == images
+    assert INSTANT.fullmatch(images["paused_at"])
+
+
+def test_a_store_that_knows_nothing_says_so(shop: Terminal) -> None:
+    for command in ("workers", "pools"):
+        result = shop.run(command, "--namespace", "empty")
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert "`windlass run` makes" in result.stderr
+
+
+# ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_jobs_newest_first(shop: Terminal, dead: list[str]) -> None:
+    later = waiting(delay_seconds=7300.0)
+    lines = shop.ok("jobs").splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == [later, dead[2]]
+    assert re.search(r"scheduled +resize +images +0 +\S+.* +due in 2 h$", lines[1])
+    assert re.search(r"dead +resize +images .*wrong", lines[2])
+    assert re.search(r"completed +resize .*took 0\.\d+ s$", lines[3])
+
+
+def test_jobs_by_filter(shop: Terminal, dead: list[str]) -> None:
+    def found(*options: str) -> list[str]:
+        return [job["id"] for job in shop.json("jobs", *options)["jobs"]]
+
+    assert found("--status", "dead") == dead[::-1]
+    assert found("--status", "dead", "--error", "negative") == [dead[1], dead[0]]
+    assert found("--worker", "fetch") == ["fetch@first"]
+    assert found("--pool", "default") == ["fetch@first"]
+    assert len(found("--status", "dead", "--status", "completed")) == 5
+    assert found("--worker", "nobody") == []
+
+
+def test_pages_of_jobs(shop: Terminal, dead: list[str]) -> None:
+    page = shop.json("jobs", "--status", "dead", "--limit", "2")
+    assert page["next_after"] == dead[1]
+    rest = shop.json("jobs", "--status", "dead", "--limit", "2", "--after", page["next_after"])
+    assert [job["id"] for job in rest["jobs"]] == [dead[0]]
+    assert rest["next_after"] is None
+    assert f"--after {dead[1]}" in shop.run("jobs", "--status", "dead", "--limit", "2").stderr
+
+
+def test_no_jobs(shop: Terminal) -> None:
+    result = shop.run("jobs", "--worker", "nobody")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no jobs match\n")
+
+
+def test_a_wrong_status_is_a_wrong_command_line(shop: Terminal) -> None:
+    assert "'done' is not one of" in shop.refused("jobs", "--status", "done", code=2)
+
+
+def test_a_job_whole(shop: Terminal, dead: list[str]) -> None:
+    told = shop.ok("job", dead[0])
+    assert "  status      dead\n" in told
+    assert "  error       ValueError: width -1 is negative\n" in told
+    assert '"width": -1' in told
+    assert "attempt 1, raised, " in told
+    assert 'raise ValueError(f"width {width} is negative")' in told
+    assert "\x1b" not in told
+
+
+def test_a_job_in_json(shop: Terminal, dead: list[str]) -> None:
+    job = shop.json("job", dead[0])["job"]
+    assert job["payload"] == {"path": "a\x1b[31m", "width": -1}
+    assert (job["status"], job["attempt"], job["priority"], job["cause"]) == ("dead", 1, "normal", "enqueued")
+    assert job["result"] is None
+    (attempt,) = job["attempts"]
+    assert attempt["kind"] == "raised"
+    assert "in resize" in attempt["traceback"]
+    for name in ("created_at", "run_at", "started_at", "ended_at"):
+        assert INSTANT.fullmatch(job[name])
+
+
+def test_a_completed_job_has_its_result(shop: Terminal, dead: list[str]) -> None:
+    (job,) = shop.json("jobs", "--status", "completed", "--worker", "resize")["jobs"]
+    assert shop.json("job", job["id"])["job"]["result"] == "c at 1"
+    assert 'result\n  "c at 1"' in shop.ok("job", job["id"])
+
+
+def test_a_payload_beyond_json_is_shown_all_the_same(shop: Terminal) -> None:
+    async def add(app: WorkerOrchestrator) -> str:
+        return (await app.enqueue("resize", {"path": {1: b"bytes", 2.5: float("nan")}}))[0].id
+
+    job_id = in_shop(add)
+    assert "payload" in shop.ok("job", job_id)
+    assert "path" in shop.json("job", job_id)["job"]["payload"]
+
+
+@pytest.mark.parametrize("command", ["job", "explain"])
+def test_an_unknown_job(command: str, shop: Terminal) -> None:
+    assert shop.refused(command, "nope").startswith("windlass: no job has the id 'nope'")
+
+
+# ── explain ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_explain_why_nobody_runs_it(shop: Terminal) -> None:
+    job_id = waiting()
+    told = shop.ok("explain", job_id)
+    assert told.startswith(f"job {job_id} waits: no running process serves pool images")
+    why = shop.json("explain", job_id)
+    assert (why["id"], why["status"]) == (job_id, "queued")
+    assert [wait["code"] for wait in why["waits"]] == ["unserved"]
+
+
+def test_explain_several_reasons(shop: Terminal) -> None:
+    job_id = waiting()
+    shop.ok("pause", "images", "--reason", "migration")
+    shop.ok("disable", "resize", "--reason", "broken")
+    told = shop.ok("explain", job_id)
+    assert f"job {job_id} is queued and waits for 2 things:" in told
+    assert "migration" in told
+    assert "broken" in told
+
+
+def test_explain_how_it_ended(shop: Terminal, dead: list[str]) -> None:
+    assert re.match(rf"job {dead[0]} is dead since .*Z after 1 attempts? .*negative", shop.ok("explain", dead[0]))
+
+
+# ── dead ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_dead_jobs_are_summed_up_by_worker_and_error(shop: Terminal, dead: list[str]) -> None:
+    result = shop.run("dead")
+    lines = result.stdout.splitlines()
+    assert re.match(rf" +2  resize .* {dead[1]}  ValueError: width -2 is negative", lines[1])
+    assert re.match(rf" +1  resize .* {dead[2]}  .*wrong", lines[2])
+    assert "3 dead jobs" in result.stderr
+    assert "windlass retry --dead" in result.stderr
+
+
+def test_dead_jobs_in_json(shop: Terminal, dead: list[str]) -> None:
+    summed = shop.json("dead")
+    assert summed["total"] == 3
+    assert summed["groups"][0] | {"count": 2, "worker": "resize", "example_id": dead[1]} == summed["groups"][0]
+    assert shop.json("dead", "--error", "negative")["total"] == 2
+    assert shop.json("dead", "--worker", "fetch") == {"total": 0, "groups": []}
+
+
+def test_dead_jobs_one_by_one(shop: Terminal, dead: list[str]) -> None:
+    listed = shop.json("dead", "--list", "--limit", "2")
+    assert [job["id"] for job in listed["jobs"]] == [dead[2], dead[1]]
+    assert shop.ok("dead", "--list", "--after", dead[1]).splitlines()[1].startswith(dead[0])
+
+
+def test_no_dead_jobs(shop: Terminal) -> None:
+    result = shop.run("dead")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no dead jobs\n")
+
+
+# ── events ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_events_newest_last(shop: Terminal) -> None:
+    shop.ok("disable", "fetch")
+    shop.ok("enable", "fetch")
+    lines = shop.ok("events").splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  worker\.enabled    worker fetch is enabled", lines[-1])
+    assert "worker.disabled" in lines[-2]
+    assert "node.started" in "\n".join(lines)
+
+
+def test_events_in_json(shop: Terminal) -> None:
+    shop.ok("disable", "fetch")
+    everything = shop.json("events")["events"]
+    newest = everything[-1]
+    assert (newest["name"], newest["subject"]) == ("worker.disabled", "fetch")
+    assert INSTANT.fullmatch(newest["at"])
+    assert shop.json("events", "--limit", "1")["events"] == [newest]
+    assert shop.json("events", "--after", str(newest["seq"] - 1))["events"] == [newest]
+    assert shop.json("events", "--after", str(newest["seq"]))["events"] == []
+
+
+# ── doctor ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_doctor_ends_with_one_when_something_is_critical(shop: Terminal) -> None:
+    result = shop.run("doctor", "--app", "shop", store=None)
+    assert result.exit_code == 1
+    assert re.search(r"^durability +synchronous=normal", result.stdout, re.MULTILINE)
+    assert re.search(r"^integrity +ok$", result.stdout, re.MULTILINE)
+    assert re.search(r"^app +shop, 6 workers in 2 pools, can start$", result.stdout, re.MULTILINE)
+    assert "nobody leads" in result.stdout
+
+
+def test_doctor_in_json(shop: Terminal) -> None:
+    result = shop.run("doctor", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["status"]) == (1, "failing")
+    assert report["findings"]["integrity"] == "ok"
+    assert report["findings"]["clock"] == "agrees with the store's"
+    assert report["problems"][0]["code"] == "no_leader"
+
+
+def test_doctor_reads_an_apps_configuration(shop: Terminal) -> None:
+    Path("typo.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "@app.worker(depends_on=['nobody'])\ndef report() -> None: ...\n"
+    )
+    result = shop.run("doctor", "--app", "typo", store=None)
+    assert result.exit_code == 1
+    assert "typo cannot start: " in result.stdout
+    assert "'nobody'" in result.stdout
+
+
+def test_doctor_is_content_while_all_is_well(shop: Terminal) -> None:
+    shop.node()
+    told = shop.ok("doctor")
+    assert "OK: nothing is wrong" in told
+    assert shop.json("status")["leader"] is not None
+    assert JobStatus.DEAD not in told

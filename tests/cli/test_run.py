@@ -1,0 +1,237 @@
+"""`windlass run` as a real process: signals, logs, and orders from another process that take effect at once."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal, eventually, until
+from windlass import JobStatus
+from windlass.cli.loading import load_app
+
+AT_ONCE = 4.0
+"""Less than the five seconds between two looks of a node: what comes sooner came by an order."""
+
+
+def enqueue(shop: Terminal, *words: str) -> str:
+    return str(shop.json("enqueue", *words)["job"]["id"])
+
+
+def status(shop: Terminal, job_id: str) -> str:
+    return str(shop.json("job", job_id)["job"]["status"])
+
+
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_says_what_it_runs(terminal: Terminal) -> None:
+    node = terminal.node()
+    told = "\n".join(node.lines)
+    assert re.search(r"^windlass \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
+    assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)
+    assert re.search(r"^nightly +default +at 03:00 every day, Europe/Vienna$", told, re.MULTILINE)
+    assert re.search(r"^images +thread, 1–4$", told, re.MULTILINE)
+    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
+
+
+def test_the_log_as_json(terminal: Terminal) -> None:
+    node = terminal.start("run", "shop", "--log-format", "json", "--log-level", "debug")
+    node.wait_for("runs 6 workers in 2 pools")
+    job_id = enqueue(terminal, "linger", "name=polite")
+    node.wait_for("lingering polite")
+    node.signal()
+    assert node.end() == 0
+    lines = [json.loads(line) for line in node.lines]
+    first, job = lines[0], next(line for line in lines if line["message"] == "lingering polite")
+    assert first["workers"]["resize"] == "on demand"
+    assert first["store"].startswith("sqlite:///")
+    assert job | {"level": "info", "job_id": job_id, "worker": "linger", "attempt": 1} == job
+
+
+def test_the_log_level(terminal: Terminal) -> None:
+    node = terminal.start("run", "shop", "--log-level", "warning")
+    node.wait_for("images")
+    eventually(lambda: terminal.run("doctor").exit_code == 0)
+    node.signal()
+    assert node.end() == 0
+    assert not [line for line in node.lines if " INFO " in line]
+
+
+def test_a_store_that_cannot_be_opened(terminal: Terminal) -> None:
+    Path("shop.db").mkdir()
+    node = terminal.start("run", "shop")
+    assert node.end() == 3
+    assert node.lines[-1].startswith("windlass: ")
+    assert not [line for line in node.lines if "Traceback" in line]
+
+
+def test_an_app_in_memory_is_warned_about(terminal: Terminal) -> None:
+    Path("memo.py").write_text("from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
+    node = terminal.start("run", "memo")
+    node.wait_for("memo has no workers")
+    node.wait_for("the store is memory")
+    node.wait_for("runs 0 workers")
+    node.signal()
+    assert node.end() == 0
+
+
+def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDLASS_APP", "shop:app")
+    node = terminal.start("run")
+    node.wait_for("runs 6 workers")
+    node.signal()
+    assert node.end() == 0
+
+
+def test_an_app_that_cannot_start(terminal: Terminal) -> None:
+    Path("typo.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator()\n"
+        "@app.worker(depends_on=['nobody'])\ndef report() -> None: ...\n"
+    )
+    assert "'nobody'" in terminal.refused("run", "typo", store=None)
+    assert not Path("windlass.db").exists()
+
+
+# ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_lets_running_work_finish(number: signal.Signals, terminal: Terminal) -> None:
+    node = terminal.node()
+    job_id = enqueue(terminal, "linger", "name=polite")
+    node.wait_for("lingering polite")
+    node.signal(number)
+    assert node.end() == 0
+    assert status(terminal, job_id) == "completed"
+    assert "has stopped" in node.lines[-1]
+
+
+def test_the_second_signal_means_now(terminal: Terminal) -> None:
+    node = terminal.node()
+    job_id = enqueue(terminal, "linger", "name=stubborn")
+    node.wait_for("lingering stubborn")
+    node.signal()
+    node.wait_for("a second signal stops it now")
+    node.signal()
+    assert node.end(within=10) == 0
+    job = terminal.json("job", job_id)["job"]
+    assert (job["status"], job["attempt"]) == ("queued", 0)
+
+
+def test_the_stop_timeout(terminal: Terminal) -> None:
+    node = terminal.node("--stop-timeout", "0.1s")
+    job_id = enqueue(terminal, "linger", "name=stubborn")
+    node.wait_for("lingering stubborn")
+    node.signal()
+    assert node.end(within=10) == 0
+    assert status(terminal, job_id) == "queued"
+
+
+@pytest.mark.parametrize("executor", ["false", "true"])
+def test_threads_that_nobody_can_stop_do_not_keep_the_process(executor: str, terminal: Terminal) -> None:
+    node = terminal.node("--stop-timeout", "0")
+    job_id = enqueue(terminal, "sink", f"executor={executor}")
+    node.wait_for("sinking")
+    node.signal()
+    assert node.end(within=20) == 0
+    assert "the process ends without them" in node.lines[-1]
+    assert status(terminal, job_id) == "queued"
+
+
+# ── orders from another process ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_cancelling_a_running_job(terminal: Terminal) -> None:
+    node = terminal.node()
+    job_id = enqueue(terminal, "linger", "name=one")
+    node.wait_for("lingering one")
+    assert terminal.ok("cancel", job_id) == f"job {job_id} of linger is running and was told to stop\n"
+    until(job_id, JobStatus.CANCELLED, within=AT_ONCE)
+
+
+def test_a_running_job_shows_how_far_it_is(terminal: Terminal) -> None:
+    node = terminal.node()
+    job_id = enqueue(terminal, "linger", "name=one")
+    node.wait_for("lingering one")
+
+    eventually(lambda: terminal.json("job", job_id)["job"]["progress"] is not None)
+    assert re.search(
+        rf"^{job_id} +processing .*running for \d.* s, 1 of 4 \(25%\): sitting down$", terminal.ok("jobs"), re.MULTILINE
+    )
+    assert "  progress    1 of 4 (25%): sitting down\n" in terminal.ok("job", job_id)
+    assert terminal.json("job", job_id)["job"]["progress"]["done"] == 1
+    assert f"job {job_id} runs: attempt 1" in terminal.ok("explain", job_id)
+
+
+def test_pausing_and_resuming_a_pool(terminal: Terminal) -> None:
+    terminal.node()
+    terminal.ok("pause", "images")
+    job_id = enqueue(terminal, "resize", "path=a.png")
+    assert terminal.json("explain", job_id)["waits"][0]["code"] == "paused"
+    terminal.ok("resume", "images")
+    until(job_id, JobStatus.COMPLETED, within=AT_ONCE)
+
+
+def test_disabling_and_enabling_a_worker(terminal: Terminal) -> None:
+    terminal.node()
+    terminal.ok("disable", "resize")
+    job_id = enqueue(terminal, "resize", "path=a.png")
+    assert terminal.json("explain", job_id)["waits"][0]["code"] == "disabled"
+    terminal.ok("enable", "resize")
+    until(job_id, JobStatus.COMPLETED, within=AT_ONCE)
+
+
+def test_retrying_a_dead_job(terminal: Terminal) -> None:
+    terminal.node()
+    job_id = enqueue(terminal, "resize", "path=a.png", "width=-1")
+    until(job_id, JobStatus.DEAD)
+    terminal.ok("retry", job_id, "--payload", '{"path": "b.png"}')
+    until(job_id, JobStatus.COMPLETED, within=AT_ONCE)
+
+
+def test_following_events(terminal: Terminal) -> None:
+    terminal.node()
+    people = terminal.start("events", "--follow", "--store", "sqlite:///shop.db")
+    programs = terminal.start("events", "-f", "--json", "--store", "sqlite:///shop.db")
+    people.wait_for("node.started")
+    programs.wait_for("node.started")
+    terminal.ok("disable", "fetch", "--reason", "too loud")
+    people.wait_for("worker fetch is disabled: too loud")
+    assert json.loads(programs.wait_for("too loud"))["name"] == "worker.disabled"
+    for process in (people, programs):
+        process.signal(signal.SIGINT)
+        assert process.end() == 130
+        assert not [line for line in process.lines if "Traceback" in line]
+
+
+# ── pipes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
+    async def fill() -> None:
+        app = load_app("shop")
+        resize = app.task(name="resize_more", pool="images")(lambda path: path)
+        await app.enqueue_many([resize.call(path=f"{number}.png") for number in range(3_000)])
+        await app.close()
+
+    asyncio.run(fill())
+    command = [sys.executable, "-m", "windlass", "jobs", "--limit", "10000", "--store", "sqlite:///shop.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as jobs:
+        assert jobs.stdout is not None
+        assert jobs.stderr is not None
+        assert jobs.stdout.readline().startswith("ID ")
+        jobs.stdout.close()
+        assert jobs.wait(30) == 141
+        assert jobs.stderr.read() == ""
+
+
+def test_an_old_terminal_gets_question_marks(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    pools = shop.start("pools", "--store", "sqlite:///shop.db")
+    assert pools.end() == 0
+    assert "(1?4)" in "\n".join(pools.lines)

@@ -1,0 +1,46 @@
+"""What the end of a run does to its worker's standing."""
+
+from typing import Any
+
+import pytest
+
+from windlass.core.model import JobStatus, Outcome, WorkerState
+from windlass.core.standing import after_run
+
+
+def ended(status: JobStatus, verdict: str, **more: Any) -> Outcome:
+    known: dict[str, Any] = {"verdict": verdict, "run_at": 0.0, "attempt": 1, "crashes": 0, **more}
+    return Outcome(id="j", fence=1, worker="w", pool="p", status=status, ended_at=50.0, **known)
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_only_an_end_for_good_is_an_end(status: JobStatus) -> None:
+    state = WorkerState(worker="w", last_ended=7.0)
+    after_run(state, ended(status, "neutral"))
+    assert state.last_ended == (7.0 if status.live else 50.0)
+
+
+def test_a_success_forgets_the_failures() -> None:
+    state = WorkerState(worker="w", failures=4, last_error="boom")
+    assert not after_run(state, ended(JobStatus.COMPLETED, "success", disable_after=1))
+    assert (state.failures, state.last_error, state.last_success) == (0, None, 50.0)
+
+
+def test_neither_a_retry_nor_a_cancel_counts() -> None:
+    state = WorkerState(worker="w", failures=4)
+    for status in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.QUEUED):
+        assert not after_run(state, ended(status, "neutral", disable_after=5))
+    assert (state.failures, state.enabled) == (4, True)
+
+
+@pytest.mark.parametrize(("limit", "disabled_at"), [(1, 1), (3, 3), (None, None)])
+def test_so_many_failures_in_a_row_disable_it_once(limit: int | None, disabled_at: int | None) -> None:
+    state = WorkerState(worker="w")
+    outcome = ended(JobStatus.DEAD, "failure", disable_after=limit, error="boom")
+    disabled = [n for n in range(1, 7) if after_run(state, outcome)]
+    assert disabled == ([] if disabled_at is None else [disabled_at])
+    assert state.enabled == (limit is None)
+    assert state.failures == 6
+    if limit is not None:
+        assert state.reason == f"{limit} runs in a row failed, the last one with boom"
+        assert state.changed_at == 50.0

@@ -1,0 +1,325 @@
+"""Leases: a live job is never taken, a lost one is recovered, a stale run cannot write, and somebody always leads."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status
+from windlass import Context, JobStatus, WorkerOrchestrator
+from windlass.runtime.clock import ManualClock, settle
+from windlass.store.memory import MemoryStore
+
+LEASE = 15.0
+
+
+def two(stage: Stage, act: Callable[..., Any], **options: Any) -> tuple[WorkerOrchestrator, WorkerOrchestrator]:
+    """Two orchestrators with the same worker; the way of the first one to the store can be cut."""
+    first, second = stage.faulty_app(), stage.app()
+    for app in (first, second):
+        app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None, **options)
+    return first, second
+
+
+async def names_of_events(app: WorkerOrchestrator) -> list[str]:
+    return [event.name for event in await app.events()]
+
+
+# ── a process vanishes ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    first, second = two(stage, act)
+    await first.start()
+    job = await first._registered.workers["act"].enqueue()
+    await settle()
+    await second.start()
+    await stage.crash(first)
+    assert act.cancelled == 1
+    await clock.advance(LEASE - 0.1)
+    assert await status(job) is JobStatus.PROCESSING
+    assert act.started == 1
+    await clock.advance(LEASE)
+    assert act.started == 2
+    assert (act.contexts[1].job_id, act.contexts[1].attempt) == (job.id, 1)
+    assert act.contexts[1].fence > act.contexts[0].fence
+    await act.finish("recovered")
+    job = await second.get_job(job.id)
+    assert await job.result(DEADLINE) == "recovered"
+    assert (job.crashes, job.attempt) == (1, 1)
+    assert [(attempt.kind, attempt.number) for attempt in job.attempts] == [("crashed", 1)]
+    assert "vanished" in job.attempts[0].error
+    events = {event.name: event for event in await second.events()}
+    assert job.id in events["job.lost"].message
+    assert (await names_of_events(second)).count("leader.elected") == 2
+
+
+async def test_a_job_that_kills_its_process_three_times_is_dead(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    job = None
+    for _ in range(3):
+        victim = stage.app()
+        worker = victim.register_worker("act", act, execution_mode="triggered", timeout_seconds=None, max_retries=0)
+        await victim.start()
+        job = job or await worker.enqueue()
+        await clock.advance(60)
+        assert act.running == 1
+        await stage.crash(victim)
+        assert act.running == 0
+    judge = stage.app()
+    judge.register_worker("act", act, execution_mode="triggered", max_retries=0)
+    await judge.start()
+    await clock.advance(60)
+    assert job is not None
+    job = await judge.get_job(job.id)
+    assert (job.status, job.crashes, job.attempt) == (JobStatus.DEAD, 3, 0)
+    assert "crashed 3 times" in (job.error or "")
+    assert act.started == 3
+
+
+async def test_a_stuck_job_can_be_recovered_by_hand_by_a_process_that_runs_nothing(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    first, second = two(stage, act)
+    await first.start()
+    job = await first._registered.workers["act"].enqueue()
+    await settle()
+    assert await second.recover_stuck_jobs() == 0
+    await stage.crash(first)
+    await clock.advance(LEASE)
+    assert await second.recover_stuck_jobs() == 1
+    assert await status(job) is JobStatus.FAILED
+    assert await second.recover_stuck_jobs() == 0
+    assert job.crashes == 1
+
+
+async def test_another_node_leads_soon_after_the_leader_stopped_or_vanished(stage: Stage, clock: ManualClock) -> None:
+    apps = [stage.app() for _ in range(3)]
+    for app in apps:
+        app.register_worker("tick", lambda: None, interval_seconds=1)
+        await app.start()
+
+    def leaders() -> list[int]:
+        return [n for n, app in enumerate(apps) if app._node is not None and app._node.leader.leading]
+
+    assert leaders() == [0]
+    await stage.stop(apps[0])
+    await clock.advance(LEASE / 3)
+    (second,) = leaders()
+    assert second != 0
+    assert (await apps[second].get_health())["problems"] == []
+    await stage.crash(apps[second])
+    await clock.advance(LEASE * 4 / 3)
+    (third,) = leaders()
+    assert {second, third} == {1, 2}
+
+
+# ── a process is cut off from the store ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    first, second = two(stage, act)
+    await first.start()
+    await first._registered.workers["act"].enqueue()
+    await settle()
+    await second.start()
+    stage.faults.fail()
+    await clock.advance(LEASE * 0.75)
+    assert act.cancelled == 0
+    await clock.advance(LEASE * 0.24)
+    assert (act.cancelled, act.running) == (1, 0)
+    assert act.started == 1
+    await clock.advance(LEASE)
+    assert act.started == 2
+    assert act.most == 1
+
+
+async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    first, second = two(stage, act)
+    await first.start()
+    node = first._node
+    assert node is not None
+    job = await first._registered.workers["act"].enqueue()
+    await settle()
+    name = node.engines["default"].instance
+    await second.start()
+    stage.faults.fail()
+    await clock.advance(LEASE * 2)
+    assert [ctx.attempt for ctx in act.contexts] == [1, 1]
+    await act.finish("by the second")
+    stage.faults.mend()
+    await clock.advance(LEASE)
+    job = await second.get_job(job.id)
+    assert await job.result(DEADLINE) == "by the second"
+    assert node.reporter.refused == 1
+    assert node.engines["default"].instance == f"{name}.1"
+    await stage.stop(second)
+    again = await first._registered.workers["act"].enqueue()
+    await settle()
+    assert act.running == 1
+    await act.finish("by the first, again")
+    assert await again.result(DEADLINE) == "by the first, again"
+    instances = (await first.get_pool_dashboard())["default"]["workers"]
+    assert [instance.id for instance in instances] == [f"{name}.1"]
+
+
+async def test_a_thread_that_outlives_its_lease_cannot_write(stage: Stage, clock: ManualClock) -> None:
+    first, second = stage.faulty_app(), stage.app()
+    hatches, fences = [Hatch(), Hatch()], []
+
+    def long(ctx: Context) -> str:
+        fences.append(ctx.fence)
+        mine = len(fences)
+        hatches[mine - 1].wait()
+        return f"run {mine}"
+
+    for app in (first, second):
+        app.register_worker("long", long, execution_mode="triggered", timeout_seconds=None)
+    await first.start()
+    job = await first._registered.workers["long"].enqueue()
+    await hatches[0].reached()
+    await second.start()
+    stage.faults.fail()
+    await clock.advance(LEASE * 2)
+    await hatches[1].reached()
+    stage.faults.mend()
+    hatches[0].open()
+    await clock.advance(LEASE)
+    assert await status(job) is JobStatus.PROCESSING
+    hatches[1].open()
+    assert await (await second.get_job(job.id)).result(DEADLINE) == "run 2"
+    assert fences[0] < fences[1]
+
+
+async def test_only_the_heartbeat_failing_stops_the_jobs_too_and_costs_no_attempt(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    job = await worker.enqueue()
+    await settle()
+    stage.faults.fail("beat")
+    await clock.advance(LEASE)
+    assert act.cancelled == 1
+    stage.faults.mend()
+    await clock.advance(LEASE)
+    assert act.running == 1
+    await act.finish()
+    assert await status(job) is JobStatus.COMPLETED
+    assert (job.attempt, job.crashes) == (1, 0)
+
+
+async def test_a_leader_that_was_robbed_of_the_jobs_it_was_settling_leads_on_visibly(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    victim, leader, rival = stage.app(), stage.faulty_app(), stage.app()
+    for app in (victim, leader, rival):
+        app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await leader.start()
+    await victim.start()
+    await leader.pause_pool("default")
+    job = await leader._registered.workers["act"].enqueue()
+    leader_node, victim_node = leader._node, victim._node
+    assert leader_node is not None
+    assert victim_node is not None
+    leader_node.engines["default"].draining = True
+    await leader.resume_pool("default")
+    await settle()
+    assert act.running == 1
+    await stage.crash(victim)
+    # It takes the job over, and can tell nobody what shall become of it.
+    stage.faults.fail("finish")
+    await clock.advance(LEASE + 1)
+    assert (await stage.store.get([job.id]))[0].instance == leader_node.leader.holder  # type: ignore[union-attr]
+    stage.faults.fail()
+    await rival.start()
+    await clock.advance(LEASE * 2)
+    assert act.running == 1
+    await act.finish()
+    await stage.stop(rival)
+    stage.faults.mend()
+    await clock.advance(LEASE)
+    assert leader_node.leader.leading
+    assert [problem["code"] for problem in (await leader.get_health())["problems"]] == []
+
+
+# ── a process is alive, but its loop is blocked ──────────────────────────────────────────────────────────────────────
+
+
+class Watcher:
+    """A second orchestrator, in a thread with a loop of its own."""
+
+    def __init__(self, store: MemoryStore, lease: float) -> None:
+        self._store = store
+        self._lease = lease
+        self._ready = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()))
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(DEADLINE)
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+
+    async def _watch(self) -> None:
+        app = WorkerOrchestrator(self._store, lease_seconds=self._lease, tick_interval=0.1)
+        app.register_worker("block", lambda: None, execution_mode="triggered", pool="elsewhere")
+        app.register_pool("elsewhere")
+        async with started(app):
+            self._ready.set()
+            await asyncio.to_thread(self._over.wait, DEADLINE)
+
+
+async def test_a_blocked_event_loop_keeps_its_leases() -> None:
+    lease = 0.5
+    store = MemoryStore()
+    app = WorkerOrchestrator(store, lease_seconds=lease)
+
+    @app.task()
+    async def block() -> str:
+        time.sleep(lease * 3)  # noqa: ASYNC251 - that is what is tested
+        return "still mine"
+
+    async with started(app):
+        with Watcher(store, lease):
+            job = await block.enqueue()
+            assert await job.result(DEADLINE) == "still mine"
+        assert (job.crashes, job.attempt) == (0, 1)
+        names = await names_of_events(app)
+        # The watcher took over the lead, so it has looked for lost jobs all the time, and found none.
+        assert names.count("leader.elected") >= 2
+        assert "job.lost" not in names
+
+
+async def test_a_pulse_ends_with_its_orchestrator() -> None:
+    app = WorkerOrchestrator("memory://")
+    async with started(app):
+        assert [thread.name for thread in threading.enumerate()].count("windlass pulse") == 1
+    assert "windlass pulse" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_stopping_again_is_harmless_with_a_real_pulse_too(times: int) -> None:
+    app = WorkerOrchestrator("memory://")
+    await app.start()
+    for _ in range(times):
+        await app.stop()
+    await app.close()

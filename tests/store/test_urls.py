@@ -1,0 +1,84 @@
+"""A URL leads to a store, or to an error that says what to write instead."""
+
+import sys
+
+import pytest
+
+from windlass.errors import UnknownStoreError
+from windlass.store.memory import MemoryStore
+from windlass.store.sqlite.store import SqliteStore
+from windlass.store.urls import open_store
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(UnknownStoreError) as caught:
+        open_store(url)
+    return str(caught.value)
+
+
+def test_memory_is_new_each_time() -> None:
+    assert isinstance(open_store("memory://"), MemoryStore)
+    assert open_store("memory://") is not open_store("memory://")
+
+
+def test_memory_is_shared_by_name_and_namespace() -> None:
+    one = open_store("memory://shared")
+    assert one.url == "memory://shared"
+    assert open_store("memory://shared") is one
+    assert open_store("MEMORY://shared") is one
+    assert open_store("memory://other") is not one
+    assert open_store("memory://shared", namespace="other") is not one
+
+
+@pytest.mark.parametrize("url", ["sqlite:///some.db", "sqlite:////tmp/some.db", "sqlite:///a/b c.db?synchronous=full"])
+def test_sqlite_is_constructed_and_not_opened(url: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(SqliteStore, "__init__", lambda _, path, **options: made.append((path, options)))
+    open_store(url, namespace="ours")
+    path = url.removeprefix("sqlite:///").partition("?")[0]
+    options = {"synchronous": "full"} if "?" in url else {}
+    assert made == [(path, {"namespace": "ours", **options})]
+
+
+def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "windlass.store.sqlite.store", None)
+    open_store("memory://")
+    with pytest.raises(ImportError):
+        open_store("sqlite:///some.db")
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "postgresql"])
+def test_stores_to_come_are_known_by_name(scheme: str) -> None:
+    message = refusal(f"{scheme}://user:secret@host:1234/0?password=secret")
+    assert f"{scheme}:// is known, but this version of windlass cannot open it yet" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("sqlit:///a.db", "did you mean 'sqlite'?"),
+        ("postgres://user:secret@host/db", "did you mean 'postgresql'?"),
+        ("mysql://user:secret@host/db", "no store has the scheme 'mysql'"),
+        ("sqlite://foo.db", "for the file 'foo.db', write sqlite:///foo.db"),
+        ("sqlite://user:secret@host/foo.db", "write sqlite:///relative.db or sqlite:////absolute.db"),
+        ("sqlite://", "write sqlite:///relative.db or sqlite:////absolute.db"),
+        ("sqlite:///", "write sqlite:///relative.db or sqlite:////absolute.db"),
+        ("sqlite:////", "write sqlite:///relative.db or sqlite:////absolute.db"),
+        ("sqlite:///folder/", "a SQLite URL names a file"),
+        ("sqlite:///?synchronous=full", "a SQLite URL names a file"),
+        ("sqlite:///:memory:", "write memory://"),
+        ("sqlite:///a.db?synchronus=full", "did you mean 'synchronous'?"),
+        ("sqlite:///a.db?synchronous=maybe", "it is one of off, normal, full, extra"),
+        ("sqlite:///a.db?synchronous=off&synchronous=full", "given twice"),
+        ("memory://?synchronous=full", "memory:// has no parameter 'synchronous'"),
+        ("windlass.db", "for a SQLite file, write sqlite:///windlass.db"),
+        ("sqlite:windlass.db", "for a SQLite file, write sqlite:///windlass.db"),
+        ("user:secret@host/db", "there are: memory, postgresql, redis, rediss, sqlite"),
+        ("", "the store's URL is empty"),
+    ],
+)
+def test_malformed_urls_are_refused_with_the_right_form(url: str, told: str) -> None:
+    message = refusal(url)
+    assert told in message
+    assert "secret" not in message
