@@ -1,4 +1,4 @@
-"""The documentation is tested: every block of code in README.md and docs/ is run, one test for each document.
+"""The documentation is tested: every block of code in our pages is run, one test for each page.
 
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
               the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is that file.
@@ -46,7 +46,7 @@ RUNNING: Final = " workers in "
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the documents."""
-    ours = file_path == TOP / "README.md" or TOP / "docs" in file_path.parents
+    ours = file_path.parent == TOP or TOP / "docs" in file_path.parents
     return DocumentFile.from_parent(parent, path=file_path) if ours and file_path.suffix == ".md" else None
 
 

@@ -51,6 +51,7 @@ class Signature:
         else:
             self._context_first = _takes_context(worker, parameters, mode)
             parameters, self._names = {}, ()
+        self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
         self._shape = _shape(worker, parameters, hints)
         self._decoder = _decoder(worker, self._shape)
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
@@ -73,10 +74,11 @@ class Signature:
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """All arguments by name, however they were given."""
-        if len(args) > len(self._names):
-            message = f"{self._worker} takes {len(self._names)} arguments ({', '.join(self._names)}), not {len(args)}"
+        if len(args) > len(self._places):
+            takes = f"{len(self._places)} arguments by place ({', '.join(self._places)})"
+            message = f"{self._worker} takes {takes}, not {len(args)}"
             raise PayloadTypeError(message)
-        arguments = dict(zip(self._names, args, strict=False))
+        arguments = dict(zip(self._places, args, strict=False))
         twice = arguments.keys() & kwargs.keys()
         if twice:
             message = f"{self._worker}: {min(twice)!r} is given twice"

@@ -31,7 +31,7 @@ from windlass.core.model import (
     WorkerState,
 )
 from windlass.core.scaling import Decision, Memory, Seen, decide
-from windlass.core.schedule import upcoming
+from windlass.core.schedule import Cursor, upcoming
 from windlass.errors import (
     JobStateError,
     UnknownJobError,
@@ -144,7 +144,7 @@ class Operations:
 
     async def cursors(self) -> dict[str, float]:
         """Up to when each cron schedule has been dealt with."""
-        return await self._typed("schedule", float)
+        return {name: cursor.at for name, cursor in (await self._typed("schedule", Cursor)).items()}
 
     # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -257,6 +257,8 @@ class Job(Generic[R]):
                     # Other jobs end too: the longer it takes, the less often their ends are worth a look.
                     await asyncio.sleep(min(0.05, 0.001 * (looks - 1)))
         except TimeoutError:
+            if not (await self.refresh()).status.live:
+                return self.status
             message = f"job {self.id} of {self.worker} has not ended within {timeout_seconds:g} s; it is {self.status}"
             raise ResultTimeoutError(message) from None
         finally:

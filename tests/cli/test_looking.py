@@ -327,3 +327,35 @@ def test_doctor_is_content_while_all_is_well(shop: Terminal) -> None:
     assert "OK: nothing is wrong" in told
     assert shop.json("status")["leader"] is not None
     assert JobStatus.DEAD not in told
+
+
+# ── what is promised ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Path) -> None:
+    """`docs/cli.md` has all that `--json` prints, and no more; a user's own names (payloads, findings) aside."""
+
+    def fields(value: Any) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(fields, value))
+        if not isinstance(value, dict):
+            return set()
+        own = {"payload", "data", "findings", "depends_on"}
+        return {*value, *(name for key, inner in value.items() if key not in own for name in fields(inner))}
+
+    job_id = waiting()
+    documents = [
+        *(shop.json(*words) for words in (["status"], ["jobs"], ["dead"], ["events"], ["explain", job_id])),
+        *(shop.json("job", one) for one in (job_id, dead[0])),
+        json.loads(shop.run("doctor", "--json").stdout),
+        shop.json("enqueue", "fetch"),
+        shop.json("disable", "fetch"),
+        shop.json("pause", "images"),
+        shop.json("cancel", job_id),
+        json.loads(shop.run("retry", "nope", "--json").stdout),
+        shop.json("discard", "--dead", "--yes"),
+        {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
+    ]
+    page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
+    documented = set(re.findall(r"`([a-z_]+)`", page)) - {"at", "_at", "_seconds"}
+    assert fields(documents) - {"at"} == documented

@@ -16,8 +16,8 @@ _NARROW: Final = 24
 """On a narrow terminal the last column is cut down to this first,"""
 _NARROWEST: Final = 12
 """and then the others, the widest first, down to this,"""
-_WHOLE: Final = ("ID", "EXAMPLE")
-"""but neither the first one nor these: half an id is none."""
+_WHOLE: Final = ("ID", "EXAMPLE", "WORKER", "POOL")
+"""but neither the first one nor these: half a name is none."""
 
 Cell = str | int | None
 

@@ -1,25 +1,4 @@
-"""What `--json` prints: one document per command, of these shapes.
-
-    status    {at, store, status, problems: [problem], leader, nodes: [name], pools: [pool], workers: [worker]}
-    workers   {workers: [worker]}
-    pools     {pools: [pool]}
-    jobs      {jobs: [job], next_after}             next_after: give it to --after for the next page; null at the end
-    job       {job: job with result, attempts and why}
-    explain   {id, status, text, waits: [{code, by, why, since_at, until_at}]}
-    dead      {total, groups: [{worker, error, count, newest_at, oldest_at, example_id}]}
-              with --list as jobs
-    events    {events: [event]}                     with --follow one event a line, without end
-    enqueue   {created, job: job}
-    trigger   {created, job: job with result, attempts and why}
-    cancel, retry, discard
-              {changed: [id], refused: [{id, error}]}, in bulk {matched, changed_count}
-    enable, disable
-              {worker, enabled, reason}
-    pause, resume
-              {pool, paused, reason}
-    doctor    {status, store, findings: {name: text}, problems: [problem]}
-
-    problem   {severity: warning|critical, code, subject, message, remedy}
+"""What `--json` prints. `docs/cli.md` tells the shapes, and a test holds it to them.
 
 An instant is an ISO 8601 string in UTC, of fixed length, named `at` or with `_at` at the end; a length of time is a
 number of seconds, named with `_seconds` at the end; what is not there is null. Fields may be added; none is taken away.

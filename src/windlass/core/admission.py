@@ -291,7 +291,7 @@ def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *
         yield Wait("dependency", name, f"depends on {name}, which is running", since=since)
     elif state.last_success is None:
         yield Wait("dependency", name, f"depends on {name}, which has not succeeded yet")
-    elif demand == "fresh" and state.last_success < (_lane(facts, worker).state.last_started or 0.0):
+    elif demand == "fresh" and state.last_success <= (_lane(facts, worker).state.last_started or 0.0):
         yield Wait(
             "dependency", name, f"depends on a fresh {name}, which has not succeeded since {worker} last started"
         )

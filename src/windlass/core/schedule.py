@@ -40,6 +40,18 @@ _FIELDS: Final = 5
 _HOURS: Final = 24
 
 
+class Cursor(Struct, frozen=True):
+    """Up to when a cron schedule has been dealt with (doc kind "schedule"). Another expression begins anew."""
+
+    at: float
+    cron: str | None
+    timezone: str
+
+    def of(self, config: WorkerConfig) -> float | None:
+        """The cursor, if it is this schedule's."""
+        return self.at if (self.cron, self.timezone) == (config.cron, config.timezone) else None
+
+
 class Fire(Struct, kw_only=True):
     """What a schedule wants at one moment."""
 

@@ -6,9 +6,9 @@ from windlass.core.model import Outcome, WorkerState
 def after_run(state: WorkerState, outcome: Outcome) -> bool:
     """Change the state as an accepted outcome demands. True if that disabled the worker."""
     if not outcome.status.live:
-        state.last_ended = outcome.ended_at
+        state.last_ended = max(state.last_ended or 0.0, outcome.ended_at)
     if outcome.verdict == "success":
-        state.last_success = outcome.ended_at
+        state.last_success = max(state.last_success or 0.0, outcome.ended_at)
         state.failures = 0
         state.last_error = None
     elif outcome.verdict == "failure":

@@ -13,7 +13,7 @@ from msgspec import MsgspecError, msgpack
 from windlass.core.admission import Facts, Lane
 from windlass.core.model import Doc, JobRecord, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from windlass.core.retry import End, EndKind, settle
-from windlass.core.schedule import Fire, fire
+from windlass.core.schedule import Cursor, Fire, fire
 from windlass.runtime.clock import Clock
 from windlass.runtime.outbox import Outbox, Settled
 from windlass.runtime.registry import Registry
@@ -142,7 +142,7 @@ class Leader:
         for name, config in self._timed.items():
             lane = _lane(facts, name)
             if lane.state.enabled:
-                cursor = _cursor(cursors.get(name))
+                cursor = _cursor(cursors.get(name), config)
                 fires[name] = fire(config, cursor=cursor, state=lane.state, live=lane.live, now=now)
         # Jobs first, cursors second: a crash in between fires the same ids again, and the same id is the same job.
         jobs = [job for name, fired in fires.items() for job in self._jobs(self._timed[name], fired, now)]
@@ -173,20 +173,21 @@ class Leader:
             many = len(fired.skipped)
             message = f"{name} was not started at {many} fire time{'s' if many > 1 else ''}: {fired.why}"
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
-        if fired.cursor is not None and fired.cursor != _cursor(doc):
-            version = doc.version if doc else 0
-            await self._store.put(Doc("schedule", name, msgpack.encode(fired.cursor), version))
+        config = self._timed[name]
+        if fired.cursor is not None and fired.cursor != _cursor(doc, config):
+            body = msgpack.encode(Cursor(fired.cursor, config.cron, config.timezone))
+            await self._store.put(Doc("schedule", name, body, doc.version if doc else 0))
 
 
 def _lane(facts: Facts, name: str) -> Lane:
     return facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
 
 
-def _cursor(doc: Doc | None) -> float | None:
+def _cursor(doc: Doc | None, config: WorkerConfig) -> float | None:
     if doc is None:
         return None
     try:
-        return msgpack.decode(doc.body, type=float)
+        return msgpack.decode(doc.body, type=Cursor).of(config)
     except MsgspecError:
         logger.exception("the schedule of %s cannot be read; it begins anew", doc.name)
         return None

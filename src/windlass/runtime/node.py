@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from windlass.core.model import Beat, Doc, Orders, WorkerState
 from windlass.errors import StoreError
 from windlass.events import Hooks
+from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
@@ -71,7 +72,8 @@ class Node:
         self._settings = settings
         self._started_at = clock.now()
         self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
-        self._outbox = Outbox(store, clock, self.reporter.written)
+        breakers = Breakers(registry, store, self.reporter.emit)
+        self._outbox = Outbox(store, clock, before=breakers.judge, written=self.reporter.written)
         self._notebook = Notebook(store, clock)
         self.leader = Leader(
             registry,

@@ -5,7 +5,7 @@ What the store refuses because the fence has moved on is dropped: another run of
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -32,9 +32,17 @@ class Settled(Struct, frozen=True):
 class Outbox:
     """Writes outcomes. One batch is under way at a time; what comes meanwhile makes the next."""
 
-    def __init__(self, store: Store, clock: Clock, written: Callable[[Sequence[Settled], Finished], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        before: Callable[[Sequence[Settled]], Awaitable[None]],
+        written: Callable[[Sequence[Settled], Finished], None],
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._before = before
         self._written = written
         self._waiting: list[Settled] = []
         self._under_way: list[Settled] = []
@@ -77,13 +85,16 @@ class Outbox:
 
     async def _write(self, batch: list[Settled]) -> None:
         outcomes = [settled.outcome for settled in batch]
-        repeated = False
+        repeated = judged = False
         while True:
             try:
+                if not judged:
+                    await self._before(batch)
+                    judged = True
                 finished = await self._store.finish(outcomes, self._clock.now())
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
-            except Exception as error:  # noqa: BLE001 - whatever it is, these outcomes must not get lost
+            except Exception as error:
                 surprise = None if isinstance(error, StoreError) else error
                 logger.log(
                     logging.ERROR if surprise else logging.WARNING,

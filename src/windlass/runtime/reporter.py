@@ -1,4 +1,4 @@
-"""What follows from a written outcome: breakers, events, and what this process knows of its workers.
+"""What follows from a written outcome: events, and what this process knows of its workers.
 
 Everything here is after the fact: the outcome is in the store already. What fails here is logged and lost; no job is.
 """
@@ -8,11 +8,7 @@ import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final
 
-from msgspec import MsgspecError, msgpack
-
-from windlass.core.admission import Facts
-from windlass.core.breaker import BreakerState, step
-from windlass.core.model import Doc, Event, Finished, JobStatus, Outcome, WorkerState
+from windlass.core.model import Event, Finished, JobStatus, Outcome, WorkerState
 from windlass.core.standing import after_run
 from windlass.errors import StoreError
 from windlass.events import Hooks
@@ -36,7 +32,6 @@ class Reporter:
         self._store = store
         self._clock = clock
         self._hooks = hooks
-        self._breakers: dict[str, BreakerState] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
     def written(self, batch: Sequence[Settled], finished: Finished) -> None:
@@ -53,8 +48,7 @@ class Reporter:
 
     async def refresh(self) -> None:
         """Learn what others wrote about our workers."""
-        facts = await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
-        self._breakers = facts.breakers
+        await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Something happened: log it, keep it, call the hooks."""
@@ -78,7 +72,6 @@ class Reporter:
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
             self.emit("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
-        self._judge_breaker(settled)
 
     def _refused(self, outcome: Outcome) -> None:
         self.refused += 1
@@ -88,41 +81,6 @@ class Reporter:
             outcome.worker,
             str(outcome.status),
         )
-
-    # ── breakers ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _judge_breaker(self, settled: Settled) -> None:
-        outcome = settled.outcome
-        gate = self._registry.gates.get(outcome.worker)
-        if gate is None or gate.breaker is None:
-            return
-        success = outcome.status is JobStatus.COMPLETED
-        broke = outcome.report is not None and outcome.report.kind in {"raised", "timed_out", "crashed"}
-        known = self._breakers.get(gate.breaker)
-        if broke or (success and known is not None and known.open):
-            self._later(self._step_breaker(gate.breaker, settled, success=success))
-
-    async def _step_breaker(self, name: str, settled: Settled, *, success: bool) -> None:
-        policy = self._registry.workers[settled.outcome.worker].config.breaker
-        if policy is None:
-            return
-        at = settled.outcome.ended_at
-        while True:
-            doc = next(
-                (doc for doc in await self._store.docs("breaker") if doc.name == name), Doc("breaker", name, b"")
-            )
-            before = _breaker_state(doc)
-            after = step(before, policy, success=success, now=at, started_at=settled.started_at)
-            if after == before or await self._store.put(Doc("breaker", name, msgpack.encode(after), doc.version)):
-                break
-        self._breakers[name] = after
-        if after.open and not before.open:
-            what = f"{len(after.failed_at)} failures in {policy.window_seconds:g} s, at last {settled.outcome.error}"
-            self.emit("breaker.opened", name, f"breaker {name} is open for {policy.cool_down_seconds:g} s: {what}")
-        elif before.open and not after.open:
-            self.emit(
-                "breaker.closed", name, f"breaker {name} is closed again: a probe of {settled.outcome.worker} succeeded"
-            )
 
     # ── what follows, in the background ──────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +93,7 @@ class Reporter:
         try:
             await coroutine
         except StoreError as error:
-            logger.warning("an event or a breaker could not be written: %s", error)
+            logger.warning("an event could not be written: %s", error)
 
     async def _record(self, event: Event) -> None:
         await self._store.record([event])
@@ -143,19 +101,10 @@ class Reporter:
 
 async def refresh(
     states: dict[str, WorkerState], store: Store, now: float, *, of: Collection[str] | None = None
-) -> Facts:
-    """Learn from the store what became of these workers, or of all; answers with everything that was learned."""
+) -> None:
+    """Learn from the store what became of these workers, or of all."""
     facts = await store.survey(of, now)
     states.update({name: lane.state for name, lane in facts.lanes.items()})
-    return facts
-
-
-def _breaker_state(doc: Doc) -> BreakerState:
-    """A breaker that cannot be read is closed, as it is for claims."""
-    try:
-        return msgpack.decode(doc.body, type=BreakerState) if doc.body else BreakerState()
-    except (MsgspecError, UnicodeDecodeError):
-        return BreakerState()
 
 
 _LOUD: Final = {"worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"}

@@ -213,8 +213,8 @@ class Histories(RuleBasedStateMachine):
                 verdict=ending.verdict,
                 disable_after=ending.disable_after,
                 keep_until=None if ending.keep is None else self.now + ending.keep,
-                result=b"r",
-                error=f"e {claimed.id}",
+                result=b"r" if ending.status is JobStatus.COMPLETED else None,
+                error=None if ending.status is JobStatus.COMPLETED else f"e {claimed.id}",
                 report=report(claimed),
             )
 

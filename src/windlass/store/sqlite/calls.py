@@ -84,7 +84,7 @@ class Desk:
         call = Call(todo)
         with self._lock:
             if self.ended:
-                raise LifecycleError("the store is closed")
+                raise self._failure or LifecycleError("the store is closed")
             self._queue.put(call)
         return call.future
 

@@ -21,6 +21,19 @@ LOSSES: Final = {
 
 def check(path: str, *, synchronous: str, namespace: str) -> dict[str, str]:
     """The findings, by name."""
+    return {
+        "store": f"sqlite, {path}",
+        "driver": f"{driver.__name__}, SQLite {driver.sqlite_version}",
+        "wal reset bug": _exposure(),
+        "durability": f"synchronous={synchronous}: {LOSSES[synchronous]}",
+        **_inside(path, namespace),
+        "size": f"{_size(path):,} bytes",
+        "log size": f"{_size(f'{path}-wal'):,} bytes",
+    }
+
+
+def _inside(path: str, namespace: str) -> dict[str, str]:
+    """What is found in the file."""
     try:
         with closing(connect(path)) as db:
             prepare_reader(db)
@@ -28,17 +41,8 @@ def check(path: str, *, synchronous: str, namespace: str) -> dict[str, str]:
             problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
             problems += _unreadable_docs(db, namespace)
     except Error as error:
-        raise faults.translate(error, path) from error
-    return {
-        "store": f"sqlite, {path}",
-        "driver": f"{driver.__name__}, SQLite {driver.sqlite_version}",
-        "wal reset bug": _exposure(),
-        "durability": f"synchronous={synchronous}: {LOSSES[synchronous]}",
-        "integrity": "; ".join(problems) or "ok",
-        "schema version": str(version),
-        "size": f"{_size(path):,} bytes",
-        "log size": f"{_size(f'{path}-wal'):,} bytes",
-    }
+        return {"integrity": str(faults.translate(error, path))}
+    return {"integrity": "; ".join(problems) or "ok", "schema version": str(version)}
 
 
 def _unreadable_docs(db: Connection, namespace: str) -> list[str]:

@@ -41,6 +41,24 @@ def wal_reset_fixed() -> bool:
     return VERSION >= WAL_RESET_FIXED
 
 
+class Damaged(str):
+    """Text whose bytes were no UTF-8."""
+
+    __slots__ = ()
+
+
+def tolerate_damage(db: Connection) -> None:
+    """From now on, read text that is no UTF-8 as `Damaged`. Not from the start: it takes a call for each text."""
+    db.text_factory = _text
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return Damaged(data.decode(errors="replace"))
+
+
 def connect(path: str) -> Connection:
     """A connection that starts and ends transactions only when told to, and never waits for a lock by itself."""
     db = driver.connect(

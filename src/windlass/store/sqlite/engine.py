@@ -10,7 +10,6 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from windlass.errors import LifecycleError, StoreUnavailableError
 from windlass.store.bells import Bells, LoopBell
@@ -41,7 +40,7 @@ class Engine:
         self._writer: Desk | None = None
         self._reader: Desk | None = None
         self._ears: Listener | Poller | None = None
-        self._last_write: WeakKeyDictionary[AbstractEventLoop, Future[Any]] = WeakKeyDictionary()
+        self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
         self._number = 0
         """The namespace's, once the writer has prepared the file."""
 
@@ -51,16 +50,21 @@ class Engine:
         """Have the writer do it."""
         with self._lock:
             answer = self._started_writer().call(todo)
-            self._last_write[answer.get_loop()] = answer
+            loop = answer.get_loop()
+            if loop not in self._last_write:
+                self._last_write = {each: last for each, last in self._last_write.items() if not each.is_closed()}
+            self._last_write[loop] = answer
         return answer
 
+    def pending_write(self) -> "Future[Any] | None":
+        """The last write that this event loop called, if it waits for it."""
+        last = self._last_write.get(asyncio.get_running_loop())
+        return None if last is None or last.done() else last
+
     def read(self, todo: Callable[[Session], T]) -> "Future[T]":
-        """Have the reader do it; or the writer, where this event loop waits for a write: it sees what was called before."""
+        """Have the reader do it."""
         with self._lock:
             writer = self._started_writer()
-            last_write = self._last_write.get(asyncio.get_running_loop())
-            if last_write is not None and not last_write.done():
-                return writer.call(lambda session: _read_there(session, todo))
             if self._reader is None or self._reader.ended:
                 self._reader = Desk("windlass-reader", lambda: self._open_reader(writer))
             return self._reader.call(todo)
@@ -175,10 +179,4 @@ class Engine:
         try:
             self._ears = Listener(self._side, self._namespace, self._hear)
         except OSError:
-            self._ears = Poller(lambda: driver.connect(self._path), self._bells.ring_all)
-
-
-def _read_there(session: Session, todo: Callable[[Session], T]) -> T:
-    """Read in the middle of a transaction that writes."""
-    session.flush()
-    return todo(session)
+            self._ears = Poller(driver.connect(self._path), self._bells.ring_all)

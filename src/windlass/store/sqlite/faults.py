@@ -24,6 +24,11 @@ def is_busy(error: Exception) -> bool:
     return code_of(error) in BUSY
 
 
+def is_damage(error: Exception) -> bool:
+    """Whether a text was met that is no UTF-8."""
+    return str(error).startswith("Could not decode to UTF-8")
+
+
 def translate(error: Exception, path: str) -> StoreError:
     """The error that tells a person what to do about it."""
     code = code_of(error)

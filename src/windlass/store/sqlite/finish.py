@@ -45,14 +45,14 @@ def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finishe
         landing = _landing(outcome, now, cancelling=row[6])
         (ended if landing >= ENDED else returned).append((outcome, row, landing))
     if ended:
-        session.run_many("end_job", [_end_row(settled, now) for settled in ended])
+        session.run_rows("end_jobs", [_end_row(settled, now) for settled in ended])
     if returned:
         _return(session, returned)
     settled = [*ended, *returned]
     _keep_extras(session, settled)
     _count(session, settled)
-    _ring(session, settled)
-    keyed = {(row[4], row[8]) for _, row, _ in settled if row[8] is not None}
+    _ring(session, ended, returned)
+    keyed = {(row[4], row[7]) for _, row, _ in settled if row[7] is not None}
     if keyed:
         keys.repark(session, keyed)
     return Finished(accepted, _judge(session, sorted(settled, key=_place) if returned else settled))
@@ -94,6 +94,7 @@ def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
         keep_until = now + SECONDS_A_DAY
     result = outcome.result
     return (
+        row[1],
         landing,
         outcome.run_at,
         outcome.attempt,
@@ -102,7 +103,6 @@ def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
         "" if keep_until is None else keep_until,
         0 if result is None or len(result) > INLINE_BYTES else bytearray(result),
         0 if outcome.error is None else outcome.error,
-        row[1],
     )
 
 
@@ -122,8 +122,7 @@ def _return_row(settled: Settled) -> tuple[Any, ...]:
         outcome.crashes,
         outcome.ended_at,
         outcome.error,
-        int(landing == QUEUED and row[8] is not None),
-        outcome.run_at - row[7],
+        int(landing == QUEUED and row[7] is not None),
         row[1],
     )
 
@@ -153,15 +152,15 @@ def _count(session: Session, settled: Sequence[Settled]) -> None:
             counts[RUN_SECONDS] += max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
 
 
-def _ring(session: Session, settled: Sequence[Settled]) -> None:
-    for _, row, landing in settled:
-        if landing >= ENDED:
-            session.topics.add("ended")
-            if row[9] != "enqueued":
-                session.topics.add("leader")
-        elif landing == QUEUED and row[8] is None:
+def _ring(session: Session, ended: Sequence[Settled], returned: Sequence[Settled]) -> None:
+    if ended:
+        session.ring("ended")
+    if any(outcome.cause != "enqueued" for outcome, _, _ in ended):
+        session.ring("leader")
+    for _, row, landing in returned:
+        if landing == QUEUED and row[7] is None:
             session.ring_pool(row[3])
-    for worker in {row[4] for _, row, _ in settled}:
+    for worker in {row[4] for _, row, _ in (*ended, *returned)}:
         stir(session, session.workers.name(worker))
 
 

@@ -7,6 +7,7 @@ from msgspec import MsgspecError, convert, msgpack
 
 from windlass.core.model import Added, Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
 from windlass.store.sqlite import keys
+from windlass.store.sqlite.driver import Damaged
 from windlass.store.sqlite.session import ADDED, DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, STATUSES, Session, as_list
 
 INLINE_BYTES: Final = 1024
@@ -20,10 +21,10 @@ Row = Sequence[Any]
 
 def add(session: Session, jobs: Sequence[NewJob], now: float) -> list[Added]:
     """Keep these jobs, answering each in order."""
-    first = int(session.value("last_seq")) + 1
+    first = session.next_seqs(len(jobs))
     rows = [_row(session, seq, job, now) for seq, job in enumerate(jobs, first)]
     due = due_before(session, (row[5] for row in rows))
-    created = session.run_many("add_job", rows).rowcount
+    created = session.run_rows("add_job", rows)
     answers = [Added(job.id, created=True) for job in jobs]
     if created < len(rows):
         answers = _sort_out(session, jobs, first)
@@ -177,7 +178,12 @@ FIELDS: Final = (
 
 
 def _decode(row: Row, attempts: tuple[Attempt, ...]) -> JobRecord:
+    if Damaged in map(type, row):
+        raise ValueError("text that is no UTF-8")
     fields = dict(zip(FIELDS, row[2:], strict=True))
+    for name in ("payload", "result"):
+        if isinstance(fields[name], str):  # which `convert` would take for base64
+            raise TypeError(f"{name} is text")
     fields["status"] = STATUSES[_index(fields["status"])]
     fields["parked"] = bool(fields["parked"])
     fields["cancelling"] = bool(fields["cancelling"])
@@ -216,7 +222,15 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def bury(session: Session, broken: Unreadable, now: float | None = None) -> None:
+def bury_unreadable(session: Session, suspects: Unreadable) -> None:
+    """Bury those of the jobs that a reader could not read and that still cannot be read."""
+    broken = Unreadable()
+    rows = session.run("records_of_seqs", (as_list(suspects),)).fetchall()
+    records(session, rows, broken, whole=False)
+    bury(session, broken, None)
+
+
+def bury(session: Session, broken: Unreadable, now: float | None) -> None:
     """Put jobs whose rows cannot be read into the dead-letter queue, with the reason."""
     groups: set[tuple[int, str]] = set()
     for seq, reason in broken.items():

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from windlass.store.sqlite.driver import Connection, Error
+from windlass.store.sqlite.sql import SQL
 
 INTERVAL_SECONDS: Final = 0.5
 
@@ -13,9 +14,10 @@ INTERVAL_SECONDS: Final = 0.5
 class Poller:
     """A thread that looks at the file's version, and rings when it has moved."""
 
-    def __init__(self, connect: Callable[[], Connection], ring: Callable[[], None]) -> None:
-        self._connect = connect
+    def __init__(self, db: Connection, ring: Callable[[], None]) -> None:
+        self._db = db
         self._ring = ring
+        self._seen = self._version()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windlass-poller", daemon=True)
         self._thread.start()
@@ -29,12 +31,14 @@ class Poller:
         self._thread.join()
 
     def _run(self) -> None:
-        db = self._connect()
-        seen = None
         while not self._closed.wait(INTERVAL_SECONDS):
-            with suppress(Error):  # locked for a moment: the next look will do
-                version = db.execute("PRAGMA data_version").fetchone()[0]
-                if seen is not None and version != seen:
-                    self._ring()
-                seen = version
-        db.close()
+            version = self._version()
+            if version != self._seen:
+                self._seen = version
+                self._ring()
+        self._db.close()
+
+    def _version(self) -> int:
+        with suppress(Error):  # locked for a moment: the next look will tell
+            return int(self._db.execute(SQL["read_data_version"]).fetchone()[0])
+        return -1

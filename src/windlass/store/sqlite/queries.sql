@@ -1,8 +1,9 @@
--- Every statement of the SQLite store. schema.sql draws the tables; each statement says the index that serves it, and
--- tests/store/test_sqlite_plans.py holds it to that. Lists travel as JSON arrays, read by json_each.
+-- Every statement of the SQLite store. schema.sql draws the tables. Each statement says the index that serves it, and
+-- tests/store/test_sqlite_plans.py holds it to that; where more than one could, INDEXED BY chooses.
 --
--- Where many rows are written, nullif(?, 0) takes a text or a blob, nullif(?, '') a number, and what can be neither
--- stands for NULL: the drivers take twenty times as long to bind a None as to bind a 0.
+-- Lists travel as JSON arrays, read by json_each. {(…)} is repeated, once for each row that is written: a statement that
+-- starts anew for every row opens every index anew. In there, nullif(?, 0) takes a text or a blob and nullif(?, '') a
+-- number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -61,7 +62,7 @@ SELECT no FROM instances WHERE namespace = ? AND name = ?;
 SELECT name FROM instances WHERE no = ?;
 
 -- name: add_instance
-INSERT INTO instances (namespace, name, seen_at) VALUES (?, ?, 0.0);
+INSERT INTO instances (namespace, name) VALUES (?, ?);
 
 -- ── worker states ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,9 +128,8 @@ INSERT INTO jobs (
     seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit, cause,
     unique_key, key, trace, payload
 )
-VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0)
-)
+VALUES
+{(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, 0))}
 ON CONFLICT DO NOTHING;
 
 -- name: add_payload
@@ -141,26 +141,27 @@ SELECT jobs.id, jobs.seq FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.na
 
 -- name: live_twin
 -- serves: jobs_unique
-SELECT id, seq FROM jobs WHERE worker = ? AND unique_key = ? AND status <= 3;
+SELECT id, seq FROM jobs INDEXED BY jobs_unique WHERE worker = ? AND unique_key = ? AND status <= 3;
 
 -- name: next_due
 -- serves: jobs_due
-SELECT run_at FROM jobs WHERE namespace = ? AND status <= 1 ORDER BY run_at, id LIMIT 1;
+SELECT run_at FROM jobs INDEXED BY jobs_due WHERE namespace = ? AND status <= 1 ORDER BY run_at, id LIMIT 1;
 
 -- ── concurrency keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: count_key_running
 -- serves: jobs_by_key
-SELECT count(*) FROM jobs WHERE worker = ? AND key = ? AND status = 3;
+SELECT count(*) FROM jobs INDEXED BY jobs_by_key
+WHERE worker = ? AND key = ? AND status = 3;
 
 -- name: key_free
 -- serves: jobs_by_key
-SELECT rank, id, seq, key_limit, pool FROM jobs
+SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
 WHERE worker = ? AND key = ? AND status = 2 AND parked = 0 ORDER BY rank, id;
 
 -- name: key_parked
 -- serves: jobs_by_key
-SELECT rank, id, seq, key_limit, pool FROM jobs
+SELECT rank, id, seq, key_limit, pool FROM jobs INDEXED BY jobs_by_key
 WHERE worker = ? AND key = ? AND status = 2 AND parked = 1 ORDER BY rank, id;
 
 -- name: set_parked
@@ -173,9 +174,9 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 -- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs that is.
 -- serves: jobs_ready
 WITH RECURSIVE lane (worker) AS (
-    SELECT min(worker) FROM jobs WHERE pool = ?1 AND status = 2 AND parked = 0
+    SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = 2 AND parked = 0
     UNION ALL
-    SELECT (SELECT min(jobs.worker) FROM jobs
+    SELECT (SELECT min(jobs.worker) FROM jobs INDEXED BY jobs_ready
             WHERE jobs.pool = ?1 AND jobs.worker > lane.worker AND jobs.status = 2 AND jobs.parked = 0)
     FROM lane WHERE lane.worker IS NOT NULL
 )
@@ -184,12 +185,12 @@ SELECT worker FROM lane WHERE worker IS NOT NULL;
 -- name: ready_jobs
 -- For one lane. For several, claim.py joins this with itself by UNION ALL: SQLite merges ordered branches lazily.
 -- serves: jobs_ready
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank FROM jobs
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0;
 
 -- name: heads_of_lane
 -- serves: jobs_ready
-SELECT rank, id, run_at, seq FROM jobs
+SELECT rank, id, run_at, seq FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
 -- name: chosen_jobs
@@ -212,11 +213,11 @@ SELECT body FROM payloads WHERE job = ?;
 
 -- name: eldest_running
 -- serves: jobs_running
-SELECT id, holder, started_at FROM jobs WHERE worker = ? AND status = 3 ORDER BY started_at, id LIMIT 1;
+SELECT id, holder, started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 3 ORDER BY started_at LIMIT 1;
 
 -- name: newest_running
 -- serves: jobs_running
-SELECT started_at FROM jobs WHERE worker = ? AND status = 3 ORDER BY started_at DESC LIMIT 1;
+SELECT started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 3 ORDER BY started_at DESC LIMIT 1;
 
 -- name: served_pools
 -- serves: instances (namespace, name)
@@ -231,25 +232,26 @@ SELECT lost FROM instances WHERE no = ?;
 -- name: held_jobs
 -- Those of the given ids that run, with the place of each in the list.
 -- serves: jobs_by_id
-SELECT
-    ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.head_start, jobs.key,
-    jobs.cause
+SELECT ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.key
 FROM json_each(?2) AS ids CROSS JOIN jobs
 WHERE jobs.namespace = ?1 AND jobs.id = ids.value AND jobs.status = 3;
 
--- name: end_job
+-- name: end_jobs
 -- serves: jobs (rowid)
+WITH ended (seq, status, run_at, attempt, crashes, ended_at, keep_until, result, error) AS (
+    VALUES {(?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, 0), nullif(?, 0))}
+)
 UPDATE jobs SET
-    status = ?, cancelling = 0, run_at = ?, attempt = ?, crashes = ?, ended_at = ?, keep_until = nullif(?, ''),
-    result = nullif(?, 0), error = nullif(?, 0)
-WHERE seq = ?;
+    status = ended.status, cancelling = 0, run_at = ended.run_at, attempt = ended.attempt, crashes = ended.crashes,
+    ended_at = ended.ended_at, keep_until = ended.keep_until, result = ended.result, error = ended.error
+FROM ended WHERE jobs.seq = ended.seq;
 
 -- name: return_job
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = ?, cancelling = 0, run_at = ?, attempt = ?, crashes = ?, ended_at = ?, keep_until = NULL, result = NULL,
-    error = ?, parked = ?, rank = ?
-WHERE seq = ?;
+    status = ?1, cancelling = 0, run_at = ?2, rank = ?2 - head_start, attempt = ?3, crashes = ?4, ended_at = ?5,
+    keep_until = NULL, result = NULL, error = ?6, parked = ?7
+WHERE seq = ?8;
 
 -- name: add_result
 INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);
@@ -269,7 +271,7 @@ UPDATE jobs SET progress = ? WHERE namespace = ? AND id = ? AND fence = ? AND st
 
 -- name: due_jobs
 -- serves: jobs_due
-SELECT seq, status, pool, worker, key FROM jobs
+SELECT seq, status, pool, worker, key FROM jobs INDEXED BY jobs_due
 WHERE namespace = ? AND status <= 1 AND run_at <= ? ORDER BY run_at, id LIMIT ?;
 
 -- name: queue_job
@@ -315,7 +317,7 @@ DELETE FROM instances WHERE namespace = ? AND beat IS NULL AND seen_at < ?;
 
 -- name: disposable_jobs
 -- serves: jobs_disposable
-SELECT seq, pool, worker, status FROM jobs
+SELECT seq, pool, worker, status FROM jobs INDEXED BY jobs_disposable
 WHERE namespace = ? AND status >= 4 AND keep_until IS NOT NULL AND keep_until <= ? ORDER BY keep_until LIMIT ?;
 
 -- name: delete_jobs
@@ -426,7 +428,7 @@ ORDER BY created_at DESC, id DESC LIMIT :limit;
 -- name: find_parked
 -- serves: jobs_by_key
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_by_key
-WHERE worker = :worker AND key IS NOT NULL AND status >= 2 AND status <= 3 AND status = 2 AND parked = 1 AND {wanted}
+WHERE worker = :worker AND key IS NOT NULL AND status = 2 AND parked = 1 AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
 -- name: find_ids
@@ -488,11 +490,6 @@ WHERE seq = ?;
 -- name: job_to_bury
 -- serves: jobs (rowid)
 SELECT status, pool, worker, key FROM jobs WHERE seq = ?;
-
--- name: first_ready
--- serves: jobs_ready
-SELECT rank, id, run_at FROM jobs
-WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT 1;
 
 -- name: last_event
 -- serves: events (namespace, seq)

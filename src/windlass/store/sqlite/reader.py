@@ -9,7 +9,7 @@ from typing import Final
 
 from windlass.store.sqlite import faults
 from windlass.store.sqlite.calls import Call
-from windlass.store.sqlite.driver import Error
+from windlass.store.sqlite.driver import Error, tolerate_damage
 from windlass.store.sqlite.session import Session
 
 PATIENCE_SECONDS: Final = 10.0
@@ -43,9 +43,12 @@ class Reader:
             try:
                 self._read(call)
             except Error as error:
-                if not faults.is_busy(error) or time.monotonic() > until:
+                if faults.is_damage(error) and self._session.db.text_factory is str:
+                    tolerate_damage(self._session.db)
+                elif not faults.is_busy(error) or time.monotonic() > until:
                     raise
-                time.sleep(NAP_SECONDS)
+                else:
+                    time.sleep(NAP_SECONDS)
             else:
                 return
 

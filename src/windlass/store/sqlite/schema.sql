@@ -114,7 +114,7 @@ CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
 
 -- What runs? Whatever a gate wants to know of it is in the index itself.
-CREATE INDEX jobs_running ON jobs (worker, started_at, holder, id) WHERE status = 3;
+CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 3;
 
 -- What is due?
 CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
@@ -123,8 +123,7 @@ CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
 CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 3;
 
 -- Who shares this concurrency key? Free ones (parked = 0) before parked ones, each by rank.
-CREATE INDEX jobs_by_key ON jobs (worker, key, status, parked, rank, id)
-WHERE key IS NOT NULL AND status >= 2 AND status <= 3;
+CREATE INDEX jobs_by_key ON jobs (worker, status, key, parked, rank, id) WHERE key IS NOT NULL;
 
 -- What may be deleted?
 CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
@@ -166,7 +165,7 @@ CREATE TABLE instances (
     expires_at   REAL,
     last_beat_at REAL,
     lost         INTEGER NOT NULL DEFAULT 0,
-    seen_at      REAL NOT NULL,
+    seen_at      REAL NOT NULL DEFAULT 9e99,  -- a live one, as far as anybody knows
     UNIQUE (namespace, name)
 );
 

@@ -6,6 +6,7 @@ trusts its memory when somebody else has written or a transaction was undone.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from sqlite3 import Cursor
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from windlass.core.admission import Gates
 from windlass.core.breaker import BreakerState
 from windlass.core.model import JobStatus, PoolDoc, WorkerState
 from windlass.store.sqlite.driver import Connection
-from windlass.store.sqlite.sql import SQL
+from windlass.store.sqlite.sql import SQL, for_rows
 
 SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(7)
 STATUSES: Final = (
@@ -30,6 +31,8 @@ STATUSES: Final = (
 ADDED, SUCCEEDED, FAILURES, RUN_SECONDS = range(7, 11)
 """Where a lane's counters keep what only grows, behind those of the statuses."""
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+WIDTHS: Final = (64, 16, 4, 1)
+"""How many rows a statement may take at once: few different numbers, so that each is prepared once."""
 READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
 """The kinds of docs that claims look into."""
 
@@ -124,6 +127,7 @@ class Session:
     def _reset(self) -> None:
         self._fence: int | None = None
         self._fence_moved = False
+        self._seq: int | None = None
         self._changes: int | None = None
         self._states: dict[int, WorkerState] = {}
         self._changed_states: set[int] = set()
@@ -140,6 +144,16 @@ class Session:
     def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> Cursor:
         """Run the named statement for each row of arguments."""
         return self.db.executemany(SQL[name], rows)
+
+    def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run the named statement with as many rows of arguments at once as it takes. How many rows it changed."""
+        changed = at = 0
+        for width in WIDTHS:
+            while len(rows) - at >= width:
+                args = list(chain.from_iterable(rows[at : at + width]))
+                changed += self.db.execute(for_rows(name, width), args).rowcount
+                at += width
+        return changed
 
     def value(self, name: str, args: Sequence[Any] = ()) -> Any:
         """The first column of the first row; None if there is none."""
@@ -186,6 +200,14 @@ class Session:
         first = (self._fence or 0) + 1
         self._fence = first + n - 1
         self._fence_moved = True
+        return first
+
+    def next_seqs(self, n: int) -> int:
+        """The first of `n` new numbers of jobs."""
+        if self._seq is None:
+            self._seq = int(self.value("last_seq"))
+        first = self._seq + 1
+        self._seq += n
         return first
 
     def docs(self) -> Docs:
@@ -259,6 +281,11 @@ class Session:
     def ring(self, *topics: str) -> None:
         """Ring these once the transaction is committed."""
         self.topics.update(topics)
+
+    def take_topics(self) -> set[str]:
+        """What is to be rung now, once."""
+        topics, self.topics = self.topics, set()
+        return topics
 
     def ring_pool(self, pool: int) -> None:
         """A job of this pool may be claimable."""

@@ -1,9 +1,11 @@
-"""Reads queries.sql: statements under the names they are called by. It never builds SQL."""
+"""Reads queries.sql: statements under the names they are called by. It only repeats what is marked to be repeated."""
 
 import re
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
+_ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
 _NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -24,3 +26,10 @@ def read(name: str) -> str:
 
 
 SQL: Final = statements(read("queries.sql"))
+
+
+@cache
+def for_rows(name: str, n: int) -> str:
+    """The named statement, with its part in braces as often as there are rows."""
+    before, row, after = _ROW.split(SQL[name])
+    return before + ", ".join([row] * n) + after

@@ -8,6 +8,7 @@ import asyncio
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -31,7 +32,7 @@ from windlass.core.model import (
     Stats,
     WorkerState,
 )
-from windlass.errors import UnknownStoreError, nearest
+from windlass.errors import CorruptStoreError, UnknownStoreError, nearest
 from windlass.store.protocol import Bell, Claims, Promoted
 from windlass.store.sqlite import doctor
 from windlass.store.sqlite.amend import amend
@@ -42,7 +43,7 @@ from windlass.store.sqlite.facts import survey
 from windlass.store.sqlite.find import find
 from windlass.store.sqlite.finish import finish, note
 from windlass.store.sqlite.instances import beat, instances, leave
-from windlass.store.sqlite.jobs import Unreadable, add, bury, get
+from windlass.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from windlass.store.sqlite.leader import promote, prune, reap
 from windlass.store.sqlite.people import events, record, stats
 from windlass.store.sqlite.session import Session
@@ -68,11 +69,14 @@ class SqliteStore:
         return await self._engine.write(todo)
 
     async def _read(self, todo: Callable[[Session], T]) -> T:
+        pending = self._engine.pending_write()
+        if pending is not None:  # what was called before is seen
+            await asyncio.wait([pending])
         return await self._engine.read(todo)
 
     async def _bury(self, broken: Unreadable) -> None:
         if broken:
-            await self._write(partial(bury, broken=broken))
+            await self._write(partial(bury_unreadable, suspects=broken))
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,7 +177,8 @@ class SqliteStore:
         return self._engine.listen(topics)
 
     async def check(self) -> dict[str, str]:
-        await self._write(_nothing)
+        with suppress(CorruptStoreError):
+            await self._write(_nothing)
         return await asyncio.to_thread(
             doctor.check, self._path, synchronous=self._synchronous, namespace=self._namespace
         )

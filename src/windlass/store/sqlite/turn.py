@@ -24,9 +24,9 @@ LONGEST_NAP: Final = 0.002
 class Turn:
     """The place in line of one process."""
 
-    def __init__(self, path: str, side_file: str, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: str, side_file: str) -> None:
         self._path = path
-        self._patience = patience
+        self._patience = PATIENCE_SECONDS
         self._file = os.open(side_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def begin(self, db: Connection) -> None:

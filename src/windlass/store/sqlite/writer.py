@@ -12,7 +12,7 @@ from windlass.store.sqlite import faults
 from windlass.store.sqlite.calls import Call
 from windlass.store.sqlite.checkpoint import Checkpointer
 from windlass.store.sqlite.doorbell import Doorbells
-from windlass.store.sqlite.driver import Error
+from windlass.store.sqlite.driver import Error, tolerate_damage
 from windlass.store.sqlite.session import Session
 from windlass.store.sqlite.turn import Turn
 
@@ -60,9 +60,16 @@ class Writer:
         """Run these calls in one transaction. The error that undid it, if one did."""
         try:
             self._commit(group)
+        except Error as error:
+            self._undo()
+            if faults.is_damage(error) and self._session.db.text_factory is str:
+                tolerate_damage(self._session.db)
+                return self._together(group)
+            return faults.translate(error, self._path)
         except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
             self._undo()
-            return faults.translate(error, self._path) if isinstance(error, Error) else error
+            return error
+        self._ring()
         return None
 
     def _commit(self, group: list[Call]) -> None:
@@ -73,8 +80,10 @@ class Writer:
             call.value = call.todo(session)
         session.flush()
         session.db.execute("COMMIT")
-        if session.topics:
-            topics, session.topics = session.topics, set()
+
+    def _ring(self) -> None:
+        topics = self._session.take_topics()
+        if topics:
             self._bells.ring(topics)
             self._doorbells.ring(topics)
 

@@ -113,6 +113,16 @@ async def check_a_unique_key_holds_within_a_batch(lab: Lab) -> None:
     equal(await statuses(lab.store, "2"), [None], "the second job")
 
 
+async def check_an_id_that_was_not_needed_is_free(lab: Lab) -> None:
+    """The same call may use it for another job."""
+    answer = await lab.store.add(
+        [job("1", unique_key="u"), job("2", unique_key="u"), job("2", "v"), job("2", "a")], NOW
+    )
+    wanted = [Added("1", created=True), Added("1", created=False), Added("2", created=True), Added("2", created=False)]
+    equal(answer, wanted, "the answers")
+    equal((await get(lab.store, "2")).worker, "v", "whose job it is")
+
+
 async def check_a_unique_key_is_freed_by_every_end(lab: Lab) -> None:
     store = lab.store
     for status in (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED):

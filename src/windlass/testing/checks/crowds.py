@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from windlass.core.admission import RateLimit
-from windlass.core.model import Cancel, JobStatus, NewJob
+from windlass.core.model import JobStatus, NewJob
 from windlass.store.protocol import Store
 from windlass.testing.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
 from windlass.testing.expect import holds
@@ -62,14 +62,6 @@ async def check_claims_beside_dead_jobs(lab: Lab) -> None:
 
 async def check_claims_beside_completed_jobs(lab: Lab) -> None:
     await _check_beside(lab, JobStatus.COMPLETED)
-
-
-async def check_claims_beside_cancelled_jobs(lab: Lab) -> None:
-    alone = await _median_claim(lab.store)
-    await _crowd(lab.store, (job(f"{n:06}", "crowd") for n in range(CROWD)))
-    for start in range(0, CROWD, BATCH):
-        await lab.store.amend([f"{n:06}" for n in range(start, start + BATCH)], Cancel(), NOW)
-    _is_as_quick(await _median_claim(lab.store), alone)
 
 
 async def _check_beside(lab: Lab, status: JobStatus) -> None:

@@ -1,0 +1,93 @@
+"""What the documentation names is there: functions and classes, files, pages, and headings on them."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import windlass
+from windlass import Context
+from windlass.events import NAMES
+from windlass.store.protocol import Store
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+DOTTED = re.compile(r"(?:\w+\.)+\w+")
+
+
+def pages(checkout: Path) -> list[Path]:
+    """Every page of ours."""
+    return [*checkout.glob("*.md"), *(checkout / "docs").rglob("*.md")]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return BLOCK.sub("", page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_somewhere(checkout: Path) -> None:
+    broken = []
+    for page in pages(checkout):
+        for link in LINK.findall(prose(page)):
+            if link.startswith("https://"):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                broken.append(f"{page.relative_to(checkout)}: {link}")
+    assert broken == []
+
+
+def test_every_page_is_linked(checkout: Path) -> None:
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in pages(checkout)
+        for link in LINK.findall(prose(page))
+    }
+    assert [page for page in pages(checkout) if page not in linked and page != checkout / "README.md"] == []
+
+
+@pytest.fixture(scope="module")
+def owners() -> dict[str, list[object]]:
+    """By name: every class and every module of ours, and what the pages call by a short name."""
+    found: defaultdict[str, list[object]] = defaultdict(list)
+    for _, name, _ in pkgutil.walk_packages(windlass.__path__, "windlass."):
+        if name.endswith("__main__"):
+            continue
+        module = importlib.import_module(name)
+        found[name.removeprefix("windlass.")].append(module)
+        for key, value in vars(module).items():
+            if inspect.isclass(value):
+                found[key].append(value)
+    return found | {"store": [Store], "ctx": [Context]}
+
+
+def has(owner: object, member: str) -> bool:
+    """Whether a class, an instance of it, or a module has this."""
+    made = inspect.isclass(owner) and f"self.{member} = " in inspect.getsource(owner)
+    return made or hasattr(owner, member) or member in getattr(owner, "__slots__", ())
+
+
+def test_internals_names_what_exists(checkout: Path, owners: dict[str, list[object]]) -> None:
+    said = CODE.findall(prose(checkout / "docs" / "internals.md"))
+    names = {match[0] for code in said if (match := DOTTED.match(code)) and "/" not in code}
+    assert {"Engine.poll", "core.retry.settle"} <= names
+    parts = {name: name.rpartition(".") for name in names - owners.keys() - NAMES.keys() - {"pyproject.toml"}}
+    assert [name for name, (owner, _, member) in parts.items() if not any(has(o, member) for o in owners[owner])] == []
+
+
+def test_internals_names_files_that_exist(checkout: Path) -> None:
+    files = [code for code in CODE.findall(prose(checkout / "docs" / "internals.md")) if "/" in code]
+    assert files
+    assert [file for file in files if not (checkout / "src" / "windlass" / file).exists()] == []

@@ -1,0 +1,142 @@
+"""Tables in the documentation say what the code says: options, defaults, codes, events, commands, errors."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+import windlass
+from windlass import WorkerOrchestrator, errors
+from windlass.cli.entry import main
+from windlass.core import admission, health
+from windlass.core.model import JobFilter, PoolConfig, WorkerConfig
+from windlass.events import NAMES
+
+CODE = re.compile(r"`([^`]+)`")
+
+
+@pytest.fixture
+def docs(checkout: Path) -> Path:
+    return checkout / "docs"
+
+
+def rows(page: Path, heading: str) -> list[list[str]]:
+    """The cells of the table whose first title is this."""
+    lines = iter(page.read_text().splitlines())
+    for line in lines:
+        if line.startswith(f"| {heading} |"):
+            next(lines)
+            return [[cell.strip() for cell in row.strip("|").split("|")] for row in _while_table(lines)]
+    message = f"{page.name} has no table that begins with {heading!r}"
+    raise AssertionError(message)
+
+
+def _while_table(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        yield line
+
+
+def codes(cells: list[list[str]]) -> list[str]:
+    """Every word in code, in the first column."""
+    return [code for row in cells for code in CODE.findall(row[0])]
+
+
+def defaults(config: type[Struct]) -> dict[str, Any]:
+    """The fields of a struct with their defaults; one that is required has none."""
+    found: dict[str, Any] = {}
+    for field in fields(config):
+        made = None if field.default_factory is NODEFAULT else field.default_factory()
+        found[field.name] = made if field.default is NODEFAULT else field.default
+    return found
+
+
+def documented_defaults(cells: list[list[str]]) -> dict[str, Any]:
+    """The defaults as a table writes them. Words that are no code stand for a required one."""
+    found: dict[str, Any] = {}
+    for name, default, *_ in cells:
+        code = CODE.fullmatch(default)
+        found[name.strip("`")] = eval(code[1], dict(vars(windlass))) if code else None
+    return found
+
+
+@pytest.mark.parametrize(("page", "config"), [("workers.md", WorkerConfig), ("pools.md", PoolConfig)])
+def test_options_and_their_defaults(docs: Path, page: str, config: type[Struct]) -> None:
+    documented = documented_defaults(rows(docs / page, "option"))
+    assert documented == defaults(config)
+    assert list(documented) == list(defaults(config))
+
+
+def test_settings_and_their_defaults(docs: Path) -> None:
+    documented = documented_defaults(rows(docs / "operations.md", "`WorkerOrchestrator(…)`"))
+    parameters = list(inspect.signature(WorkerOrchestrator).parameters.values())
+    assert documented == {parameter.name: parameter.default for parameter in parameters}
+
+
+def test_options_of_one_job(docs: Path, checkout: Path) -> None:
+    parameters = inspect.signature(windlass.worker.Worker.with_options).parameters
+    assert set(codes(rows(docs / "tasks.md", "option"))) == parameters.keys() - {"self"}
+
+
+def test_what_jobs_are_found_by(docs: Path) -> None:
+    (signature,) = [row[0] for row in rows(docs / "tasks.md", "method") if "find_jobs" in row[0]]
+    documented = set(re.findall(r"(\w+)=", signature))
+    assert documented <= set(JobFilter.__struct_fields__)
+
+
+def test_methods_for_jobs(docs: Path) -> None:
+    methods = re.findall(r"`(\w+)\(", "\n".join(row[0] for row in rows(docs / "tasks.md", "method")))
+    assert methods
+    assert [name for name in methods if not hasattr(WorkerOrchestrator, name)] == []
+
+
+def test_context(docs: Path) -> None:
+    documented = {code.partition("(")[0] for code in codes(rows(docs / "workers.md", "name"))}
+    context = windlass.Context
+    assert documented == {name for name in [*context.__slots__, *vars(context)] if not name.startswith("_")}
+
+
+def test_why_a_job_waits(docs: Path) -> None:
+    source = inspect.getsource(admission) + inspect.getsource(windlass.operations)
+    assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bWait\(\s*\"(\w+)\"", source))
+
+
+def test_health_problems(docs: Path) -> None:
+    source = inspect.getsource(health)
+    assert set(codes(rows(docs / "operations.md", "problem"))) == set(re.findall(r"\bProblem\(\s*\"(\w+)\"", source))
+
+
+def test_events(docs: Path) -> None:
+    assert set(codes(rows(docs / "operations.md", "event"))) == set(NAMES)
+
+
+def test_commands(docs: Path) -> None:
+    documented = [code.split()[1] for code in codes(rows(docs / "cli.md", "command"))]
+    assert sorted(documented) == sorted(main.commands)
+
+
+def test_exit_codes(docs: Path) -> None:
+    documented = {number: meaning.replace("`", "") for number, meaning in rows(docs / "cli.md", "exit code")}
+    assert documented == dict(re.findall(r"^ *(\d)  (.+)$", main.help or "", re.MULTILINE))
+
+
+def test_error_tree(docs: Path) -> None:
+    tree = re.search(r"```text\n(.*?)```", (docs / "errors.md").read_text(), re.DOTALL)
+    assert tree is not None
+    drawn: dict[str, str | None] = {}
+    path: list[str] = []
+    for line in tree[1].splitlines():
+        indent, name = re.match(r"([│├└─ ]*)(\w+)", line).groups()  # type: ignore[union-attr]
+        path = [*path[: len(indent) // 4], name]
+        drawn[name] = path[-2] if len(path) > 1 else None
+    classes = {name: value for name, value in vars(errors).items() if inspect.isclass(value)}
+    assert drawn == {
+        name: None if value is errors.WindlassError else value.__bases__[0].__name__ for name, value in classes.items()
+    }
+    assert set(drawn) <= set(windlass.__all__)

@@ -1,0 +1,381 @@
+"""What goes wrong with a file: each has its own error, harms nothing else, and is over when its cause is over."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windlass.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
+from windlass.errors import (
+    CorruptStoreError,
+    LifecycleError,
+    SchemaVersionError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    UnknownStoreError,
+)
+from windlass.store.sqlite import SqliteStore, driver, faults, schema, turn
+from windlass.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
+
+LOCKER = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "windlass.db")
+
+
+@pytest.fixture
+async def store(path: str) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(path)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def tamper(store: SqliteStore, statement: str, *args: Any) -> None:
+    """Do to the file what nobody should."""
+    await store._write(lambda session: session.db.execute(statement, args).fetchall())
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Another process holds the write lock."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as locker:
+        assert locker.stdout is not None
+        assert locker.stdout.readline() == "locked\n"
+        try:
+            yield
+        finally:
+            locker.kill()
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def refused(path: str, error: type[StoreError], words: str) -> None:
+    """Opening fails, says so, fails again, and leaves nothing behind."""
+    store = SqliteStore(path)
+    for _ in range(2):
+        with pytest.raises(error, match=words):
+            await store.open()
+    with pytest.raises(error, match=words):
+        await add(store, job("1"))
+    await store.close()
+
+
+async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    await refused(str(tmp_path / "nowhere" / "windlass.db"), StoreUnavailableError, "nowhere")
+
+
+async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "Not a directory")
+
+
+def make_folder(path: str) -> None:
+    Path(path).mkdir()
+
+
+def write(path: str, data: bytes) -> None:
+    Path(path).write_bytes(data)
+
+
+async def test_a_path_that_is_a_folder(path: str) -> None:
+    make_folder(path)
+    await refused(path, StoreUnavailableError, "it is a folder; name a file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    await refused(str(folder / "windlass.db"), StoreUnavailableError, "Permission denied")
+
+
+async def test_a_file_that_is_no_database(path: str) -> None:
+    write(path, b"This is not a database. " * 100)
+    await refused(path, CorruptStoreError, "not a database")
+
+
+async def test_a_database_of_something_else(path: str) -> None:
+    with closing(driver.connect(path)) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+    await refused(path, StoreUnavailableError, "database of something else")
+
+
+async def test_a_newer_schema(store: SqliteStore, path: str) -> None:
+    await store.close()
+    with closing(driver.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+    await refused(path, SchemaVersionError, f"schema version {schema.SCHEMA_VERSION + 1}.*Upgrade windlass")
+
+
+async def test_a_store_opens_once_its_folder_exists(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "later" / "windlass.db"))
+    with pytest.raises(StoreUnavailableError):
+        await store.open()
+    (tmp_path / "later").mkdir()
+    await add(store, job("1"))
+    await store.close()
+
+
+def overwrite(path: str, start: float, end: float) -> None:
+    """Damage a part of the file."""
+    file = Path(path)
+    data = file.read_bytes()
+    first, last = int(len(data) * start), int(len(data) * end)
+    file.write_bytes(data[:first] + b"\xff" * (last - first) + data[last:])
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.01, 0.9), (0.6, 0.9)])
+async def test_a_damaged_file(store: SqliteStore, path: str, start: float, end: float) -> None:
+    await add(store, *(job(f"{n:04}") for n in range(2_000)))
+    await store.close()
+    overwrite(path, start, end)
+    again = SqliteStore(path)
+    with pytest.raises(CorruptStoreError, match=r"windlass\.db"):
+        await claim(again, 2_000)
+    assert (await again.check())["integrity"] != "ok"
+    await again.close()
+
+
+def test_a_sqlite_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "VERSION", (3, 34, 1))
+    with pytest.raises(StoreUnavailableError, match="pysqlite3"):
+        schema.check_driver()
+
+
+def test_an_unknown_synchronous() -> None:
+    with pytest.raises(UnknownStoreError, match="did you mean 'full'"):
+        SqliteStore("windlass.db", synchronous="ful")
+
+
+# ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_closed_store_refuses_calls_until_it_is_opened_again(store: SqliteStore) -> None:
+    await add(store, job("1"))
+    await store.close()
+    with pytest.raises(LifecycleError, match="closed"):
+        await store.get(["1"])
+    with pytest.raises(LifecycleError, match="closed"):
+        await claim(store)
+    await store.open()
+    assert await claim_ids(store) == ["1"]
+
+
+# ── locked ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_locked_file_is_waited_for_up_to_a_bound(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "PATIENCE_SECONDS", 0.2)
+    store = SqliteStore(path)
+    await store.open()
+    await add(store, job("1"))
+    with locked(path):
+        answers = await asyncio.gather(*(add(store, job(f"{n}")) for n in range(2, 6)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [StoreBusyError] * 4
+        assert f"fuser -v {path}" in str(answers[0])
+        # Who reads does not wait for who writes.
+        assert (await store.get(["1"]))[0] is not None
+    await add(store, job("2"))
+    await store.close()
+
+
+async def test_a_lock_that_is_released_is_had(store: SqliteStore, path: str) -> None:
+    with locked(path):
+        adding = asyncio.create_task(add(store, job("1")))
+        await store.get(["1"])
+        assert not adding.done()
+    await adding
+    assert (await store.get(["1"]))[0] is not None
+
+
+# ── full ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def fill_up(store: SqliteStore, acknowledged: list[str]) -> None:
+    for n in range(10_000):
+        await add(store, job(f"{n:05}", payload=b"x" * 500))
+        acknowledged.append(f"{n:05}")
+
+
+async def test_a_full_disk_loses_nothing_and_is_survived(store: SqliteStore) -> None:
+    pages = await store._write(lambda session: session.db.execute("PRAGMA page_count").fetchone()[0])
+    await tamper(store, f"PRAGMA max_page_count = {pages + 40}")
+    acknowledged: list[str] = []
+    with pytest.raises(StoreFullError, match="no room left"):
+        await fill_up(store, acknowledged)
+    assert acknowledged
+    assert [record is not None for record in await store.get(acknowledged)] == [True] * len(acknowledged)
+    stats = (await store.stats(NOW)).pools["p"]
+    assert stats.added == stats.queued == len(acknowledged)
+    with pytest.raises(StoreFullError):
+        await add(store, *(job(f"more {n}", payload=b"x" * 500) for n in range(100)))
+    await tamper(store, "PRAGMA max_page_count = 1000000")
+    await add(store, job("room again"))
+    assert len(await claim(store, 10_000)) == len(acknowledged) + 1
+
+
+async def test_a_full_disk_fails_only_what_does_not_fit(store: SqliteStore) -> None:
+    pages = await store._write(lambda session: session.db.execute("PRAGMA page_count").fetchone()[0])
+    await tamper(store, f"PRAGMA max_page_count = {pages + 4}")
+    small, large, small_too = await asyncio.gather(
+        store.add([job("small")], NOW),
+        store.add([job("large", payload=b"x" * 1_000_000)], NOW),
+        store.add([job("small too")], NOW),
+        return_exceptions=True,
+    )
+    assert isinstance(large, StoreFullError)
+    assert not isinstance(small, BaseException)
+    assert not isinstance(small_too, BaseException)
+    assert await claim_ids(store) == ["small", "small too"]
+
+
+# ── damaged rows ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DAMAGE = {
+    "progress": "UPDATE jobs SET progress = x'c1ff' WHERE id = 'broken'",
+    "progress of another kind": "UPDATE jobs SET progress = 'half' WHERE id = 'broken'",
+    "status": "UPDATE jobs SET status = 42 WHERE id = 'broken'",
+    "status of another kind": "UPDATE jobs SET status = 'whatever' WHERE id = 'broken'",
+    "payload": "UPDATE jobs SET payload = NULL WHERE id = 'broken'",
+    "payload of another kind": "UPDATE jobs SET payload = 'text' WHERE id = 'broken'",
+    "priority": "UPDATE jobs SET priority = 7 WHERE id = 'broken'",
+    "attempt": "UPDATE jobs SET attempt = 'many' WHERE id = 'broken'",
+    "run_at": "UPDATE jobs SET run_at = 'soon' WHERE id = 'broken'",
+    "cause": "UPDATE jobs SET cause = CAST(x'ff80fe' AS TEXT) WHERE id = 'broken'",
+    "cause of another kind": "UPDATE jobs SET cause = x'00' WHERE id = 'broken'",
+    "key_limit": "UPDATE jobs SET key_limit = 'x' WHERE id = 'broken'",
+    "worker": "UPDATE jobs SET worker = 4711 WHERE id = 'broken'",
+}
+UNCLAIMABLE = {
+    "progress",
+    "progress of another kind",
+    "priority",
+    "key_limit",
+    "status",
+    "status of another kind",
+    "worker",
+}
+"""What a claim does not look at, or where the row is in no lane any more."""
+
+
+async def broken_job(store: SqliteStore, damage: str) -> None:
+    await add(store, job("broken", run_at=NOW - 1, trace="t"), job("whole"))
+    await tamper(store, DAMAGE[damage])
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_damaged_row_is_found_dead(store: SqliteStore, damage: str) -> None:
+    await broken_job(store, damage)
+    broken, whole = await store.get(["broken", "whole"])
+    assert broken is not None
+    assert whole is not None
+    assert whole.status is JobStatus.QUEUED
+    assert broken.status is JobStatus.DEAD
+    assert broken.error is not None
+    assert "unreadable" in broken.error
+    assert "broken" in {record.id for record in await store.find(JobFilter(status=(JobStatus.DEAD,)))}
+    assert "whole" in {record.id for record in await store.find(JobFilter())}
+    again = (await store.get(["broken"]))[0]
+    assert again is not None
+    assert again.status is JobStatus.DEAD
+    assert again.error is not None
+    assert "unreadable" in again.error
+    assert await claim_ids(store) == ["whole"]
+    await store.survey(None, NOW)
+
+
+@pytest.mark.parametrize("damage", sorted(set(DAMAGE) - UNCLAIMABLE))
+async def test_a_damaged_row_never_stops_a_claim(store: SqliteStore, damage: str) -> None:
+    await broken_job(store, damage)
+    assert await claim_ids(store) == ["whole"]
+    [dead] = await store.find(JobFilter(status=(JobStatus.DEAD,)))
+    assert dead.id == "broken"
+    stats = (await store.stats(NOW)).pools["p"]
+    assert (stats.queued, stats.processing, stats.dead) == (0, 1, 1)
+
+
+async def test_a_buried_job_can_be_given_a_payload_and_run(store: SqliteStore) -> None:
+    await broken_job(store, "payload")
+    await claim(store)
+    [requeued] = await store.amend(["broken"], Requeue(run_at=NOW, payload=b"new"), NOW)
+    assert requeued.ok
+    [claimed] = await claim(store)
+    assert (claimed.id, claimed.payload) == ("broken", b"new")
+    await finish(store, succeeded(claimed))
+
+
+async def test_a_damaged_row_can_be_discarded(store: SqliteStore) -> None:
+    await broken_job(store, "status")
+    await store.get(["broken"])
+    [discarded] = await store.amend(["broken"], Discard(), NOW)
+    assert discarded.ok
+    assert await store.get(["broken"]) == [None]
+
+
+async def test_a_running_job_with_a_damaged_row_does_not_stop_a_reap(store: SqliteStore) -> None:
+    await add(store, job("1"), job("2"))
+    await claim(store, 2, instance="gone")
+    await store.note([ProgressNote("1", 1, Progress(1.0))])
+    await tamper(store, "UPDATE jobs SET progress = x'c1' WHERE id = '1'")
+    assert [record.id for record in await store.reap("i", 10, NOW)] == ["2"]
+    [dead] = await store.find(JobFilter(status=(JobStatus.DEAD,)))
+    assert dead.id == "1"
+
+
+async def test_damaged_notes_and_events_are_seen_as_such(store: SqliteStore) -> None:
+    await add(store, job("1"))
+    claimed = await claim_one(store, "1")
+    await tamper(store, "INSERT INTO attempts (job, body) SELECT seq, x'c1' FROM jobs")
+    await tamper(store, "INSERT INTO events (namespace, seq, body) VALUES (1, 1, x'c1')")
+    await tamper(store, "INSERT INTO instances (namespace, name, beat, expires_at) VALUES (1, 'x', x'c1', 9e9)")
+    record = (await store.get([claimed.id]))[0]
+    assert record is not None
+    assert [attempt.kind for attempt in record.attempts] == ["unreadable"]
+    assert [event.name for event in await store.events()] == ["unreadable"]
+    assert await store.instances() == []
+
+
+# ── every error is one of the tree ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (sqlite3.SQLITE_FULL, StoreFullError),
+        (sqlite3.SQLITE_BUSY, StoreBusyError),
+        (sqlite3.SQLITE_LOCKED, StoreBusyError),
+        (sqlite3.SQLITE_CORRUPT, CorruptStoreError),
+        (sqlite3.SQLITE_NOTADB, CorruptStoreError),
+        (sqlite3.SQLITE_CANTOPEN, StoreUnavailableError),
+        (sqlite3.SQLITE_READONLY, StoreUnavailableError),
+        (sqlite3.SQLITE_IOERR_FSYNC, StoreUnavailableError),
+        (sqlite3.SQLITE_ERROR, StoreError),
+        (None, StoreError),
+    ],
+)
+def test_every_error_is_one_of_the_tree(code: int | None, error: type[StoreError]) -> None:
+    raised = driver.Error("whatever")
+    if code is not None:
+        raised.sqlite_errorcode = code
+    assert type(faults.translate(raised, "/tmp/x.db")) is error

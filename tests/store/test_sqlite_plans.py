@@ -1,0 +1,120 @@
+"""Each statement is served by the index it names, and none looks at a whole table of jobs."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from windlass.store.sqlite import driver, schema, sql
+from windlass.store.sqlite.claim import _merged
+from windlass.store.sqlite.turn import Turn
+
+SERVES = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
+PROMISES = dict(SERVES.findall(sql.read("queries.sql")))
+MODIFYING = {name for name, text in sql.SQL.items() if text.startswith("INSERT")}
+HUGE = ("jobs", "payloads", "results", "attempts", "events")
+
+
+@pytest.fixture(scope="module", params=[driver.driver, sqlite3], ids=lambda module: module.sqlite_version)
+def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[driver.Connection]:
+    path = str(tmp_path_factory.mktemp("plans") / "plans.db")
+    connection: driver.Connection = request.param.connect(path, isolation_level=None)
+    driver.prepare_writer(connection, "normal")
+    turn = Turn(path, f"{path}.turn")
+    schema.prepare(connection, turn, path=path, namespace="default")
+    turn.close()
+    yield connection
+    connection.close()
+
+
+class Anything(dict[str, int]):
+    def __missing__(self, name: str) -> int:
+        return 1
+
+
+def plan(db: driver.Connection, text: str) -> str:
+    """What SQLite would do, one step a line."""
+    text = f"EXPLAIN QUERY PLAN {text}"
+    if re.search(r":[a-z]", text):
+        return "\n".join(row[3] for row in db.execute(text, Anything()))
+    for n in range(80):
+        try:
+            return "\n".join(row[3] for row in db.execute(text, [1] * n))
+        except (driver.driver.ProgrammingError, sqlite3.ProgrammingError):
+            continue
+    raise AssertionError(text)
+
+
+def statement(name: str) -> str:
+    text = sql.SQL[name].replace("{wanted}", "status = :status AND instr(error, :error) > 0 AND created_at > :after")
+    return sql.for_rows(name, 4) if "{(" in text else text
+
+
+def promises(name: str) -> list[str]:
+    """The single promises of "pools (namespace, name), lanes (pool, worker)" or "jobs_running, whole: …"."""
+    return re.findall(r"\w+(?: \([^)]*\))?", PROMISES[name].split(", whole")[0])
+
+
+def kept(promise: str, steps: str) -> bool:
+    """Whether a plan keeps a promise such as "jobs_by_id", "jobs (rowid)" or "lanes (pool, worker)"."""
+    table, _, columns = promise.partition(" (")
+    if columns.startswith("all"):
+        return True
+    if columns.startswith(("rowid", "one row")) or promise == "store":
+        return f"SEARCH {table} USING INTEGER PRIMARY KEY" in steps
+    if columns:
+        own_index = rf"(PRIMARY KEY|(COVERING )?INDEX sqlite_autoindex_{table})"
+        return bool(re.search(rf"SEARCH {table} (EXISTS )?USING {own_index}", steps))
+    return bool(re.search(rf"USING (COVERING )?INDEX {promise}\b", steps))
+
+
+@pytest.mark.parametrize("name", sorted(set(sql.SQL) - MODIFYING - {"read_data_version"}))
+def test_every_statement_says_what_serves_it(name: str) -> None:
+    assert name in PROMISES
+
+
+@pytest.mark.parametrize("name", sorted(PROMISES))
+def test_a_statement_is_served_by_its_index(db: driver.Connection, name: str) -> None:
+    if name in MODIFYING or name == "last_seq":
+        return
+    steps = plan(db, statement(name))
+    for promise in promises(name):
+        assert kept(promise, steps), f"{promise} does not serve {name}:\n{steps}"
+
+
+@pytest.mark.parametrize("name", sorted(sql.SQL))
+def test_no_statement_scans_a_table_that_grows(db: driver.Connection, name: str) -> None:
+    steps = plan(db, statement(name))
+    allowed = "whole" in PROMISES.get(name, "") or name == "last_seq"
+    for table in HUGE:
+        for line in steps.splitlines():
+            assert not line.startswith(f"SCAN {table}") or allowed, f"{name}: {line}"
+            assert line != f"SCAN {table}" or name == "last_seq", f"{name}: {line}"
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 30])
+def test_lanes_are_merged_without_sorting(db: driver.Connection, lanes: int) -> None:
+    steps = plan(db, _merged(lanes))
+    assert "TEMP B-TREE" not in steps
+    assert steps.count("USING INDEX jobs_ready (pool=? AND worker=?)") == lanes
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "heads_of_lane",
+        "due_jobs",
+        "key_free",
+        "key_parked",
+        "disposable_jobs",
+        "find_by_worker",
+        "find_unusual",
+        "eldest_running",
+        "newest_running",
+        "next_due",
+        "newest_events",
+    ],
+)
+def test_what_comes_in_order_is_not_sorted(db: driver.Connection, name: str) -> None:
+    assert "TEMP B-TREE" not in plan(db, statement(name))
