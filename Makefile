@@ -21,7 +21,7 @@ demo: $(STAMP) ## show the product at work, on the embedded store
 
 test: check ## check, then every test but the soak tests
 	@echo "» tests"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" tests docs README.md CONTRIBUTING.md
 
 check: $(STAMP) ## lint, format, types, layers
 	@echo "» ruff check"
@@ -48,7 +48,7 @@ soak: $(STAMP) ## run the long tests
 
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
-	@$(BIN)/python -m pytest docs README.md
+	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
 
 lock: ## compile requirements/dev.in into dev.txt, with hashes
 	@echo "» compiling requirements/dev.txt"

@@ -1,4 +1,4 @@
-"""The bare engine, without a framework: a table, a partial index, batches of 100, a fence. The limit of what can be had."""
+"""The bare engine, without a framework: a table, a partial index, batches of 100, a fence. The limit."""
 
 import json
 import sys

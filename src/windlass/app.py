@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from windlass.codec import encode_plain, pack_plain
 from windlass.core.health import Health
@@ -26,9 +27,9 @@ from windlass.core.model import (
     WorkerConfig,
     WorkerState,
 )
-from windlass.errors import LifecycleError, UnknownWorkerError, nearest
+from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
 from windlass.events import AnyHook, Hooks
-from windlass.monitor import HealthMonitor
+from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
 from windlass.registration import Registrations
 from windlass.runtime.clock import Clock, SystemClock
@@ -44,6 +45,9 @@ from windlass.views import Overview, look
 from windlass.worker import Call, Job, Options, Worker, new_job
 
 logger: Final = logging.getLogger("windlass")
+
+STOP_SECONDS: Final = 30.0
+"""How long running work may take to finish when the orchestrator stops."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,6 +73,9 @@ class WorkerOrchestrator:
         max_payload_bytes: int = 1_048_576,
         clock: Clock | None = None,
     ) -> None:
+        if not isinstance(namespace, str) or not namespace:
+            message = f"namespace must be a string that is not empty, not {namespace!r}"
+            raise ConfigurationError(message)
         self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store
         self._settings = Settings(
             tick_interval=tick_interval,
@@ -82,6 +89,7 @@ class WorkerOrchestrator:
         self._operations = Operations(self._store, self._clock.now)
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
+        self._on_time = False
         self._portal = Portal()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
@@ -155,7 +163,7 @@ class WorkerOrchestrator:
             node = self._new_node(registry, self._settings)
             if self._settings.health_checks:
                 monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
-                node.add_duty("health", monitor.poll)
+                node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
             await node.start()
         except BaseException:
             self._state = "stopped"
@@ -164,7 +172,7 @@ class WorkerOrchestrator:
         self._node = node
         self._loop = asyncio.get_running_loop()
 
-    async def stop(self, timeout_seconds: float = 30.0) -> None:
+    async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
         if self._node is None:
             return
@@ -180,7 +188,7 @@ class WorkerOrchestrator:
             self._loop = None
             await self._store.close()
 
-    async def run(self, *, stop_timeout_seconds: float = 30.0) -> None:
+    async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
         """Start, go on until SIGTERM or SIGINT, stop. A second signal means now."""
         loop = asyncio.get_running_loop()
         signalled = asyncio.Event()
@@ -221,8 +229,11 @@ class WorkerOrchestrator:
     # ── what handles need ────────────────────────────────────────────────────────────────────────────────────────
 
     async def store(self) -> Store:
-        """The store, open."""
+        """The store, open. The first time, our clock is set by its own."""
         await self._store.open()
+        if not self._on_time:
+            self._clock.follow(await self._store.server_time())
+            self._on_time = True
         return self._store
 
     @property
@@ -340,7 +351,7 @@ class WorkerOrchestrator:
 
     async def _amend_all(self, done: str, change: Change, wanted: Mapping[str, Any]) -> int:
         await self.store()
-        changed = await self._operations.amend_all(job_filter(**wanted), change)
+        changed = await self._operations.amend_all(job_filter(**wanted), change, at_most=wanted.get("limit"))
         shown = {name: str(value) for name, value in wanted.items()}
         await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
         return changed
@@ -368,25 +379,33 @@ class WorkerOrchestrator:
             logger.warning("worker %s is not triggered: it is %s", name, why)
             return False
         call = worker.triggered().call(**payload)
-        if worker.config.pool in facts.served:
-            await (await self.submit([call]))[0].ended()
-        else:
-            await self._run_here(worker, call)
+        if worker.config.pool not in facts.served:
+            return await self._run_here(worker, call)
+        await (await self.submit([call]))[0].ended()
         await self._refresh()
         return True
 
-    async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> None:
+    async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> bool:
         everything = self._registered.complete()
         await publish(everything, self._store)
+        why = await self._operations.stuck(worker.name)
+        if why is not None:
+            logger.warning("worker %s is not triggered: %s", worker.name, why)
+            return False
         pool = worker.config.pool
-        alone = Registry({worker.name: worker}, {pool: everything.pools[pool]}, everything.gates)
-        visitor = self._new_node(alone, self._settings.visitor())
+        one = replace(everything.pools[pool], min_workers=1, max_workers=1)
+        visitor = self._new_node(
+            Registry({worker.name: worker}, {pool: one}, everything.gates), self._settings.visitor()
+        )
         job = (await self.submit([call]))[0]
         await visitor.start()
         try:
             await job.ended()
         finally:
-            await visitor.stop(0.0)
+            # Should it have gone on to the worker's next job meanwhile, that one may finish.
+            await visitor.stop(STOP_SECONDS)
+        await self._refresh()
+        return True
 
     async def enable_worker(self, name: str) -> None:
         """Enable a worker everywhere, with its failures forgotten."""
@@ -399,7 +418,8 @@ class WorkerOrchestrator:
     async def _switch(self, name: str, *, enabled: bool, reason: str | None) -> None:
         await self.store()
         if name not in self._registered.workers:
-            await self._operations.known_worker(name)
+            here = {worker.name: worker.config for worker in self._registered.workers.values()}
+            await self._operations.known_worker(name, here)
         self._hooks.fire(await self._operations.switch(name, enabled=enabled, reason=reason))
         await self._refresh()
 

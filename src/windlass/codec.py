@@ -62,7 +62,7 @@ class Signature:
     ) -> dict[str, inspect.Parameter]:
         wanted = [name for name in parameters if hints.get(name) in (Context, Context | None)]
         if len(wanted) > 1:
-            message = f"worker {self._worker}: there is one Context, and it cannot be both {wanted[0]!r} and {wanted[1]!r}"
+            message = f"worker {self._worker}: there is one Context; it cannot be both {wanted[0]!r} and {wanted[1]!r}"
             raise SignatureError(message)
         if wanted and parameters[wanted[0]].kind is _KINDS.POSITIONAL_ONLY:
             self._context_first = True

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import MsgspecError, Struct, convert, msgpack
+from msgspec.structs import replace
 
-from windlass.core.admission import Facts, Head, Lane, Wait, explain
+from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
 from windlass.core.health import Health, HealthFacts, InstanceFacts, PoolFacts, WorkerFacts, judge
 from windlass.core.model import (
     Cancel,
@@ -33,6 +34,7 @@ from windlass.core.model import (
 from windlass.core.scaling import Decision, Memory, Seen, decide
 from windlass.core.schedule import Cursor, upcoming
 from windlass.errors import (
+    ConfigurationError,
     JobStateError,
     UnknownJobError,
     UnknownOptionError,
@@ -82,13 +84,15 @@ class Operations:
             message = f"job {job_id} is {amended.status}: {_REFUSED[type(change)]}"
             raise JobStateError(message)
 
-    async def amend_all(self, wanted: JobFilter, change: Change) -> int:
-        """Change every job that matches, in batches; answers how many were changed."""
-        changed = 0
-        page = await self._store.find(_page(wanted, None))
+    async def amend_all(self, wanted: JobFilter, change: Change, *, at_most: int | None = None) -> int:
+        """Change every job that matches (or the first so many), in batches; answers how many were changed."""
+        changed, left = 0, at_most
+        page = await self._store.find(_page(wanted, wanted.after, left))
         while page:
+            left = None if left is None else left - len(page)
+            more = len(page) == BULK and left != 0
             # The next page is fetched first: a discarded job cannot say what came behind it.
-            behind = await self._store.find(_page(wanted, page[-1].id)) if len(page) == BULK else []
+            behind = await self._store.find(_page(wanted, page[-1].id, left)) if more else []
             amended = await self._store.amend([record.id for record in page], change, self._now())
             changed += sum(one.ok for one in amended)
             page = behind
@@ -107,6 +111,7 @@ class Operations:
         if record.status is not JobStatus.QUEUED:
             return []
         facts = await self._store.survey([record.worker], now)
+        facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
         waits = explain(record.worker, Head(record.rank, record.id, record.run_at), facts, now)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
@@ -128,9 +133,20 @@ class Operations:
         """Every worker that a process has made known."""
         return await self._typed("worker", WorkerConfig)
 
-    async def known_worker(self, name: str) -> WorkerConfig:
-        """One of them."""
-        workers = await self.workers()
+    async def stuck(self, worker: str) -> str | None:
+        """Why a run that nobody but the asker would serve could not start, however long it waited."""
+        now = self._now()
+        facts = await self._store.survey([worker], now)
+        for wait in explain(worker, Head(0.0, "", now), facts, now):
+            gate, lane = facts.gates.get(wait.by), facts.lanes.get(wait.by)
+            served = gate is not None and gate.pool in facts.served
+            if wait.code == "paused" or (wait.code == "dependency" and not served and not (lane and lane.running)):
+                return wait.why
+        return None
+
+    async def known_worker(self, name: str, here: Mapping[str, WorkerConfig]) -> WorkerConfig:
+        """One of them, or of those that are registered here."""
+        workers = await self.workers() | dict(here)
         if name not in workers:
             message = f"there is no worker {name!r}: {nearest(name, workers)}"
             raise UnknownWorkerError(message)
@@ -193,6 +209,7 @@ class Operations:
                 current_jobs=jobs,
                 started_at=beat.started_at,
                 last_heartbeat=known.last_beat_at,
+                slots=beat.slots,
                 completed=beat.completed,
                 failed=beat.failed,
                 memory=beat.memory,
@@ -281,13 +298,19 @@ def job_filter(**wanted: Any) -> JobFilter:
         if name not in fields:
             message = f"jobs cannot be found by {name!r}: {nearest(name, fields)}"
             raise UnknownOptionError(message)
-    status = wanted.get("status")
-    if status is not None:
-        several = [status] if isinstance(status, str) else status
-        wanted["status"] = tuple(_status(one) for one in several)
-    if wanted.get("ids") is not None:
-        wanted["ids"] = tuple(wanted["ids"])
-    return JobFilter(**wanted)
+    status = wanted.pop("status", None)
+    several = [status] if isinstance(status, str) or not isinstance(status, Iterable) else status
+    statuses = None if status is None else tuple(_status(one) for one in several)
+    plain = {name: value.timestamp() if isinstance(value, datetime) else value for name, value in wanted.items()}
+    try:
+        checked = convert(plain, JobFilter)
+    except MsgspecError as error:
+        message = f"jobs cannot be found like this: {error}"
+        raise ConfigurationError(message) from None
+    if checked.limit < 0:
+        message = f"limit must be 0 or more, not {checked.limit}"
+        raise ConfigurationError(message)
+    return replace(checked, status=statuses)
 
 
 def clock_time(at: float) -> str:
@@ -298,17 +321,16 @@ def clock_time(at: float) -> str:
         return "a time beyond every calendar"
 
 
-def _status(name: str) -> JobStatus:
+def _status(name: Any) -> JobStatus:
     try:
         return JobStatus(name)
     except ValueError:
-        message = f"there is no status {name!r}: {nearest(name, JobStatus)}"
+        message = f"there is no status {name!r}: {nearest(str(name), [status.value for status in JobStatus])}"
         raise UnknownOptionError(message) from None
 
 
-def _page(wanted: JobFilter, after: str | None) -> JobFilter:
-    fields = {name: getattr(wanted, name) for name in JobFilter.__struct_fields__}
-    return JobFilter(**fields | {"after": after, "limit": BULK})
+def _page(wanted: JobFilter, after: str | None, left: int | None) -> JobFilter:
+    return replace(wanted, after=after, limit=BULK if left is None else min(BULK, left))
 
 
 def _behind(record: JobRecord, facts: Facts) -> list[Wait]:

@@ -82,32 +82,38 @@ class Commands(click.Group):
                 formatter.write_dl([(member.name or "", member.get_short_help_str(90)) for member in members])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+HELP: Final = """\
+Background workers: their schedules, queues and pools.
+
+`windlass run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
+process that reaches it; what is running follows at once.
+
+\b
+Which store, the first that is given:
+  --store URL            for example sqlite:///windlass.db
+  --app MODULE:NAME      the store of an app
+  WINDLASS_STORE         and WINDLASS_NAMESPACE
+  WINDLASS_APP
+  windlass.db            in the current folder
+
+\b
+Exit codes:
+  0  done
+  1  what was asked about is unknown, wrong or refused; a job failed; doctor found something critical
+  2  the command line is wrong
+  3  the store cannot be reached or used
+
+Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, lengths of time
+are seconds.
+"""
+
+
+@click.group(
+    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="windlass", message="windlass %(version)s")
 def main() -> None:
-    r"""Background workers: their schedules, queues and pools.
-
-    `windlass run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
-    process that reaches it; what is running follows at once.
-
-    \b
-    Which store, the first that is given:
-      --store URL            for example sqlite:///windlass.db
-      --app MODULE:NAME      the store of an app
-      WINDLASS_STORE         and WINDLASS_NAMESPACE
-      WINDLASS_APP
-      windlass.db            in the current folder
-
-    \b
-    Exit codes:
-      0  done
-      1  what was asked about is unknown, wrong or refused; a job failed; doctor found something critical
-      2  the command line is wrong
-      3  the store cannot be reached or used
-
-    Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, lengths of time
-    are seconds.
-    """
+    """Show help; each command says what it does."""
 
 
 for _members in _SECTIONS.values():

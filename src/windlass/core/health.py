@@ -115,7 +115,7 @@ def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
             yield Problem("instance_silent", instance.id, message, remedy, "critical")
         if instance.stuck_threads:
             message = f"{instance.stuck_threads} thread(s) of {instance.id} go on after their job's timeout"
-            remedy = "the process is replaced once its other jobs are done; use a process pool for work that may hang"
+            remedy = "restart the process when convenient; give the functions timeouts of their own where they wait"
             yield Problem("thread_stuck", instance.id, message, remedy)
 
 
@@ -150,9 +150,7 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         name, state = worker.config.name, worker.state
         if not state.enabled:
             message = f"worker {name} is disabled: {state.reason or 'no reason was given'}"
-            severity: Severity = "critical" if state.failures else "warning"
-            remedy = f"mend the cause, then enable_worker({name!r})"
-            yield Problem("worker_disabled", name, message, remedy, severity)
+            yield Problem("worker_disabled", name, message, f"mend the cause, then enable_worker({name!r})")
         elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
             message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
             remedy = "check that a node leads, and that its clock agrees with the store's"

@@ -392,6 +392,8 @@ class WorkerInstance(Struct, frozen=True, kw_only=True):
     current_jobs: list[str]
     started_at: float
     last_heartbeat: float
+    slots: int = 1
+    """How many jobs it can run at a time."""
     completed: int = 0
     failed: int = 0
     memory: int = 0

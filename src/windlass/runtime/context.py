@@ -60,7 +60,10 @@ class Context:
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far the work is. Cheap: only the newest of many is kept."""
-        self._report(self._claimed, Progress(done, total, message, self._clock.now()))
+        # What is no number, or no text, is the function's own error, here; not the store's, later.
+        words = None if message is None else str(message).encode("utf-8", "backslashreplace").decode()
+        of = None if total is None else float(total)
+        self._report(self._claimed, Progress(float(done), of, words, self._clock.now()))
 
     def heartbeat(self) -> None:
         """Look up: raises `JobCancelledError` if this run has been told to stop. For loops in threads."""

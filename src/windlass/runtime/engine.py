@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
+import psutil
+
 from windlass.core.model import Beat, Claimed, JobFilter, JobStatus, PoolConfig
 from windlass.core.retry import End, EndKind, settle
 from windlass.errors import StoreError
@@ -22,6 +24,8 @@ from windlass.runtime.registry import Registry
 from windlass.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("windlass")
+
+_process: Final = psutil.Process()
 
 STUBBORN_SECONDS: Final = 5.0
 """How long a function that was told to stop may take before it is given up on."""
@@ -77,19 +81,22 @@ class Engine:
         if self._in_doubt:
             await self.reconcile()
         free = self.slots - len(self.runs)
-        if self.draining or self._leased is None or free <= 0:
-            return None
         instance = self.instance
+        if free <= 0 or not self._serves_as(instance):
+            return None
         self._in_doubt = True
         claims = await self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
         for job in claims.jobs:
-            if self.draining or self._leased != instance:  # since we asked
-                self._settle(job, End(EndKind.DRAINED), started_at=self._clock.now())
-            else:
+            if self._serves_as(instance):
                 self._start(job)
+            else:  # no longer: that has changed since we asked
+                self._settle(job, End(EndKind.DRAINED), started_at=self._clock.now())
         # Only now: should one of them have been impossible to start, the others are handed back.
         self._in_doubt = False
         return claims.next_at
+
+    def _serves_as(self, instance: str) -> bool:
+        return not self.draining and self._leased == instance
 
     async def reconcile(self) -> None:
         """Hand back jobs that the store says are ours and of which we know nothing: the answer to a claim got lost."""
@@ -270,5 +277,6 @@ class Engine:
             started_at=self._started_at,
             completed=self.completed,
             failed=self.failed,
+            memory=_process.memory_info().rss,
             status="draining" if self.draining else "busy" if busy else "idle",
         )

@@ -67,8 +67,7 @@ class Leader:
         if not await self._lead(now):
             return now + self._ttl / 3
         wishes = [self._held_until - self._ttl * 2 / 3]
-        promoted = await self._store.promote(BATCH, now)
-        wishes.append(now if promoted.moved == BATCH else promoted.next_at or wishes[0])
+        wishes.append(await self.promote() or wishes[0])
         if await self.recover() == BATCH:
             wishes.append(now)
         wishes.append(await self._fire_schedules(now) or wishes[0])
@@ -77,6 +76,12 @@ class Leader:
             self._prune_at = now if pruned == BATCH else now + PRUNE_SECONDS
             wishes.append(self._prune_at)
         return min(wishes)
+
+    async def promote(self) -> float | None:
+        """Queue what is due; answers when more will be. A visitor does this too: perhaps nobody leads."""
+        now = self._clock.now()
+        promoted = await self._store.promote(BATCH, now)
+        return now if promoted.moved == BATCH else promoted.next_at
 
     def rename(self) -> None:
         """Somebody else has taken over what it had taken over: go on under a new name."""

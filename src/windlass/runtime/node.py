@@ -7,13 +7,14 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Final, Literal, ParamSpec
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from windlass.core.model import Beat, Doc, Orders, WorkerState
-from windlass.errors import StoreError
+from windlass.errors import ConfigurationError, StoreError
 from windlass.events import Hooks
 from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
@@ -46,6 +47,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
 
+    def __post_init__(self) -> None:
+        for name in ("tick_interval", "lease_seconds"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < inf:
+                message = f"{name} must be a number of seconds above 0, not {value!r}"
+                raise ConfigurationError(message)
+
     def visitor(self) -> "Settings":
         """For a node that comes for one errand and leads nobody."""
         return replace(self, leads=False, health_checks=False)
@@ -73,8 +81,10 @@ class Node:
         self._started_at = clock.now()
         self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
         breakers = Breakers(registry, store, self.reporter.emit)
-        self._outbox = Outbox(store, clock, before=breakers.judge, written=self.reporter.written)
         self._notebook = Notebook(store, clock)
+        self._outbox = Outbox(
+            store, clock, before=(self._notebook.before_end, breakers.judge), written=self.reporter.written
+        )
         self.leader = Leader(
             registry,
             store=store,
@@ -104,7 +114,8 @@ class Node:
     async def start(self) -> None:
         """Make the definitions known, take out the leases, begin."""
         self._clock.follow(await self._store.server_time())
-        await publish(self._registry, self._store)
+        if self._settings.leads:  # a visitor knows only a part of what is registered
+            await publish(self._registry, self._store)
         await self.reporter.refresh()
         await self._pulse.poll()
         if self._settings.leads:
@@ -115,6 +126,8 @@ class Node:
         if self._settings.leads:
             self.add_duty("leader", self.leader.poll, "leader")
             self.add_duty("scaler", self.scaler.poll)
+        else:
+            self.add_duty("promoter", self.leader.promote, "leader")
         for duty in self._duties:
             duty.start()
         workers, pools = len(self._registry.workers), len(self.engines)
@@ -207,11 +220,13 @@ class Node:
         self._duties.append(Duty(f"pool {pool}", engine.poll, clock=self._clock, bell=bell, longest_sleep=tick))
         return engine
 
-    def add_duty(self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str) -> None:
+    def add_duty(
+        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
+    ) -> None:
         """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
-        tick = self._settings.tick_interval
+        longest = self._settings.tick_interval if every is None else every
         self._duties.append(
-            Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=tick),
+            Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest),
         )
 
     async def _refresh(self) -> None:

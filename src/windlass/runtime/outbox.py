@@ -37,7 +37,7 @@ class Outbox:
         store: Store,
         clock: Clock,
         *,
-        before: Callable[[Sequence[Settled]], Awaitable[None]],
+        before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
         self._store = store
@@ -85,12 +85,13 @@ class Outbox:
 
     async def _write(self, batch: list[Settled]) -> None:
         outcomes = [settled.outcome for settled in batch]
-        repeated = judged = False
+        repeated = told = False
         while True:
             try:
-                if not judged:
-                    await self._before(batch)
-                    judged = True
+                if not told:
+                    for tell in self._before:
+                        await tell(batch)
+                    told = True
                 finished = await self._store.finish(outcomes, self._clock.now())
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
@@ -156,6 +157,11 @@ class Notebook:
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self.flush(), name="windlass progress")
+
+    async def before_end(self, batch: Sequence[Settled]) -> None:
+        """The last word of a job counts too: write it while the job still runs."""
+        if any(settled.outcome.id in self._notes for settled in batch):
+            await self.flush()
 
     async def flush(self) -> None:
         """Write what there is. Progress is worth no second try: the next one is newer."""

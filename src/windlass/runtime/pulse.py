@@ -21,6 +21,8 @@ logger: Final = logging.getLogger("windlass")
 BEATS_A_LEASE: Final = 3
 REBIRTH_SECONDS: Final = 0.05
 """How soon to beat again when an instance is lost: it has a new name by then, under which it may not claim before."""
+LATE_SECONDS: Final = 0.5
+"""How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
 SAFETY: Final = 0.8
 """The part of a lease after which an instance that could not renew it stops its jobs."""
 
@@ -56,7 +58,9 @@ class Pulse:
 
     async def poll(self) -> float | None:
         """Beat once."""
-        now = self._clock.now()
+        # The store may fail, but it may also just not answer: the watch does not wait for it.
+        too_late = max(self._renewed_at + self._ttl * SAFETY, self._clock.now() + LATE_SECONDS)
+        watch = self._clock.call_at(too_late, self._give_up)
         try:
             self._clock.follow(await self._store.server_time())
             now = self._clock.now()
@@ -64,6 +68,8 @@ class Pulse:
             orders = await self._store.beat(beats, self._ttl, now)
         except StoreError as error:
             return self._failed(error)
+        finally:
+            watch.cancel()
         self._renewed_at = now
         self._stepped_down = False
         self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost])
@@ -75,10 +81,14 @@ class Pulse:
         now = self._clock.now()
         left = self._renewed_at + self._ttl * SAFETY - now
         logger.warning("cannot renew the lease: %s; %.1f s left until running jobs are stopped", error, max(0.0, left))
-        if left <= 0 and not self._stepped_down:
+        if left <= 0:
+            self._give_up()
+        return now + min(max(left, 0.05), 1.0)
+
+    def _give_up(self) -> None:
+        if not self._stepped_down:
             self._stepped_down = True
             self._step_down()
-        return now + min(max(left, 0.05), 1.0)
 
 
 class PulseThread:

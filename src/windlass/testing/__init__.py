@@ -1,4 +1,4 @@
-"""What users test with: the suite that binds every store. Nothing in windlass imports this.
+"""What users test with: a clock moved by hand, and the suite that binds every store. Nothing in windlass imports this.
 
 A store's author runs each check as a test of its own::
 
@@ -9,7 +9,8 @@ A store's author runs each check as a test of its own::
 or all of them at once, with `await check_store(my_store_factory)`.
 """
 
+from windlass.runtime.clock import ManualClock
 from windlass.testing.lab import Lab, StoreFactory
 from windlass.testing.suite import CHECKS, Check, check_store, run_check
 
-__all__ = ["CHECKS", "Check", "Lab", "StoreFactory", "check_store", "run_check"]
+__all__ = ["CHECKS", "Check", "Lab", "ManualClock", "StoreFactory", "check_store", "run_check"]

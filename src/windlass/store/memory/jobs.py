@@ -88,6 +88,7 @@ class JobTable:
     def write(self, job: JobRecord, keep_until: float | None = None) -> None:
         """Keep the job as it is now, in place of what it was."""
         self._take_out(job.id)
+        self._keep_until.pop(job.id, None)
         if keep_until is not None:
             self._keep_until[job.id] = keep_until
         self._put_in(replace(job, parked=job.status is QUEUED and job.key is not None))

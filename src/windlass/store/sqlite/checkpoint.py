@@ -1,50 +1,60 @@
-"""Checkpoints, for a SQLite that has the WAL-reset bug (before 3.51.3). Newer ones checkpoint by themselves.
+"""Checkpoints: what the log holds goes into the file, so that the log can begin anew. It owns the size of the log.
 
-The bug needs a checkpoint in one connection while another connection writes. So SQLite's own checkpoints are off, and
-here one is only made while this process holds the write lock: nobody writes then, and nobody else checkpoints. It owns
-the size of the log; it never changes data.
+SQLite would do it by itself, in the middle of some unlucky commit. Here the writer's thread does it between two groups,
+and calls that are served on the event loop never pay for it.
+
+A SQLite before 3.51.3 can damage the file if one connection checkpoints while another one writes. There, a checkpoint
+is only made while this process holds the write lock: nobody writes then, and nobody else checkpoints.
 """
 
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from windlass.store.sqlite.driver import Connection, Error
+from windlass.store.sqlite.driver import Connection, Error, connect, wal_reset_fixed
 
-LOG_BYTES: Final = 8 << 20
-"""How much the log may grow between two checkpoints."""
+LOG_BYTES: Final = 32 << 20
+"""How much the log may grow between two checkpoints. Each waits for the disk twice, whatever it copies."""
 
 
 class Checkpointer:
     """Keeps the log from growing for ever."""
 
-    def __init__(self, writer: Connection, other: Connection, *, path: str) -> None:
+    def __init__(self, writer: Connection, *, path: str) -> None:
         self._writer = writer
-        self._other = other
+        self._other = None if wal_reset_fixed() else connect(path)
         self._log = Path(f"{path}-wal")
         self._size = 0
-        """The log's size after the last checkpoint. The log is cut back once it is reset, so less means new content."""
+        """The log's size after the last checkpoint. It is cut back when it begins anew: less means new content."""
 
-    def after_commit(self) -> None:
-        """Checkpoint if the log has grown enough, and if the write lock is free."""
-        size = self._log_size()
+    def due(self) -> bool:
+        """Whether the log has grown enough. Between transactions."""
+        try:
+            size = self._log.stat().st_size
+        except OSError:
+            return False
         if size < self._size:
             self._size = 0
-        if size < self._size + LOG_BYTES:
-            return
-        with suppress(Error):  # somebody writes: after the next commit, then
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                self._other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                self._size = size
-            finally:
-                self._writer.execute("ROLLBACK")
+        return size > self._size + LOG_BYTES
+
+    def checkpoint(self) -> None:
+        """Empty the log as far as readers allow. It waits for the disk."""
+        with suppress(Error, OSError):  # somebody else checkpoints, or writes: after the next commit, then
+            size = self._log.stat().st_size
+            if self._other is None:
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            else:
+                self._checkpoint_alone(self._other)
+            self._size = size
 
     def close(self) -> None:
-        self._other.close()
+        """Release the connection that is its own."""
+        if self._other is not None:
+            self._other.close()
 
-    def _log_size(self) -> int:
+    def _checkpoint_alone(self, other: Connection) -> None:
+        self._writer.execute("BEGIN IMMEDIATE")
         try:
-            return self._log.stat().st_size
-        except OSError:
-            return 0
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        finally:
+            self._writer.execute("ROLLBACK")

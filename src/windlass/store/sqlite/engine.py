@@ -9,13 +9,12 @@ import threading
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from windlass.errors import LifecycleError, StoreUnavailableError
 from windlass.store.bells import Bells, LoopBell
 from windlass.store.sqlite import driver, faults, schema
 from windlass.store.sqlite.calls import Desk
-from windlass.store.sqlite.checkpoint import Checkpointer
 from windlass.store.sqlite.doorbell import Doorbells, Listener
 from windlass.store.sqlite.poller import Poller
 from windlass.store.sqlite.reader import Reader
@@ -24,6 +23,8 @@ from windlass.store.sqlite.turn import Turn
 from windlass.store.sqlite.writer import Writer
 
 T = TypeVar("T")
+UNSYNCED: Final = ("off", "normal")
+"""The settings of `synchronous` under which a commit does not wait for the disk."""
 
 
 class Engine:
@@ -46,10 +47,10 @@ class Engine:
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, todo: Callable[[Session], T]) -> "Future[T]":
-        """Have the writer do it."""
+    def write(self, todo: Callable[[Session], T], *, quick: bool = False) -> "Future[T]":
+        """Have the writer do it. A quick one may be done at once, unless each commit waits for the disk."""
         with self._lock:
-            answer = self._started_writer().call(todo)
+            answer = self._started_writer().call(todo, quick=quick and self._synchronous in UNSYNCED)
             loop = answer.get_loop()
             if loop not in self._last_write:
                 self._last_write = {each: last for each, last in self._last_write.items() if not each.is_closed()}
@@ -137,9 +138,6 @@ class Engine:
         except BaseException:
             db.close()
             raise
-        checkpointer = None
-        if not driver.wal_reset_fixed():
-            checkpointer = Checkpointer(db, driver.connect(self._path), path=self._path)
         with self._lock:
             if self._bells.topics():
                 self._prick_ears()
@@ -147,7 +145,6 @@ class Engine:
             Session(db, self._number),
             turn,
             path=self._path,
-            checkpointer=checkpointer,
             bells=self._bells,
             doorbells=Doorbells(self._side, self._namespace, self._own_bell),
         )

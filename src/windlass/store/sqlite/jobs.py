@@ -58,11 +58,14 @@ def _row(session: Session, seq: int, job: NewJob, now: float) -> tuple[Any, ...]
 
 
 def _sort_out(session: Session, jobs: Sequence[NewJob], first: int) -> list[Added]:
-    """Which of them were there already, by id or by unique key: those that did not get the number meant for them."""
+    """Which of them were there already: those whose id has a lower number than the one meant for them.
+
+    One whose id has a higher number, or none, met a live job with its unique key; its id was free for a later one.
+    """
     seqs = dict(session.run("seqs_of_ids", (session.namespace, as_list(job.id for job in jobs))))
     answers = []
     for seq, job in enumerate(jobs, first):
-        if job.id in seqs:
+        if seqs.get(job.id, seq + 1) <= seq:
             answers.append(Added(job.id, created=seqs[job.id] == seq))
         else:
             twin = session.value("live_twin", (session.workers.number(job.worker), job.unique_key))

@@ -33,6 +33,16 @@ class Reader:
             except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
                 call.error = error
 
+    def serve_at_once(self, call: Call) -> bool:  # noqa: ARG002 - a search may take long
+        """Never: reading belongs to the thread."""
+        return False
+
+    def upkeep_due(self) -> bool:
+        return False
+
+    def upkeep(self) -> None:
+        """Nothing to do."""
+
     def close(self) -> None:
         self._session.db.close()
 

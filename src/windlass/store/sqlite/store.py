@@ -49,6 +49,8 @@ from windlass.store.sqlite.people import events, record, stats
 from windlass.store.sqlite.session import Session
 
 T = TypeVar("T")
+FEW: Final = 4
+"""So many jobs are added in less time than it takes to wake a thread."""
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
 
 
@@ -65,8 +67,8 @@ class SqliteStore:
         self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._engine.abandon).atexit = False
 
-    async def _write(self, todo: Callable[[Session], T]) -> T:
-        return await self._engine.write(todo)
+    async def _write(self, todo: Callable[[Session], T], *, quick: bool = False) -> T:
+        return await self._engine.write(todo, quick=quick)
 
     async def _read(self, todo: Callable[[Session], T]) -> T:
         pending = self._engine.pending_write()
@@ -86,6 +88,7 @@ class SqliteStore:
         await self._read(_nothing)
 
     async def close(self) -> None:
+        await asyncio.sleep(0)  # what was called before is on its way
         await asyncio.to_thread(self._engine.close)
 
     async def server_time(self) -> float:
@@ -94,7 +97,7 @@ class SqliteStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        return await self._write(partial(add, jobs=jobs, now=now))
+        return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW)
 
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         return await self._write(partial(claim, instance=instance, pool=pool, n=n, now=now, workers=workers))

@@ -39,6 +39,15 @@ class Turn:
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
+    def begin_at_once(self, db: Connection) -> bool:
+        """Begin a transaction that writes, if nobody writes and nobody waits."""
+        if not self._try_line():
+            return False
+        try:
+            return _try_begin(db)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
     def patiently(self, act: Callable[[], None]) -> None:
         """Do something that takes a lock for a moment, again and again until it is had."""
         began = time.monotonic()

@@ -73,6 +73,8 @@ async def check_a_retried_job_is_not_pruned(lab: Lab) -> None:
     await finish(store, outcome(await claim_one(store, "1"), JobStatus.FAILED, run_at=NOW + 5, keep_until=NOW))
     await finish(store, outcome(await claim_one(store, "2"), JobStatus.QUEUED, keep_until=NOW))
     equal(await store.prune(10, NOW + 1), 0, "pruned")
+    await finish(store, outcome(await claim_one(store, "2"), JobStatus.DEAD))
+    equal(await store.prune(10, NOW + 1), 0, "pruned when it has ended, and has no end any more")
 
 
 async def check_pruning_leaves_nothing(lab: Lab) -> None:

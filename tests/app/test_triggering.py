@@ -1,0 +1,261 @@
+"""Triggering, enabling and disabling a worker by hand."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.runtime.stage import DEADLINE, Act, Stage, status
+from windlass import JobPriority, JobStatus, PayloadTypeError, Retry, UnknownWorkerError, WorkerOrchestrator
+from windlass.runtime.clock import ManualClock, settle
+
+
+async def test_it_runs_now_and_returns_when_the_run_has_ended(stage: Stage) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=1000)
+    await app.start()
+    await settle()
+    await act.finish()
+    triggered = asyncio.create_task(app.trigger_worker("act"))
+    await settle()
+    assert (act.running, triggered.done()) == (1, False)
+    await act.finish()
+    async with asyncio.timeout(DEADLINE):
+        assert await triggered is True
+    assert app.get_status()["worker_states"]["act"]["last_success"] == stage.clock.now()
+
+
+async def test_it_goes_before_everything_that_waits(stage: Stage) -> None:
+    diary: list[str] = []
+    act, other = Act("act", diary), Act("other", diary)
+    app = stage.app(max_concurrent=1)
+    app.register_worker("act", act, execution_mode="triggered", priority=JobPriority.LOW)
+    filler = app.register_worker("other", other, execution_mode="triggered", priority=JobPriority.HIGH)
+    await app.start()
+    await app.enqueue_many([filler.call() for _ in range(3)])
+    await settle()
+    triggered = asyncio.create_task(app.trigger_worker("act"))
+    await settle()
+    await other.finish()
+    await act.finish()
+    async with asyncio.timeout(DEADLINE):
+        assert await triggered
+    assert diary[:3] == ["other starts", "other ends", "act starts"]
+
+
+async def test_a_payload_is_handed_on(stage: Stage) -> None:
+    seen: list[int] = []
+    app = stage.app()
+
+    @app.task()
+    async def work(n: int) -> None:
+        seen.append(n)
+
+    await app.start()
+    assert await app.trigger_worker("work", n=7)
+    assert seen == [7]
+    with pytest.raises(PayloadTypeError, match="work needs the argument 'n'"):
+        await app.trigger_worker("work")
+
+
+async def test_a_worker_nobody_knows_or_that_runs_already_is_not_triggered(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=1000)
+    await app.start()
+    await settle()
+    assert await app.trigger_worker("acts") is False
+    assert "there is no worker 'acts' to trigger: did you mean 'act'?" in caplog.text
+    assert await app.trigger_worker("act") is False
+    assert "act is not triggered: it is already running" in caplog.text
+    assert act.started == 1
+
+
+async def test_a_worker_that_runs_in_another_process_runs_already(stage: Stage) -> None:
+    act = Act()
+    here, there = stage.app(), stage.app()
+    for app in (here, there):
+        app.register_worker("act", act, execution_mode="triggered")
+    await there.start()
+    await there._registered.workers["act"].enqueue()
+    await settle()
+    assert await here.trigger_worker("act") is False
+
+
+async def test_a_disabled_worker_is_not_triggered(stage: Stage) -> None:
+    app = stage.app()
+    app.register_worker("act", lambda: None)
+    await app.disable_worker("act")
+    assert await app.trigger_worker("act") is False
+    assert await app.find_jobs() == []
+
+
+async def test_a_run_that_fails_was_run(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=0)
+    async def bad() -> None:
+        raise RuntimeError("no")
+
+    await app.start()
+    assert await app.trigger_worker("bad") is True
+    assert app.get_status()["worker_states"]["bad"]["last_error"] == "RuntimeError: no"
+
+
+async def test_where_another_process_serves_it_it_runs_there(stage: Stage) -> None:
+    here, there = Act("here"), Act("there")
+    client, server = stage.app(), stage.app()
+    client.register_worker("act", here, execution_mode="triggered")
+    server.register_worker("act", there, execution_mode="triggered")
+    await server.start()
+    triggered = asyncio.create_task(client.trigger_worker("act"))
+    await settle()
+    assert (here.started, there.started) == (0, 1)
+    await there.finish()
+    async with asyncio.timeout(DEADLINE):
+        assert await triggered
+
+
+# ── where nobody serves it ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_where_nobody_serves_it_it_runs_here(stage: Stage, plain: bool) -> None:
+    ran: list[str] = []
+    app = stage.app()
+
+    async def coroutine() -> None:
+        ran.append("ran")
+
+    app.register_worker("w", (lambda: ran.append("ran")) if plain else coroutine)
+    app.register_worker("other", lambda: ran.append("another"))
+    async with asyncio.timeout(DEADLINE):
+        assert await app.trigger_worker("w")
+    assert ran == ["ran"]
+    status_of = app.get_status()
+    assert status_of["state"] == "stopped"
+    assert status_of["worker_states"]["w"]["last_success"] == stage.clock.now()
+    assert await stage.store.instances() == []
+
+
+async def test_there_it_is_retried_too(stage: Stage, clock: ManualClock) -> None:
+    tries: list[float] = []
+    app = stage.app()
+
+    async def flaky() -> None:
+        tries.append(clock.now())
+        if len(tries) < 3:
+            raise RuntimeError("not yet")
+
+    app.register_worker("flaky", flaky, retry=Retry(base_seconds=5, jitter=0))
+    assert await stage.during(app.trigger_worker("flaky"))
+    assert [at - tries[0] for at in tries] == [0, 5, 15]
+    (job,) = await app.find_jobs()
+    assert job.status is JobStatus.COMPLETED
+
+
+async def test_there_only_its_own_jobs_run(stage: Stage) -> None:
+    ran: list[str] = []
+    app = stage.app()
+    app.register_worker("w", lambda: ran.append("w"), execution_mode="triggered")
+    other = app.register_worker("other", lambda: ran.append("other"), execution_mode="triggered")
+    job = await other.enqueue()
+    assert await app.trigger_worker("w")
+    assert ran == ["w"]
+    assert await status(job) is JobStatus.QUEUED
+
+
+async def test_there_it_does_not_wait_for_what_nobody_will_ever_do(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+    app = stage.app()
+    app.register_worker("a", lambda: ran.append("a"))
+    app.register_worker("b", lambda: ran.append("b"), depends_on=["a"])
+    async with asyncio.timeout(DEADLINE):
+        assert await app.trigger_worker("b") is False
+        assert "b is not triggered: depends on a, which has not succeeded yet" in caplog.text
+        assert await app.trigger_worker("a")
+        assert await app.trigger_worker("b")
+        assert ran == ["a", "b"]
+        await app.pause_pool("default")
+        assert await app.trigger_worker("b") is False
+        assert "pool default is paused" in caplog.text
+    assert await app.find_jobs(status=["queued", "scheduled"]) == []
+
+
+async def test_giving_up_on_it_hands_it_back(stage: Stage) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, execution_mode="triggered")
+    triggered = asyncio.create_task(app.trigger_worker("act"))
+    await settle()
+    assert act.running == 1
+    triggered.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stage.during(triggered)
+    assert act.cancelled == 1
+    (job,) = await app.find_jobs()
+    assert job.status is JobStatus.QUEUED
+    assert await stage.store.instances() == []
+
+
+# ── enabling and disabling ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_disabled_is_disabled_everywhere_and_for_ever(stage: Stage) -> None:
+    def make() -> WorkerOrchestrator:
+        app = stage.app()
+        app.register_worker("w", lambda: None)
+        return app
+
+    app = make()
+    await app.disable_worker("w", "maintenance")
+    assert app.get_status()["worker_states"]["w"]["enabled"] is False
+    second = make()
+    await second.start()
+    assert second.get_status()["worker_states"]["w"]["enabled"] is False
+    assert await second.find_jobs() == []
+    await stage.stop(second)
+    third = make()
+    await third.enable_worker("w")
+    await third.start()
+    assert third.get_status()["worker_states"]["w"]["enabled"] is True
+    assert len(await third.find_jobs()) == 1
+
+
+async def test_enabling_forgets_the_failures(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=0, max_consecutive_failures=10)
+    async def bad() -> None:
+        raise RuntimeError("no")
+
+    await app.start()
+    for _ in range(3):
+        await (await bad.enqueue()).ended(DEADLINE)
+    assert app.get_status()["worker_states"]["bad"]["failures"] == 3
+    await app.enable_worker("bad")
+    assert app.get_status()["worker_states"]["bad"]["failures"] == 0
+
+
+@pytest.mark.parametrize("method", ["enable_worker", "disable_worker"])
+async def test_a_worker_nobody_registered(stage: Stage, method: str) -> None:
+    app = stage.app()
+    app.register_worker("fetch-data", lambda: None)
+    with pytest.raises(UnknownWorkerError, match="there is no worker 'fetch-date': did you mean 'fetch-data'"):
+        await getattr(app, method)("fetch-date")
+
+
+async def test_a_worker_that_only_another_process_has(stage: Stage) -> None:
+    server = stage.app()
+    server.register_worker("theirs", lambda: None, execution_mode="triggered")
+    await server.start()
+    client: Any = stage.app()
+    await client.disable_worker("theirs")
+    await settle()
+    assert server.get_status()["worker_states"]["theirs"]["enabled"] is False
+    assert list(await client.workers()) == ["theirs"]
