@@ -73,7 +73,7 @@ class WorkerOrchestrator:
         max_payload_bytes: int = 1_048_576,
         clock: Clock | None = None,
     ) -> None:
-        if not isinstance(namespace, str) or not namespace:
+        if not namespace:
             message = f"namespace must be a string that is not empty, not {namespace!r}"
             raise ConfigurationError(message)
         self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store

@@ -23,7 +23,8 @@ class Registrations:
     """The workers and pools of one orchestrator."""
 
     def __init__(self, desk: Desk, *, max_concurrent: int, max_payload_bytes: int) -> None:
-        for option, value in (("max_concurrent", max_concurrent), ("max_payload_bytes", max_payload_bytes)):
+        given: dict[str, object] = {"max_concurrent": max_concurrent, "max_payload_bytes": max_payload_bytes}
+        for option, value in given.items():
             if not isinstance(value, int) or value < 1:
                 message = f"{option} must be a whole number of at least 1, not {value!r}"
                 raise ConfigurationError(message)

@@ -119,30 +119,55 @@ def test_the_constructor() -> None:
     assert parameters["namespace"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-METHODS = {
-    "coroutines": """start stop trigger_worker enable_worker disable_worker enqueue_many get_job find_jobs cancel_job
-        retry_job discard_job pause_pool resume_pool auto_scale recover_stuck_jobs get_pool_dashboard
-        get_health""".split(),
-    "plain": "register_worker worker task register_pool get_status on".split(),
-}
+COROUTINES = [
+    "start",
+    "stop",
+    "trigger_worker",
+    "enable_worker",
+    "disable_worker",
+    "enqueue_many",
+    "get_job",
+    "find_jobs",
+    "cancel_job",
+    "retry_job",
+    "discard_job",
+    "pause_pool",
+    "resume_pool",
+    "auto_scale",
+    "recover_stuck_jobs",
+    "get_pool_dashboard",
+    "get_health",
+]
+PLAIN = ["register_worker", "worker", "task", "register_pool", "get_status", "on"]
+POOL_OPTIONS = [
+    "kind",
+    "min_workers",
+    "max_workers",
+    "scale_up_threshold",
+    "scale_down_threshold",
+    "target_latency_seconds",
+    "scale_down_after_seconds",
+    "job_timeout",
+    "heartbeat_interval",
+    "cpu",
+    "memory",
+    "max_jobs_per_instance",
+    "max_memory_per_instance",
+    "priority_aging_seconds",
+]
 
 
-@pytest.mark.parametrize("name", METHODS["coroutines"])
+@pytest.mark.parametrize("name", COROUTINES)
 def test_methods_that_ask_or_change_the_store_are_coroutines(name: str) -> None:
     assert inspect.iscoroutinefunction(getattr(WorkerOrchestrator, name))
 
 
-@pytest.mark.parametrize("name", METHODS["plain"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_the_others_are_not(name: str) -> None:
     assert not inspect.iscoroutinefunction(getattr(WorkerOrchestrator, name))
 
 
-@pytest.mark.parametrize(
-    "option",
-    """kind min_workers max_workers scale_up_threshold scale_down_threshold target_latency_seconds
-    scale_down_after_seconds job_timeout heartbeat_interval cpu memory max_jobs_per_instance max_memory_per_instance
-    priority_aging_seconds""".split(),
-)
+@pytest.mark.parametrize("option", POOL_OPTIONS)
 def test_every_pool_option_is_known(option: str) -> None:
     values: dict[str, Any] = {"kind": "thread", "max_workers": 20, "scale_up_threshold": 30}
     app = WorkerOrchestrator("memory://")
@@ -220,7 +245,9 @@ async def test_the_first_example(stage: Stage, clock: ManualClock) -> None:
 
 async def test_the_second_example(stage: Stage, clock: ManualClock) -> None:
     app = WorkerOrchestrator(stage.store, clock=clock)
-    app.register_pool("images", kind="thread", min_workers=1, max_workers=8, scale_up_threshold=20, scale_down_threshold=2)
+    app.register_pool(
+        "images", kind="thread", min_workers=1, max_workers=8, scale_up_threshold=20, scale_down_threshold=2
+    )
     app.register_pool("mail", kind="async", min_workers=2, max_workers=200, job_timeout=30)
     reports: list[str] = []
 
@@ -306,23 +333,21 @@ async def test_the_shape_of_auto_scale(stage: Stage) -> None:
     assert list(answer) == ["mail"]
     reason = answer["mail"].pop("reason")
     assert "10 queued" in reason
-    assert answer == {
-        "mail": {"current": 1, "target": 5, "action": "scale_up", "queue_depth": 10, "busy_workers": 1}
-    }
+    assert answer == {"mail": {"current": 1, "target": 5, "action": "scale_up", "queue_depth": 10, "busy_workers": 1}}
     await settle()
     assert act.running == 5
 
 
-@pytest.mark.parametrize("running", [True, False])
-async def test_auto_scale_without_a_queue_changes_nothing(stage: Stage, running: bool) -> None:
+@pytest.mark.parametrize("state", ["running", "stopped"])
+async def test_auto_scale_without_a_queue_changes_nothing(stage: Stage, state: str) -> None:
     app = stage.app(max_concurrent=4)
     app.register_worker("w", lambda: None, execution_mode="triggered")
-    if running:
+    if state == "running":
         await app.start()
     (answer,) = (await app.auto_scale()).values()
     assert set(answer) == {"current", "target", "action", "queue_depth", "busy_workers", "reason"}
     assert answer["target"] == 4
-    assert answer["action"] == ("none" if running else "scale_up")
+    assert answer["action"] == ("none" if state == "running" else "scale_up")
 
 
 async def test_the_shape_of_the_pool_dashboard(stage: Stage, clock: ManualClock) -> None:

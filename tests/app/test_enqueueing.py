@@ -369,9 +369,7 @@ async def test_completed_jobs_are_pruned_after_their_time_and_dead_ones_are_not(
 ) -> None:
     act = Act()
     app = stage.app()
-    worker = app.register_worker(
-        "act", act, execution_mode="triggered", keep_completed_seconds=100, max_retries=0
-    )
+    worker = app.register_worker("act", act, execution_mode="triggered", keep_completed_seconds=100, max_retries=0)
     await app.start()
     jobs = await app.enqueue_many([worker.call(), worker.call()])
     await settle()

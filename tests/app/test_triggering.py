@@ -122,15 +122,15 @@ async def test_where_another_process_serves_it_it_runs_there(stage: Stage) -> No
 # ── where nobody serves it ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("plain", [True, False])
-async def test_where_nobody_serves_it_it_runs_here(stage: Stage, plain: bool) -> None:
+@pytest.mark.parametrize("how", ["def", "async def"])
+async def test_where_nobody_serves_it_it_runs_here(stage: Stage, how: str) -> None:
     ran: list[str] = []
     app = stage.app()
 
     async def coroutine() -> None:
         ran.append("ran")
 
-    app.register_worker("w", (lambda: ran.append("ran")) if plain else coroutine)
+    app.register_worker("w", (lambda: ran.append("ran")) if how == "def" else coroutine)
     app.register_worker("other", lambda: ran.append("another"))
     async with asyncio.timeout(DEADLINE):
         assert await app.trigger_worker("w")

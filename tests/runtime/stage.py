@@ -1,4 +1,4 @@
-"""What tests of the runtime play with: a clock moved by hand, a store that fails on command, functions held by a test."""
+"""What tests of the runtime play with: a clock moved by hand, a store that fails on command, functions on hold."""
 
 import asyncio
 import functools

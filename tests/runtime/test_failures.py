@@ -1,6 +1,7 @@
 """Failures: retries with their back-off, breakers, and workers that are stopped because they keep failing."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -30,7 +31,7 @@ async def delays(stage: Stage, clock: ManualClock, *, retry: Retry | None, retri
         await clock.advance(job.record.run_at - clock.now() + 0.001 if await status(job) is JobStatus.FAILED else 0)
     assert await status(job) is JobStatus.DEAD
     assert job.attempt == retries + 1
-    return [later - sooner for sooner, later in zip(starts, starts[1:], strict=False)]
+    return [later - sooner for sooner, later in pairwise(starts)]
 
 
 async def test_the_back_off_grows_and_is_capped(stage: Stage, clock: ManualClock) -> None:
@@ -259,7 +260,7 @@ async def test_a_breaker_opens_waits_probes_and_closes(stage: Stage, clock: Manu
     await settle()
     assert heard.count("breaker.opened") == 1
     # Jobs that began before it was known may still end; nothing new begins.
-    while act.running:
+    while act._waiting:
         await act.fail()
     started = act.started
     waiting = [job for job in jobs if await status(job) is JobStatus.QUEUED]

@@ -1,4 +1,4 @@
-"""A store that fails for a while, or does what it was asked and then says that it could not: nothing is lost or stuck."""
+"""A store that fails for a while, or does what it was asked and then says it could not: nothing is lost or stuck."""
 
 import random
 from collections import Counter
@@ -224,9 +224,7 @@ async def test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled(stage: 
     heard: list[str] = []
     app = stage.faulty_app()
     act = Act()
-    worker = app.register_worker(
-        "act", act, execution_mode="triggered", max_retries=0, max_consecutive_failures=1
-    )
+    worker = app.register_worker("act", act, execution_mode="triggered", max_retries=0, max_consecutive_failures=1)
     app.on("worker.disabled", lambda event: heard.append(event.message))
     await app.start()
     await worker.enqueue()
@@ -259,9 +257,8 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     await settle()
     assert act.running == 600
     stage.faults.fail("finish")
-    for _ in range(600):
-        act._waiting[0].set_result(None)
-        act._waiting.pop(0)
+    for future in act._waiting:
+        future.set_result(None)
     await clock.advance(1)
     stage.faults.mend()
     before = stage.faults.calls["finish"]

@@ -75,7 +75,7 @@ async def test_every_kind_of_function_runs(stage: Stage, kind: str, mode: str) -
 async def test_the_one_argument_is_the_context_whatever_its_name_and_annotation(stage: Stage, name: str) -> None:
     seen: list[Any] = []
     space: dict[str, Any] = {"seen": seen}
-    exec(f"def function({name}: 'NoSuchType') -> 'NorThis':\n    seen.append({name})", space)  # noqa: S102
+    exec(f"def function({name}: 'NoSuchType') -> 'NorThis':\n    seen.append({name})", space)
     app = stage.app()
     app.register_worker("w", space["function"])
     await app.start()
@@ -204,7 +204,9 @@ async def test_whatever_is_raised_fails_the_job_and_frees_its_place(stage: Stage
     assert app.get_status()["running"] == 0
 
 
-async def test_an_attempt_keeps_error_and_traceback_from_the_users_function_on(stage: Stage, clock: ManualClock) -> None:
+async def test_an_attempt_keeps_error_and_traceback_from_the_users_function_on(
+    stage: Stage, clock: ManualClock
+) -> None:
     app = stage.app()
 
     def deep() -> None:

@@ -16,12 +16,12 @@ async def test_running_work_finishes_within_the_grace(stage: Stage, clock: Manua
     await app.start()
     running, waiting = await app.enqueue_many([worker.call(), worker.call()])
     await settle()
-    assert not act.contexts[0].stopping
+    ctx = act.contexts[0]
+    assert (ctx.stopping, ctx.cancelled) == (False, False)
     stopping = asyncio.create_task(app.stop())
     await clock.advance(20)
     assert app.get_status()["state"] == "stopping"
-    assert act.contexts[0].stopping
-    assert not act.contexts[0].cancelled
+    assert (ctx.stopping, ctx.cancelled) == (True, False)
     await act.finish("well done")
     await stopping
     assert app.get_status()["state"] == "stopped"

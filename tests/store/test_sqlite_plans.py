@@ -110,7 +110,6 @@ def test_lanes_are_merged_without_sorting(db: driver.Connection, lanes: int) -> 
         "disposable_jobs",
         "find_by_worker",
         "find_unusual",
-        "eldest_running",
         "newest_running",
         "next_due",
         "newest_events",

@@ -12,14 +12,18 @@ from windlass.core.admission import Choice, Head, choose, neighbours
 from windlass.core.breaker import BreakerState
 from windlass.core.model import Claimed, PoolDoc
 from windlass.store.protocol import Claims
-from windlass.store.sqlite import jobs
+from windlass.store.sqlite import jobs, keys
 from windlass.store.sqlite.facts import facts
 from windlass.store.sqlite.session import PROCESSING, QUEUED, Session, as_list
 from windlass.store.sqlite.sql import SQL
 
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
-WHOLE: Final = frozenset((int, str, bytes, int, int, float, str, trace, int, float) for trace in (str, type(None)))
+WHOLE: Final = frozenset(
+    (int, str, bytes, int, int, float, str, trace, int, float, key)
+    for trace in (str, type(None))
+    for key in (str, type(None))
+)
 """The types of a row of `ready_jobs`. SQLite keeps whatever it is given, so that a damaged row may hold anything."""
 
 Row = Sequence[Any]
@@ -156,11 +160,14 @@ def _start(session: Session, pool: int, holder: int, *, rows: Sequence[Row], now
         session.move(pool, worker, out_of=QUEUED, into=PROCESSING, n=n)
         session.state(worker).last_started = now
         session.state_changed(worker)
+    keyed = {(row[8], row[10]) for row in rows if row[10] is not None}
+    if keyed:  # limits may differ: a queued one that was free beside it may not be free beside it running
+        keys.repark(session, keyed)
     pool_name = session.pools.name(pool)
     names = {worker: session.workers.name(worker) for worker in started}
     return [
         Claimed(id, names[worker], pool_name, payload, fence + place, attempt + 1, crashes, run_at, cause, trace)
-        for place, (_, id, payload, attempt, crashes, run_at, cause, trace, worker, _) in enumerate(rows)
+        for place, (_, id, payload, attempt, crashes, run_at, cause, trace, worker, _, _) in enumerate(rows)
     ]
 
 

@@ -26,7 +26,7 @@ def facts(session: Session, workers: Iterable[str], now: float) -> Facts:
 def survey(session: Session, workers: Iterable[str] | None, now: float) -> Facts:
     """The facts about these workers and their neighbours, or about all."""
     if workers is None:
-        known = session.run("workers_of_namespace", (session.namespace,))
+        known = session.run("known_workers", (session.namespace,))
         workers = {*(row[0] for row in known), *session.docs().gates}
     return facts(session, workers, now)
 

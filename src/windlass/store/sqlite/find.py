@@ -17,17 +17,17 @@ from windlass.store.sqlite.sql import SQL
 FEW: Final = 20_000
 """Up to so many queued jobs of a worker are sorted rather than looked for among all of its jobs."""
 CONDITIONS: Final = (
-    ("status", "status = :status"),
-    ("pool", "pool = :pool"),
-    ("only_worker", "worker = :only_worker"),
-    ("key", "key = :key"),
-    ("unique_key", "unique_key = :unique_key"),
-    ("holder", "holder = :holder"),
-    ("error", "instr(error, :error) > 0"),
-    ("created_after", "created_at > :created_after"),
-    ("created_before", "created_at < :created_before"),
-    ("before_at", "(created_at, jobs.id) < (:before_at, :before_id)"),
-    ("not_before", "created_at >= :not_before"),
+    ("status", "jobs.status = :status"),
+    ("pool", "jobs.pool = :pool"),
+    ("only_worker", "jobs.worker = :only_worker"),
+    ("key", "jobs.key = :key"),
+    ("unique_key", "jobs.unique_key = :unique_key"),
+    ("holder", "jobs.holder = :holder"),
+    ("error", "instr(jobs.error, :error) > 0"),
+    ("created_after", "jobs.created_at > :created_after"),
+    ("created_before", "jobs.created_at < :created_before"),
+    ("before_at", "(jobs.created_at, jobs.id) < (:before_at, :before_id)"),
+    ("not_before", "jobs.created_at >= :not_before"),
 )
 
 Found = tuple[float, str, int]

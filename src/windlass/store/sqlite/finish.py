@@ -49,7 +49,7 @@ def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finishe
     if returned:
         _return(session, returned)
     settled = [*ended, *returned]
-    _keep_extras(session, settled)
+    _keep_extras(session, settled, ended)
     _count(session, settled)
     _ring(session, ended, returned)
     keyed = {(row[4], row[7]) for _, row, _ in settled if row[7] is not None}
@@ -121,20 +121,19 @@ def _return_row(settled: Settled) -> tuple[Any, ...]:
         outcome.attempt,
         outcome.crashes,
         outcome.ended_at,
+        outcome.result,
         outcome.error,
         int(landing == QUEUED and row[7] is not None),
         row[1],
     )
 
 
-def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
+def _keep_extras(session: Session, settled: Sequence[Settled], ended: Sequence[Settled]) -> None:
     """What few outcomes have: a report, a large result, a cancel that is answered now."""
     reports = [(row[1], msgpack.encode(outcome.report)) for outcome, row, _ in settled if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
-    large = [
-        (row[1], result) for outcome, row, _ in settled if (result := outcome.result) and len(result) > INLINE_BYTES
-    ]
+    large = [(row[1], result) for outcome, row, _ in ended if (result := outcome.result) and len(result) > INLINE_BYTES]
     if large:
         session.run_many("add_result", large)
     answered = [(row[1],) for _, row, _ in settled if row[6]]

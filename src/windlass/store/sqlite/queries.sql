@@ -185,7 +185,7 @@ SELECT worker FROM lane WHERE worker IS NOT NULL;
 -- name: ready_jobs
 -- For one lane. For several, claim.py joins this with itself by UNION ALL: SQLite merges ordered branches lazily.
 -- serves: jobs_ready
-SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank FROM jobs INDEXED BY jobs_ready
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0;
 
 -- name: heads_of_lane
@@ -197,7 +197,7 @@ WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0 ORDER BY rank, id LI
 -- serves: jobs (rowid)
 SELECT
     jobs.seq, jobs.id, jobs.payload, jobs.attempt, jobs.crashes, jobs.run_at, jobs.cause, jobs.trace, jobs.worker,
-    jobs.rank
+    jobs.rank, jobs.key
 FROM json_each(?) AS chosen CROSS JOIN jobs WHERE jobs.seq = chosen.value ORDER BY chosen.key;
 
 -- name: start_jobs
@@ -213,7 +213,8 @@ SELECT body FROM payloads WHERE job = ?;
 
 -- name: eldest_running
 -- serves: jobs_running
-SELECT id, holder, started_at FROM jobs INDEXED BY jobs_running WHERE worker = ? AND status = 3 ORDER BY started_at LIMIT 1;
+SELECT id, holder, started_at FROM jobs INDEXED BY jobs_running
+WHERE worker = ? AND status = 3 ORDER BY started_at, id LIMIT 1;
 
 -- name: newest_running
 -- serves: jobs_running
@@ -250,8 +251,8 @@ FROM ended WHERE jobs.seq = ended.seq;
 -- serves: jobs (rowid)
 UPDATE jobs SET
     status = ?1, cancelling = 0, run_at = ?2, rank = ?2 - head_start, attempt = ?3, crashes = ?4, ended_at = ?5,
-    keep_until = NULL, result = NULL, error = ?6, parked = ?7
-WHERE seq = ?8;
+    keep_until = NULL, result = ?6, error = ?7, parked = ?8
+WHERE seq = ?9;
 
 -- name: add_result
 INSERT OR REPLACE INTO results (job, body) VALUES (?, ?);
@@ -502,9 +503,18 @@ INSERT INTO events (namespace, seq, body) VALUES (?, ?, ?);
 -- serves: events (namespace, seq)
 SELECT seq, body FROM events WHERE namespace = ? AND seq > ? ORDER BY seq DESC LIMIT ?;
 
--- name: workers_of_namespace
--- serves: workers (namespace, name)
-SELECT name FROM workers WHERE namespace = ?;
+-- name: known_workers
+-- Those that have a state or jobs.
+-- serves: workers (namespace, name), lanes_by_worker
+SELECT name FROM workers
+WHERE namespace = ? AND (
+    last_started IS NOT NULL OR last_ended IS NOT NULL OR changed_at IS NOT NULL
+    OR EXISTS (
+        SELECT 1 FROM lanes
+        WHERE lanes.worker = workers.no
+            AND scheduled + retrying + queued + processing + lanes.completed + dead + cancelled > 0
+    )
+);
 
 -- name: pools_with_queued
 -- serves: pools (namespace, name), lanes (pool, worker)

@@ -42,8 +42,10 @@ class Writer:
     def serve_at_once(self, call: Call) -> bool:
         """Run this call, if nobody else writes."""
         error = self._together([call], self._begin_at_once)
+        if isinstance(error, StoreBusyError):
+            return False
         call.error = error
-        return not isinstance(error, StoreBusyError)
+        return True
 
     def upkeep_due(self) -> bool:
         return self._checkpointer.due()

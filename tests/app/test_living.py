@@ -1,0 +1,185 @@
+"""The whole thing by the real clock: signals, SQLite over a restart, and several orchestrators on one store."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.stage import DEADLINE, Act, eventually, started
+from windlass import Context, JobStatus, WorkerOrchestrator
+from windlass.store.memory import MemoryStore
+
+STORES = ["memory", "sqlite"]
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store of the kind under test, for this test alone."""
+    return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/windlass.db"
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+async def test_a_day_in_the_life(url: str) -> None:
+    app = WorkerOrchestrator(url)
+    seen: Counter[str] = Counter()
+    all_seen = asyncio.Event()
+
+    def note(name: str) -> None:
+        seen[name] += 1
+        if {"tick", "loop", "after"} <= seen.keys() and seen["loop"] >= 3:
+            all_seen.set()
+
+    @app.worker(interval_seconds=0.05)
+    async def tick() -> None:
+        note("tick")
+
+    @app.worker(execution_mode="continuous")
+    async def loop() -> None:
+        note("loop")
+
+    @app.worker(interval_seconds=0.05, depends_on=["tick"])
+    async def after() -> None:
+        note("after")
+
+    @app.task()
+    def double(n: int) -> int:
+        return 2 * n
+
+    @app.task(max_retries=0)
+    async def bad() -> None:
+        raise ValueError("no file \udcff.txt")
+
+    async with started(app):
+        jobs = await app.enqueue_many([double.call(n) for n in range(50)])
+        assert [await job.result(DEADLINE) for job in jobs] == [2 * n for n in range(50)]
+        dead = await bad.enqueue()
+        assert await dead.ended(DEADLINE) is JobStatus.DEAD
+        assert dead.error == "ValueError: no file \\udcff.txt"
+        async with asyncio.timeout(DEADLINE):
+            await all_seen.wait()
+        later = await double.with_options(delay_seconds=0.1).enqueue(4)
+        assert await later.result(DEADLINE) == 8
+    assert app.get_status()["state"] == "stopped"
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+async def test_a_restart_forgets_nothing(url: str) -> None:
+    def make() -> WorkerOrchestrator:
+        app = WorkerOrchestrator(url)
+        app.register_worker("work", lambda: "done", execution_mode="triggered")
+        app.register_worker("other", lambda: None, execution_mode="triggered")
+        return app
+
+    first = make()
+    job = await first._registered.workers["work"].enqueue()
+    await first.disable_worker("other", "for good")
+    await first.close()
+    second = make()
+    async with started(second):
+        assert await (await second.get_job(job.id)).result(DEADLINE) == "done"
+        assert second.get_status()["worker_states"]["other"]["enabled"] is False
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+async def test_what_was_running_at_a_stop_runs_again_after_it(url: str) -> None:
+    act = Act()
+
+    def make() -> WorkerOrchestrator:
+        app = WorkerOrchestrator(url)
+        app.register_worker("act", act, execution_mode="triggered")
+        return app
+
+    first = make()
+    async with started(first):
+        job = await first._registered.workers["act"].enqueue()
+        await eventually(lambda: act.running == 1)
+    assert act.cancelled == 1
+    second = make()
+    async with started(second):
+        await eventually(lambda: act.running == 1)
+        await act.finish("second time")
+        assert await (await second.get_job(job.id)).result(DEADLINE) == "second time"
+
+
+async def test_namespaces_do_not_meet(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/windlass.db"
+    apps = [WorkerOrchestrator(url, namespace=name) for name in ("a", "b")]
+    tasks = [app.task(name="work")(lambda: None) for app in apps]
+    await tasks[0].enqueue()
+    assert [len(await app.find_jobs()) for app in apps] == [1, 0]
+    for app in apps:
+        await app.close()
+
+
+async def test_three_orchestrators_share_the_work_and_each_job_runs_once() -> None:
+    store = MemoryStore()
+    runs: Counter[int] = Counter()
+    apps = [WorkerOrchestrator(store, max_concurrent=3) for _ in range(3)]
+
+    async def work(n: int) -> None:
+        runs[n] += 1
+        await asyncio.sleep(0)
+
+    tasks = [app.task()(work) for app in apps]
+    async with started(*apps):
+        jobs = await apps[0].enqueue_many([tasks[0].call(n) for n in range(300)])
+        for job in jobs:
+            await job.result(DEADLINE)
+    assert set(runs.values()) == {1}
+    assert len(runs) == 300
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_stops_it_gracefully(number: signal.Signals) -> None:
+    app = WorkerOrchestrator("memory://")
+    ended: list[str] = []
+
+    @app.task()
+    async def work(ctx: Context) -> str:
+        await eventually(lambda: ctx.stopping)
+        ended.append("well")
+        return "finished"
+
+    job = await work.enqueue()
+    running = asyncio.create_task(app.run())
+    await eventually(lambda: app.get_status()["running"] == 1)
+    os.kill(os.getpid(), number)
+    async with asyncio.timeout(DEADLINE):
+        await running
+    assert ended == ["well"]
+    assert (await job.refresh()).status is JobStatus.COMPLETED
+    assert asyncio.get_running_loop().remove_signal_handler(number) is False
+
+
+async def test_a_second_signal_means_now() -> None:
+    app = WorkerOrchestrator("memory://")
+    act = Act()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    job = await worker.enqueue()
+    running = asyncio.create_task(app.run(stop_timeout_seconds=1000))
+    await eventually(lambda: act.running == 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await eventually(lambda: app.get_status()["state"] == "stopping")
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(DEADLINE):
+        await running
+    assert act.cancelled == 1
+    assert (await job.refresh()).status is JobStatus.QUEUED
+
+
+async def test_nothing_is_left_running_after_a_stop() -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    tasks = asyncio.all_tasks()
+    app = WorkerOrchestrator("memory://")
+
+    @app.task()
+    def plain() -> None: ...
+
+    async with started(app):
+        await (await plain.enqueue()).result(DEADLINE)
+    assert asyncio.all_tasks() == tasks
+    await eventually(lambda: {t.name for t in threading.enumerate()} - before <= {"asyncio_0", "asyncio_1"})
