@@ -21,7 +21,7 @@ demo: $(STAMP) ## show the product at work, on the embedded store
 
 test: check ## check, then every test but the soak tests
 	@echo "» tests"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" tests docs README.md CONTRIBUTING.md
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests docs README.md CONTRIBUTING.md
 
 check: $(STAMP) ## lint, format, types, layers
 	@echo "» ruff check"

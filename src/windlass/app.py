@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overloa
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from windlass.codec import encode_plain, pack_plain
+from windlass.codec import Packed, pack_plain
 from windlass.core.health import Health
 from windlass.core.model import (
     Cancel,
@@ -316,11 +316,10 @@ class WorkerOrchestrator:
     async def retry_job(self, job_id: str, *, payload: Mapping[str, Any] | None = None) -> Job[Any]:
         """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
         await self.store()
-        new = None
-        if payload is not None:
-            record = await self._operations.job(job_id)
-            new = self.encode(record.worker, payload)
-        return await self._amend(job_id, Requeue(self.now(), new))
+        if payload is None:
+            return await self._amend(job_id, Requeue(self.now()))
+        packed = await self._pack((await self._operations.job(job_id)).worker, payload)
+        return await self._amend(job_id, Requeue(self.now(), packed.payload, packed.key))
 
     async def discard_job(self, job_id: str) -> None:
         """Delete a job that has ended."""
@@ -339,10 +338,12 @@ class WorkerOrchestrator:
         """Delete all that match; dead ones unless a status is given. Answers how many."""
         return await self._amend_all("discarded", Discard(), {"status": JobStatus.DEAD} | wanted)
 
-    def encode(self, worker: str, payload: Mapping[str, Any]) -> bytes:
-        """A payload for a worker: checked if it is registered here, otherwise as it is."""
-        known = self._registered.workers.get(worker)
-        return known.signature.encode(payload) if known else encode_plain(payload)
+    async def _pack(self, worker: str, payload: Mapping[str, Any]) -> Packed:
+        """A payload for a worker: checked if it is registered here, otherwise by what the store knows of it."""
+        here = self._registered.workers.get(worker)
+        if here is not None:
+            return here.signature.pack(here.config.concurrency_key, payload)
+        return pack_plain(await self._operations.known_worker(worker), payload)
 
     async def _amend(self, job_id: str, change: Change) -> Job[Any]:
         await self.store()

@@ -144,9 +144,9 @@ class Operations:
                 return wait.why
         return None
 
-    async def known_worker(self, name: str, here: Mapping[str, WorkerConfig]) -> WorkerConfig:
+    async def known_worker(self, name: str, here: Mapping[str, WorkerConfig] | None = None) -> WorkerConfig:
         """One of them, or of those that are registered here."""
-        workers = await self.workers() | dict(here)
+        workers = await self.workers() | dict(here or {})
         if name not in workers:
             message = f"there is no worker {name!r}: {nearest(name, workers)}"
             raise UnknownWorkerError(message)

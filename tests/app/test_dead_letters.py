@@ -88,7 +88,6 @@ async def test_a_process_that_does_not_know_the_worker_can_do_it_too(stage: Stag
     assert await (await client.get_job(job.id)).result(DEADLINE) == "b.png"
 
 
-@pytest.mark.xfail(reason="Requeue carries a payload, but no key")
 async def test_an_edited_payload_moves_the_job_to_its_new_concurrency_key(stage: Stage) -> None:
     app = stage.app()
     act = Act()

@@ -12,6 +12,7 @@ import pytest
 from tests.runtime.stage import DEADLINE, Act, eventually, started
 from windlass import Context, JobStatus, WorkerOrchestrator
 from windlass.store.memory import MemoryStore
+from windlass.worker import Worker
 
 STORES = ["memory", "sqlite"]
 
@@ -183,3 +184,74 @@ async def test_nothing_is_left_running_after_a_stop() -> None:
         await (await plain.enqueue()).result(DEADLINE)
     assert asyncio.all_tasks() == tasks
     await eventually(lambda: {t.name for t in threading.enumerate()} - before <= {"asyncio_0", "asyncio_1"})
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+def test_one_orchestrator_may_live_on_several_loops_one_after_the_other(url: str) -> None:
+    app = WorkerOrchestrator(url)
+
+    @app.task()
+    async def double(n: int) -> int:
+        return 2 * n
+
+    async def once(n: int) -> int:
+        await app.start()
+        job = await double.enqueue(n)
+        result = await job.result(DEADLINE)
+        await app.stop()
+        return result
+
+    async def between() -> int:
+        jobs = await app.find_jobs()
+        await app.close()
+        return len(jobs)
+
+    assert asyncio.run(once(1)) == 2
+    assert double.enqueue_blocking(5).status is JobStatus.QUEUED
+    assert asyncio.run(once(2)) == 4
+    assert asyncio.run(between()) == 3
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+async def test_a_job_may_enqueue_others_and_wait_for_them(url: str) -> None:
+    app = WorkerOrchestrator(url)
+
+    @app.task()
+    async def child(n: int) -> int:
+        return n * n
+
+    @app.task()
+    async def parent(n: int) -> int:
+        jobs = await app.enqueue_many([child.call(i) for i in range(n)])
+        return sum([await job.result(DEADLINE) for job in jobs])
+
+    async with started(app):
+        assert await (await parent.enqueue(4)).result(DEADLINE) == 14
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+async def test_a_stop_right_after_a_start_and_an_enqueue_loses_nothing(url: str) -> None:
+    runs: Counter[int] = Counter()
+
+    def make() -> tuple[WorkerOrchestrator, Worker[[int], None]]:
+        app = WorkerOrchestrator(url)
+
+        @app.task()
+        async def work(n: int) -> None:
+            await asyncio.sleep(0)
+            runs[n] += 1
+
+        return app, work
+
+    for n in range(10):
+        app, work = make()
+        await app.start()
+        await work.enqueue(n)
+        await app.stop(0)
+        await app.close()
+    app, work = make()
+    async with started(app):
+        for job in await app.find_jobs(worker="work"):
+            assert await job.ended(DEADLINE) is JobStatus.COMPLETED
+            assert job.attempt == 1
+    assert len(runs) == 10

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windlass.core.admission import (
+    SETTLING_SECONDS,
     Facts,
     Gates,
     Head,
@@ -165,7 +166,8 @@ class TestDependencies:
         assert found == "depends on a, which is queued to run first, but is disabled: by hand"
 
     @pytest.mark.parametrize(
-        ("success", "started", "held"), [(500.0, 501.0, True), (502.0, 501.0, False), (5.0, None, False)]
+        ("success", "started", "held"),
+        [(500.0, 501.0, True), (501.0, 501.0, True), (502.0, 501.0, False), (5.0, None, False)],
     )
     def test_fresh(self, success: float, started: float | None, held: bool) -> None:  # noqa: FBT001 - a column
         found = self.held("fresh", b={"last_started": started}, last_success=success, last_ended=success)
@@ -268,12 +270,14 @@ class TestChoosing:
         assert choice.rate_at == {"a": pytest.approx(NOW + 3 * 30 / 28)}
         assert choice.next_at == pytest.approx(NOW + 30 / 28)
 
-    def test_one_that_gave_way_starts_in_the_same_claim_once_the_other_has(self) -> None:
+    def test_one_that_gave_way_waits_until_the_other_has_had_a_moment_to_begin(self) -> None:
         gates = [Gates(worker="a", before=("b",)), Gates(worker="b", after={"a": "done"})]
         known = facts(
             lane("a", last_ended=950.0, last_success=950.0), lane("b", head=Head(900.0, "b-900", 900.0)), gates=gates
         )
-        assert choose(heads((1, "a"), (900, "b")), known, limit=9, now=NOW).ids == ["b-900", "a-1"]
+        choice = choose(heads((1, "a"), (900, "b")), known, limit=9, now=NOW)
+        assert (choice.ids, choice.next_at) == (["b-900"], NOW + SETTLING_SECONDS)
+        assert choose(heads((1, "a")), known, limit=9, now=NOW + SETTLING_SECONDS).ids == ["a-1"]
 
     def test_a_fresh_dependency_is_used_up_by_one_start(self) -> None:
         gates = [Gates(worker="a", before=("b",)), Gates(worker="b", after={"a": "fresh"})]

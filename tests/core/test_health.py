@@ -53,7 +53,7 @@ def test_nothing_is_wrong(facts: HealthFacts) -> None:
 
 
 WRONG = [
-    (worker(enabled=False, failures=5, reason="5 runs failed"), "worker_disabled", "w", "failing", "5 runs failed"),
+    (worker(enabled=False, failures=5, reason="5 runs failed"), "worker_disabled", "w", "degraded", "5 runs failed"),
     (worker(enabled=False, reason="by hand"), "worker_disabled", "w", "degraded", "by hand"),
     (worker(next_due=NOW - 61), "schedule_missed", "w", "degraded", "61 s ago"),
     (instance(age=16), "instance_silent", "i", "failing", "16 s"),

@@ -323,3 +323,38 @@ async def test_corrupt_records_in_the_store_stop_nobody(
     assert runs["tick"] <= ticks + 1
     await app.resume_pool("elastic")
     await eventually(lambda: True)
+
+
+async def test_a_failure_that_a_breaker_heard_of_unheard_counts_once(stage: Stage, clock: ManualClock) -> None:
+    acts = [Act("first"), Act("second")]
+    app = stage.faulty_app()
+    workers = [
+        app.register_worker(act.name, act, execution_mode="triggered", max_retries=0, breaker=Breaker(failures=3))
+        for act in acts
+    ]
+    await app.start()
+    await clock.advance(1)
+    await app.enqueue_many([worker.call() for worker in workers])
+    await settle()
+    stage.faults.fail("put", kind="after", times=2)
+    stage.faults.fail("finish", times=2)
+    for act in acts:
+        act._waiting.pop(0).set_exception(RuntimeError("once"))
+    await clock.advance(10)
+    assert stage.faults.failed["put"] == 2
+    assert {str(job.status) for job in await app.find_jobs()} == {"dead"}
+    assert [problem["code"] for problem in (await app.get_health())["problems"]] == ["dead_letters"]
+    # One more is two, and still not three.
+    await app.enqueue_many([worker.call() for worker in workers])
+    await settle()
+    for act in acts:
+        await act.fail()
+    await clock.advance(1)
+    await app.enqueue_many([worker.call() for worker in workers])
+    await settle()
+    assert [act.running for act in acts] == [1, 1]
+    for act in acts:
+        await act.fail()
+    await clock.advance(1)
+    problems = [problem["code"] for problem in (await app.get_health())["problems"]]
+    assert problems.count("breaker_open") == 2

@@ -323,3 +323,85 @@ async def test_stopping_again_is_harmless_with_a_real_pulse_too(times: int) -> N
     for _ in range(times):
         await app.stop()
     await app.close()
+
+
+async def test_a_recovery_whose_answer_was_lost_is_finished_by_the_same_leader(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    victim, leader = stage.app(), stage.faulty_app()
+    for app in (victim, leader):
+        app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await victim.start()
+    job = await victim._registered.workers["act"].enqueue()
+    await settle()
+    await stage.crash(victim)
+    await leader.start()
+    stage.faults.fail("reap", kind="after", times=3)
+    await clock.advance(LEASE * 3)
+    assert stage.faults.failed["reap"] == 3
+    assert act.running == 1
+    assert act.contexts[1].job_id == job.id
+    job = await leader.get_job(job.id)
+    assert job.crashes == 1
+
+
+async def test_a_store_that_does_not_answer_is_as_bad_as_one_that_fails(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    answer = stage.faults.hold("beat")
+    await clock.advance(LEASE * 0.75)
+    assert act.cancelled == 0
+    await clock.advance(LEASE * 0.24)
+    assert act.cancelled == 1
+    answer.set()
+    await clock.advance(LEASE)
+    assert act.running == 1
+
+
+async def test_an_error_that_no_store_should_raise_stops_the_jobs_in_time_too(
+    stage: Stage, clock: ManualClock, tolerated: list[str]
+) -> None:
+    tolerated.append("a bug in a driver")
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    stage.faults.fail("beat", error=ZeroDivisionError("a bug in a driver"))
+    await clock.advance(LEASE * 0.99)
+    assert act.cancelled == 1
+    stage.faults.mend()
+    await clock.advance(LEASE)
+    assert act.running == 1
+
+
+@pytest.mark.parametrize("leads", ["the one with the job", "the other one"])
+async def test_a_machine_that_slept_does_not_take_its_own_jobs_for_lost(
+    stage: Stage, clock: ManualClock, leads: str
+) -> None:
+    act = Act()
+    first, second = two(stage, act)
+    for app in (first, second) if leads == "the one with the job" else (second, first):
+        await app.start()
+    await second.pause_pool("default")
+    job = await first._registered.workers["act"].enqueue()
+    for app in (second,):
+        assert app._node is not None
+        app._node.engines["default"].draining = True
+    await second.resume_pool("default")
+    await settle()
+    assert act.running == 1
+    await clock.advance(7)
+    clock._now += 600
+    stage.store._bells.ring({"leader"})  # the leader happens to be the first to wake up
+    await clock.advance(LEASE * 2)
+    assert (act.running, act.cancelled) == (1, 0)
+    assert "job.lost" not in await names_of_events(first)
+    await act.finish()
+    assert (await job.refresh()).crashes == 0

@@ -437,6 +437,7 @@ async def test_a_quick_call_waits_for_those_before_it(store: SqliteStore) -> Non
         await asyncio.sleep(0)
         second = asyncio.create_task(where(store, quick=True))
         await asyncio.sleep(0)
+        await asyncio.sleep(0)
     await first
     assert await second == "windlass-writer"
 
@@ -476,3 +477,47 @@ async def test_a_failing_quick_call_harms_itself_only(store: SqliteStore) -> Non
     with pytest.raises(ValueError, match="on purpose"):
         await store._write(fail, quick=True)
     await add(store, job("1"))
+
+
+def test_a_broken_service_answers_everybody() -> None:
+    class Broken:
+        closed = False
+
+        def serve(self, group: list[calls.Call]) -> None:
+            raise KeyError("a bug")
+
+        def serve_at_once(self, call: calls.Call) -> bool:
+            return False
+
+        def upkeep_due(self) -> bool:
+            return False
+
+        def upkeep(self) -> None: ...
+
+        def close(self) -> None:
+            self.closed = True
+
+    async def ask(desk: calls.Desk) -> None:
+        answers = await asyncio.gather(*(desk.call(lambda _: 1) for _ in range(3)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [KeyError] * 3
+
+    broken = Broken()
+    desk = calls.Desk("windlass-broken", lambda: broken)
+    asyncio.run(ask(desk))
+    desk.end()
+    desk.join()
+    assert broken.closed
+
+
+@pytest.mark.parametrize(
+    "id", ["it's", 'a "quote"', "a\\b", "ünï→☃", "🦀", "a\nb\tc", " ", "", "nul\x00inside", "\x7f\x1f"]
+)
+async def test_an_id_may_be_any_text(store: SqliteStore, id: str) -> None:
+    await add(store, job(id, unique_key=id, key=id, trace=id), job("other", unique_key="other"))
+    assert [added.created for added in await store.add([job(id), job("again", unique_key=id)], NOW)] == [False, False]
+    claimed = next(one for one in await claim(store) if one.id == id)
+    assert claimed.trace == id
+    await finish(store, succeeded(claimed))
+    [record] = await store.find(JobFilter(ids=(id,), key=id))
+    assert record.status is JobStatus.COMPLETED
+    assert (await store.get([id]))[0] == record

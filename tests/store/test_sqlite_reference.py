@@ -158,7 +158,7 @@ class Both:
             (
                 Cancel(reason="changed my mind"),
                 Requeue(run_at=self.now + self.random.choice((0.0, 3.0)), payload=self.random.choice((None, b"new"))),
-                Requeue(run_at=self.now, payload=bytes(2_000)),
+                Requeue(run_at=self.now, payload=bytes(2_000), key="k"),
                 Discard(),
             )
         )

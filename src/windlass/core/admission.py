@@ -7,18 +7,22 @@ the lane altogether (`JobRecord.parked`).
 Three layers, each of which looks only at the ones before it, so that no two jobs can wait for each other:
 
 1. **gates**: paused, disabled, breaker, dependencies, max_running, rate limit.
-2. **turn**: once a dependency has ended, whoever waited for it goes before its next run.
+2. **turn**: once a dependency has ended, whoever waited for it goes before its next run, and has a moment to begin.
 3. **conflicts**: not beside a job it blocks (or that blocks it), and not before one of the other side that ranks ahead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
 from windlass.core.breaker import BreakerState
 from windlass.core.model import PoolDoc, WorkerState
+
+SETTLING_SECONDS: Final = 1.0
+"""For how long a dependency lets the one that waited for it get going. A claim is not a start yet: on a busy machine
+the function may begin long after, and it must not find its dependency at work again by then."""
 
 
 class RateLimit(Struct, frozen=True):
@@ -248,8 +252,10 @@ def _gate(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
 def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Wait]:
     """What holds it back by itself. `settled` looks past dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
-    gate = facts.gates.get(worker) or Gates(worker=worker)
-    pool = facts.pools.get(gate.pool)
+    known = facts.gates.get(worker)
+    # Of a worker nobody has described, the pool is not known either; a claim looks at its own pool first anyway.
+    pool = facts.pools.get(known.pool) if known else None
+    gate = known or Gates(worker=worker)
     if pool is not None and pool.paused:
         yield Wait("paused", gate.pool, f"pool {gate.pool} is paused{_because(pool.reason)}", since=pool.since)
     if not lane.state.enabled:
@@ -310,7 +316,11 @@ def _turn(worker: str, facts: Facts, now: float) -> Wait | None:
     gate = facts.gates.get(worker)
     state = _lane(facts, worker).state
     for name in gate.before if gate else ():
-        waiting = _lane(facts, name).head
+        dependent = _lane(facts, name)
+        settled_at = (dependent.newest_started_at or 0.0) + SETTLING_SECONDS
+        if dependent.running and now < settled_at:
+            return Wait("turn", name, f"{name} depends on {worker} and has only just started", until=settled_at)
+        waiting = dependent.head
         if waiting is None or not _had_its_turn(state, waiting) or not _would_run(name, facts):
             continue
         # Runs of the dependencies that are still going do not end the turn: if each of them, or each run of one with

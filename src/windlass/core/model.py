@@ -429,6 +429,8 @@ class Requeue(Struct, frozen=True, tag="requeue"):
 
     run_at: float
     payload: bytes | None = None
+    key: str | None = None
+    """With a payload: the concurrency key that it makes."""
 
 
 class Discard(Struct, frozen=True, tag="discard"):

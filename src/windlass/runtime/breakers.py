@@ -23,25 +23,41 @@ class Breakers:
         self._registry = registry
         self._store = store
         self._emit = emit
+        self._told: set[str] = set()
+        """Breakers that have heard of the present batch, should it have to be told again."""
+        self._tried: dict[str, tuple[BreakerState, Doc]] = {}
+        """What was last written, or not: the store may do it and then say that it could not."""
 
     async def judge(self, batch: Sequence[Settled]) -> None:
-        """Take note of these ends, in their order."""
+        """Take note of these ends, in their order. Repeated until it gets through, it counts each end once."""
         ends: dict[str, list[Settled]] = {}
         for settled in batch:
             gate = self._registry.gates.get(settled.outcome.worker)
             if gate is not None and gate.breaker is not None and _tells(settled):
                 ends.setdefault(gate.breaker, []).append(settled)
         for name, several in ends.items():
-            await self._judge(name, several)
+            if name not in self._told:
+                await self._judge(name, several)
+                self._told.add(name)
+        self._told.clear()
 
     async def _judge(self, name: str, ends: Sequence[Settled]) -> None:
         while True:
             docs = {doc.name: doc for doc in await self._store.docs("breaker")}
             doc = docs.get(name, Doc("breaker", name, b""))
+            before, tried = self._tried.pop(name, (None, None))
+            if before is not None and tried is not None and (doc.body, doc.version - 1) == (tried.body, tried.version):
+                after = _state(doc)
+                break
             before = after = _state(doc)
             for settled in ends:
                 after = self._stepped(after, settled)
-            if after == before or await self._store.put(Doc("breaker", name, msgpack.encode(after), doc.version)):
+            if after == before:
+                break
+            wanted = Doc("breaker", name, msgpack.encode(after), doc.version)
+            self._tried[name] = before, wanted
+            if await self._store.put(wanted):
+                del self._tried[name]
                 break
         self._tell(name, before, after, ends[-1])
 

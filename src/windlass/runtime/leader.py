@@ -11,7 +11,16 @@ from typing import Final
 from msgspec import MsgspecError, msgpack
 
 from windlass.core.admission import Facts, Lane
-from windlass.core.model import Doc, JobRecord, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
+from windlass.core.model import (
+    Doc,
+    JobFilter,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    WorkerConfig,
+    WorkerExecutionMode,
+    WorkerState,
+)
 from windlass.core.retry import End, EndKind, settle
 from windlass.core.schedule import Cursor, Fire, fire
 from windlass.runtime.clock import Clock
@@ -55,6 +64,9 @@ class Leader:
         self._lives = 0
         self._held_until = 0.0
         self._prune_at = 0.0
+        self._polled_at = clock.now()
+        self._recovers_at = 0.0
+        self._in_doubt = False
         self._timed = {
             name: callee.config
             for name, callee in registry.workers.items()
@@ -64,11 +76,17 @@ class Leader:
     async def poll(self) -> float | None:
         """Keep the lead, and do what is due; answers when something will be due next."""
         now = self._clock.now()
+        if now - self._polled_at > self._ttl / 2:
+            # It slept, the machine did, or the clock was set: others may have had no chance to renew their leases.
+            self._recovers_at = now + self._ttl / 2
+        self._polled_at = now
         if not await self._lead(now):
             return now + self._ttl / 3
         wishes = [self._held_until - self._ttl * 2 / 3]
         wishes.append(await self.promote() or wishes[0])
-        if await self.recover() == BATCH:
+        if now < self._recovers_at:
+            wishes.append(self._recovers_at)
+        elif await self.recover() == BATCH:
             wishes.append(now)
         wishes.append(await self._fire_schedules(now) or wishes[0])
         if now >= self._prune_at:
@@ -110,19 +128,26 @@ class Leader:
 
     async def recover(self) -> int:
         """Take the jobs of instances that are gone, and settle them; answers how many there were."""
-        lost = await self._store.reap(self.holder, BATCH, self._clock.now())
+        lost = await self._left_behind() if self._in_doubt else []
+        self._in_doubt = True
+        lost += await self._store.reap(self.holder, BATCH, self._clock.now())
+        self._in_doubt = False
         for record in lost:
             self._settle_lost(record)
         return len(lost)
 
+    async def _left_behind(self) -> list[JobRecord]:
+        """Jobs that a recovery took over without our ever hearing of it: the answer got lost."""
+        held = await self._store.find(JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=BATCH))
+        known = self._outbox.holds()
+        return [record for record in held if record.id not in known]
+
     def _settle_lost(self, record: JobRecord) -> None:
         now = self._clock.now()
-        if record.instance == self.holder:
-            end = End(EndKind.DRAINED)  # a leader's own, from a recovery that did not come to its end
-        else:
-            end = End(EndKind.CRASHED, error=f"instance {record.instance} vanished while running it")
-            message = f"job {record.id} of {record.worker} was lost by {record.instance} and runs again"
-            self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
+        who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
+        end = End(EndKind.CRASHED, error=f"{who} vanished while running it")
+        message = f"job {record.id} of {record.worker} was lost by {who} and runs again"
+        self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         callee = self._registry.workers.get(record.worker)
         started_at = record.started_at or now
         outcome = settle(

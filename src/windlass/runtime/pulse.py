@@ -66,7 +66,7 @@ class Pulse:
             now = self._clock.now()
             beats = self._beats()
             orders = await self._store.beat(beats, self._ttl, now)
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lease is not renewed
             return self._failed(error)
         finally:
             watch.cancel()
@@ -77,10 +77,15 @@ class Pulse:
             self._obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
-    def _failed(self, error: StoreError) -> float:
+    def _failed(self, error: Exception) -> float:
         now = self._clock.now()
         left = self._renewed_at + self._ttl * SAFETY - now
-        logger.warning("cannot renew the lease: %s; %.1f s left until running jobs are stopped", error, max(0.0, left))
+        logger.warning(
+            "cannot renew the lease: %s; %.1f s left until running jobs are stopped",
+            error,
+            max(0.0, left),
+            exc_info=None if isinstance(error, StoreError) else error,
+        )
         if left <= 0:
             self._give_up()
         return now + min(max(left, 0.05), 1.0)

@@ -318,8 +318,8 @@ class MemoryStore:
     def _requeue(self, table: JobTable, job: JobRecord, change: Requeue, now: float) -> bool:
         if job.status not in REQUEUABLE or table.clashes(job):
             return False
-        payload = job.payload if change.payload is None else change.payload
-        waiting = replace(job, status=_waiting(change.run_at, now), run_at=change.run_at, payload=payload)
+        payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
+        waiting = replace(job, status=_waiting(change.run_at, now), run_at=change.run_at, payload=payload, key=key)
         table.write(replace(waiting, attempt=0, crashes=0, ended_at=None, result=None, progress=None))
         self._stir(table, job.worker)
         return True

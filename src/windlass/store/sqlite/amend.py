@@ -77,15 +77,16 @@ def _requeue(session: Session, row: Row, change: Requeue, now: float) -> bool:
     _, seq, status, pool, worker, key, _, head_start, _ = row
     if status not in REQUEUABLE or _clashes(session, row):
         return False
+    key = key if change.payload is None else change.key
     landing = QUEUED if change.run_at <= now else SCHEDULED
     due = jobs.due_before(session, [landing])
-    parked = int(key is not None and landing == QUEUED)
-    session.run("requeue_job", (landing, parked, change.run_at, change.run_at - head_start, seq))
+    parked = key is not None and landing == QUEUED
+    session.run("requeue_job", (landing, parked, change.run_at, change.run_at - head_start, key, seq))
     session.run("drop_result", (seq,))
     if change.payload is not None:
         jobs.replace_payload(session, seq, change.payload)
     session.move(pool, worker, out_of=status, into=landing)
-    if parked:
+    if key is not None and landing == QUEUED:
         keys.repark(session, [(worker, key)])
     elif landing == QUEUED:
         session.ring_pool(pool)

@@ -85,6 +85,15 @@ class Service(Protocol):
         """Release everything."""
 
 
+def _serve(service: Service, group: list[Call]) -> None:
+    """Have a group served. Nobody waits for ever, even if the service is broken."""
+    try:
+        service.serve(group)
+    except Exception as error:  # noqa: BLE001 - whatever it is, each of them has to hear it
+        for call in group:
+            call.error = error
+
+
 class Desk:
     """A thread that has whatever calls there are served together."""
 
@@ -193,6 +202,7 @@ class Desk:
         finally:
             with self._serving:
                 self._service.close()
+            self._refuse()
 
     def _serve_next(self, service: Service) -> bool:
         """Serve whatever waits. False at the end."""
@@ -200,7 +210,7 @@ class Desk:
         group = [call for each in groups for call in each]
         if group:
             with self._serving:
-                service.serve(group)
+                _serve(service, group)
             with self._lock:
                 self._unserved -= sum(1 for each in groups if each)
             answer(group)

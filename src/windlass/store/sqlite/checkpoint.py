@@ -15,6 +15,8 @@ from windlass.store.sqlite.driver import Connection, Error, connect, wal_reset_f
 
 LOG_BYTES: Final = 32 << 20
 """How much the log may grow between two checkpoints. Each waits for the disk twice, whatever it copies."""
+LOG_KEPT: Final = 7 / 8
+"""The share that stays when the log begins anew: less is the sign that it has, and what stays is quicker to write."""
 
 
 class Checkpointer:
@@ -24,6 +26,8 @@ class Checkpointer:
         self._writer = writer
         self._other = None if wal_reset_fixed() else connect(path)
         self._log = Path(f"{path}-wal")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute(f"PRAGMA journal_size_limit = {int(LOG_BYTES * LOG_KEPT)}")
         self._size = 0
         """The log's size after the last checkpoint. It is cut back when it begins anew: less means new content."""
 

@@ -17,8 +17,6 @@ WAL_RESET_FIXED: Final = (3, 51, 3)
 """The first SQLite that cannot corrupt a file by resetting the log during a checkpoint."""
 CACHE_KIB: Final = 32_768
 STATEMENTS_KEPT: Final = 256
-LOG_KEPT_BYTES: Final = 1 << 20
-
 Connection = sqlite3.Connection
 
 
@@ -73,9 +71,6 @@ def prepare_writer(db: Connection, synchronous: str) -> None:
     # Deleted jobs need not be overwritten with zeros; Debian's SQLite does that by default.
     db.execute("PRAGMA secure_delete = OFF")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    # See checkpoint.py, which does that, and tells by the log's size what is in it.
-    db.execute("PRAGMA wal_autocheckpoint = 0")
-    db.execute(f"PRAGMA journal_size_limit = {LOG_KEPT_BYTES}")
 
 
 def prepare_reader(db: Connection) -> None:

@@ -1,6 +1,6 @@
 """Finishing: what became of claimed jobs. It owns the way out of processing, and the fence that guards it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import msgpack
@@ -37,54 +37,46 @@ Settled = tuple[Outcome, Row, int]
 
 def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finished:
     """Write these outcomes, where the fence is right."""
-    accepted = [False] * len(outcomes)
-    ended: list[Settled] = []
-    returned: list[Settled] = []
-    for outcome, row in _held(session, outcomes):
-        accepted[row[0]] = True
-        landing = _landing(outcome, now, cancelling=row[6])
-        (ended if landing >= ENDED else returned).append((outcome, row, landing))
+    settled = _held(session, outcomes, now)
+    ended = [each for each in settled if each[2] >= ENDED]
     if ended:
-        session.run_rows("end_jobs", [_end_row(settled, now) for settled in ended])
-    if returned:
-        _return(session, returned)
-    settled = [*ended, *returned]
-    _keep_extras(session, settled, ended)
+        session.run_rows("end_jobs", [_end_row(each, now) for each in ended])
+    if len(ended) < len(settled):
+        _return(session, [each for each in settled if each[2] < ENDED])
+    _keep_extras(session, settled)
     _count(session, settled)
-    _ring(session, ended, returned)
+    _ring(session, settled)
     keyed = {(row[4], row[7]) for _, row, _ in settled if row[7] is not None}
     if keyed:
         keys.repark(session, keyed)
-    return Finished(accepted, _judge(session, sorted(settled, key=_place) if returned else settled))
+    accepted = {row[0] for _, row, _ in settled}
+    return Finished([place in accepted for place in range(len(outcomes))], _judge(session, settled))
 
 
-def _place(settled: Settled) -> int:
-    """Its place among the outcomes."""
-    place: int = settled[1][0]
-    return place
-
-
-def _held(session: Session, outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Row]]:
-    """The outcomes whose job runs under their fence, in order, with the job's row."""
-    ids = as_list(outcome.id for outcome in outcomes)
+def _held(session: Session, outcomes: Sequence[Outcome], now: float) -> list[Settled]:
+    """The outcomes whose job runs under their fence, in order, with where they lead to."""
+    ids = as_list([outcome.id for outcome in outcomes])
     seen: set[int] = set()
+    settled: list[Settled] = []
     for row in session.run("held_jobs", (session.namespace, ids)).fetchall():
         outcome = outcomes[row[0]]
-        if row[2] == outcome.fence and row[1] not in seen:
-            seen.add(row[1])
-            yield outcome, row
+        if row[2] != outcome.fence or row[1] in seen:
+            continue
+        seen.add(row[1])
+        landing = NUMBERS[outcome.status]
+        if landing < ENDED:
+            landing = _landing(outcome, now, cancelling=row[6])
+        settled.append((outcome, row, landing))
+    return settled
 
 
 def _landing(outcome: Outcome, now: float, *, cancelling: int) -> int:
-    """The status an outcome leads to: it says what it wants, the clock and a cancel that was asked for decide."""
-    status = NUMBERS[outcome.status]
-    if status >= ENDED:
-        return status
+    """Where an outcome leads that is no end: the clock and a cancel that was asked for decide."""
     if cancelling:
         return CANCELLED
     if outcome.run_at <= now:
         return QUEUED
-    return FAILED if status == FAILED else SCHEDULED
+    return FAILED if outcome.status is JobStatus.FAILED else SCHEDULED
 
 
 def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
@@ -109,8 +101,11 @@ def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
 def _return(session: Session, returned: Sequence[Settled]) -> None:
     """Write those that will run again."""
     due = due_before(session, (landing for _, _, landing in returned))
-    session.run_many("return_job", [_return_row(settled) for settled in returned])
+    session.run_many("return_job", [_return_row(each) for each in returned])
     ring_if_sooner(session, (outcome.run_at for outcome, _, landing in returned if landing <= FAILED), due)
+    for _, row, landing in returned:
+        if landing == QUEUED and row[7] is None:
+            session.ring_pool(row[3])
 
 
 def _return_row(settled: Settled) -> tuple[Any, ...]:
@@ -128,12 +123,13 @@ def _return_row(settled: Settled) -> tuple[Any, ...]:
     )
 
 
-def _keep_extras(session: Session, settled: Sequence[Settled], ended: Sequence[Settled]) -> None:
+def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
     """What few outcomes have: a report, a large result, a cancel that is answered now."""
     reports = [(row[1], msgpack.encode(outcome.report)) for outcome, row, _ in settled if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
-    large = [(row[1], result) for outcome, row, _ in ended if (result := outcome.result) and len(result) > INLINE_BYTES]
+    results = [(row[1], outcome.result) for outcome, row, landing in settled if outcome.result and landing >= ENDED]
+    large = [(seq, result) for seq, result in results if len(result) > INLINE_BYTES]
     if large:
         session.run_many("add_result", large)
     answered = [(row[1],) for _, row, _ in settled if row[6]]
@@ -151,15 +147,14 @@ def _count(session: Session, settled: Sequence[Settled]) -> None:
             counts[RUN_SECONDS] += max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
 
 
-def _ring(session: Session, ended: Sequence[Settled], returned: Sequence[Settled]) -> None:
-    if ended:
+def _ring(session: Session, settled: Sequence[Settled]) -> None:
+    """Tell of the ends, and those who may wait for them."""
+    causes = {outcome.cause for outcome, _, landing in settled if landing >= ENDED}
+    if causes:
         session.ring("ended")
-    if any(outcome.cause != "enqueued" for outcome, _, _ in ended):
+    if causes - {"enqueued"}:
         session.ring("leader")
-    for _, row, landing in returned:
-        if landing == QUEUED and row[7] is None:
-            session.ring_pool(row[3])
-    for worker in {row[4] for _, row, _ in (*ended, *returned)}:
+    for worker in {row[4] for _, row, _ in settled}:
         stir(session, session.workers.name(worker))
 
 

@@ -461,8 +461,8 @@ UPDATE jobs SET status = 6, parked = 0, ended_at = ?, error = ?, keep_until = ? 
 -- name: requeue_job
 -- serves: jobs (rowid)
 UPDATE jobs SET
-    status = ?, parked = ?, run_at = ?, rank = ?, attempt = 0, crashes = 0, ended_at = NULL, keep_until = NULL,
-    result = NULL, progress = NULL
+    status = ?, parked = ?, run_at = ?, rank = ?, key = ?, attempt = 0, crashes = 0, ended_at = NULL,
+    keep_until = NULL, result = NULL, progress = NULL
 WHERE seq = ?;
 
 -- name: change_payload

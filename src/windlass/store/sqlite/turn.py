@@ -27,7 +27,7 @@ class Turn:
     def __init__(self, path: str, side_file: str) -> None:
         self._path = path
         self._patience = PATIENCE_SECONDS
-        self._file = os.open(side_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def begin(self, db: Connection) -> None:
         """Begin a transaction that writes, in turn. Raises `StoreBusyError` when patience ends."""

@@ -232,7 +232,17 @@ async def check_whoever_waited_for_a_dependency_goes_before_its_next_run(lab: La
     await finish(store, succeeded(running, now=NOW + 1), now=NOW + 1)
     equal(await claim_ids(store, now=NOW + 1), [], "its next run")
     await claim_one(store, "b1", pool="q", now=NOW + 1)
-    equal(await claim_ids(store, now=NOW + 1), ["a2"], "its next run, once the other has started")
+    equal(await claim_ids(store, now=NOW + 1), [], "its next run, when the other has only just started")
+    equal(await claim_ids(store, now=NOW + 2), ["a2"], "its next run, once the other has had time to begin")
+
+
+async def check_a_dependency_goes_on_at_once_when_the_one_that_went_first_has_ended(lab: Lab) -> None:
+    store = lab.store
+    await depending(store)
+    await run(store, "a1", "a", now=NOW)
+    await run(store, "b1", "b", pool="q", now=NOW + 1)
+    await add(store, job("a2", "a", run_at=NOW + 1), now=NOW + 1)
+    equal(await claim_ids(store, now=NOW + 1), ["a2"], "its next run")
 
 
 async def check_a_cancelled_dependency_has_ended(lab: Lab) -> None:

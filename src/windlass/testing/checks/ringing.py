@@ -225,12 +225,13 @@ async def check_a_pool_rings_when_a_dependency_is_met(lab: Lab) -> None:
     await _rings(lab, "pool:q", finish(store, succeeded(claimed)), "its dependency has succeeded")
     equal(await claim(store), [], "the next run of the dependency, which waits for its turn")
     await _rings(lab, "pool:p", claim_one(store, "2", pool="q"), "the one that goes first has started")
-    await finish(store, outcome(await claim_one(store, "3"), JobStatus.FAILED, run_at=NOW + 9))
-    await add(store, job("4", "b", pool="q", run_at=NOW + 1), now=NOW + 1)
-    equal(await claim(store, pool="q", now=NOW + 1), [], "claimed while its dependency is to be retried")
-    later = store.amend(["3"], Requeue(run_at=NOW + 99), NOW + 1)
+    then = NOW + 1
+    await finish(store, outcome(await claim_one(store, "3", now=then), JobStatus.FAILED, run_at=NOW + 9), now=then)
+    await add(store, job("4", "b", pool="q", run_at=then), now=then)
+    equal(await claim(store, pool="q", now=then), [], "claimed while its dependency is to be retried")
+    later = store.amend(["3"], Requeue(run_at=NOW + 99), then)
     await _rings(lab, "pool:q", later, "its dependency is put off")
-    await claim_one(store, "4", pool="q", now=NOW + 1)
+    await claim_one(store, "4", pool="q", now=then)
 
 
 async def check_the_leader_rings(lab: Lab) -> None:

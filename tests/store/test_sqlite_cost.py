@@ -1,0 +1,118 @@
+"""What a call costs, counted in SQLite's own steps: a claim beside a crowd takes as many as a claim beside nobody."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from windlass.core.admission import Gates
+from windlass.core.model import JobFilter, JobStatus, Outcome
+from windlass.store.sqlite import SqliteStore
+from windlass.store.sqlite.session import Session
+from windlass.testing.acts import NOW, add, claim, gate, job, succeeded
+
+CROWD = 100_000
+WORKERS = ("probe", "crowd", "rival")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(str(tmp_path / "windlass.db"))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+class Steps:
+    """Counts what a connection does, in tens of its machine's instructions."""
+
+    def __init__(self) -> None:
+        self.counted = 0
+
+    def watch(self, session: Session) -> None:
+        session.db.set_progress_handler(self._count, 10)
+
+    def _count(self) -> int:
+        self.counted += 1
+        return 0
+
+    def take(self) -> int:
+        counted, self.counted = self.counted, 0
+        return counted
+
+
+async def cost_of_a_round(store: SqliteStore, steps: Steps) -> int:
+    """Add ten jobs, claim them and finish them."""
+    await store.prune(1_000, NOW + 1e6)
+    await add(store, *(job(f"probe {n}", "probe", run_at=NOW - 1) for n in range(10)))
+    steps.take()
+    claimed = await claim(store, 10, workers=WORKERS)
+    assert [one.worker for one in claimed] == ["probe"] * 10
+    outcomes: list[Outcome] = [succeeded(one, keep_until=NOW) for one in claimed]
+    assert all((await store.finish(outcomes, NOW)).accepted)
+    return steps.take()
+
+
+CROWDS = {
+    "nobody": "",
+    "scheduled": "UPDATE jobs SET status = 0 WHERE worker <> 1",
+    "failed": "UPDATE jobs SET status = 1 WHERE worker <> 1",
+    "parked": "UPDATE jobs SET parked = 1, key = 'k' WHERE worker <> 1",
+    "completed": "UPDATE jobs SET status = 4 WHERE worker <> 1",
+    "dead": "UPDATE jobs SET status = 5 WHERE worker <> 1",
+    "disabled": "UPDATE workers SET enabled = 0 WHERE no <> 1",
+}
+
+
+@pytest.mark.parametrize("crowd", [name for name in CROWDS if name != "nobody"])
+@pytest.mark.parametrize("gated", [False, True], ids=["open", "gated"])
+async def test_a_crowd_costs_nothing(store: SqliteStore, crowd: str, *, gated: bool) -> None:
+    steps = Steps()
+    await store._write(steps.watch)
+    if gated:
+        await gate(store, "probe", max_running=100, conflicts=("rival",))
+    await cost_of_a_round(store, steps)
+    alone = await cost_of_a_round(store, steps)
+    await add(store, *(job(f"{n:06}", "crowd") for n in range(CROWD)))
+    await store._write(lambda session: session.db.execute(CROWDS[crowd]))
+    beside = await cost_of_a_round(store, steps)
+    assert beside < alone * 1.3 + 30, f"{beside} steps beside the crowd, {alone} without"
+
+
+async def test_people_s_searches_do_not_look_at_everything(store: SqliteStore) -> None:
+    steps = Steps()
+    await add(store, *(job(f"{n:06}", "crowd") for n in range(CROWD)))
+    await store._write(lambda session: session.db.execute("UPDATE jobs SET status = 4"))
+    await store._write(lambda session: session.db.execute("UPDATE lanes SET completed = queued, queued = 0"))
+    await add(store, job("queued"), job("scheduled", run_at=NOW + 1))
+    await store._read(steps.watch)
+    for wanted in (
+        JobFilter(limit=50),
+        JobFilter(limit=50, worker="crowd"),
+        JobFilter(limit=50, pool="p"),
+        JobFilter(limit=50, worker="w"),
+        *(JobFilter(limit=50, status=(status,)) for status in JobStatus),
+        JobFilter(limit=50, ids=("queued",)),
+        JobFilter(limit=50, created_after=NOW + 1),
+        JobFilter(limit=50, after="000500"),
+    ):
+        await store.find(wanted)
+        assert steps.take() < 2_000, wanted
+    await store.stats(NOW)
+    await store.survey(None, NOW)
+    assert steps.take() < 1_000
+
+
+async def test_gates_of_many_workers_are_read_once(store: SqliteStore) -> None:
+    for n in range(50):
+        await gate(store, f"w{n}", max_running=3)
+    statements: list[str] = []
+    await claim(store, workers=["w1"])
+    await store._write(lambda session: session.db.set_trace_callback(statements.append))
+    await add(store, job("1", "w1"))
+    assert len(await claim(store, workers=["w1"])) == 1
+    assert not [statement for statement in statements if "FROM docs" in statement]
+    await gate(store, "w1", max_running=1)
+    await claim(store, workers=["w1"])
+    assert [statement for statement in statements if "FROM docs" in statement]
+    assert isinstance((await store.survey(["w1"], NOW)).gates["w1"], Gates)
