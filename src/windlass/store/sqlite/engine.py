@@ -132,7 +132,7 @@ class Engine:
     def _prepare_writer(self, turn: Turn) -> Writer:
         db = driver.connect(self._path)
         try:
-            schema.require_ours(db, self._path)
+            turn.patiently(lambda: schema.require_ours(db, self._path))
             turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
             self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
         except BaseException:

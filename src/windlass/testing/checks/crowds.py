@@ -6,7 +6,6 @@ beside it.
 
 import time
 from collections.abc import Iterable
-from statistics import median
 
 from windlass.core.admission import RateLimit
 from windlass.core.model import JobStatus, NewJob
@@ -20,36 +19,36 @@ BATCH = 5_000
 CLAIMS = 40
 WORKERS = ("probe", "crowd")
 RATIO, NOISE = 5.0, 0.001
-"""How much longer the median claim may take: so many times, plus so many seconds."""
+"""How much longer a claim may take: so many times, plus so many seconds."""
 
 
 async def check_claims_beside_parked_jobs(lab: Lab) -> None:
-    alone = await _median_claim(lab.store)
+    alone = await _usual_claim(lab.store)
     await add(lab.store, job("holder", "crowd", key="k", run_at=NOW - 1))
     await claim_one(lab.store, "holder", workers=WORKERS)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", key="k") for n in range(CROWD)))
-    _is_as_quick(await _median_claim(lab.store), alone)
+    _is_as_quick(await _usual_claim(lab.store), alone)
 
 
 async def check_claims_beside_jobs_of_a_disabled_worker(lab: Lab) -> None:
-    alone = await _median_claim(lab.store)
+    alone = await _usual_claim(lab.store)
     await lab.store.switch("crowd", enabled=False, reason=None, now=NOW)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
-    _is_as_quick(await _median_claim(lab.store), alone)
+    _is_as_quick(await _usual_claim(lab.store), alone)
 
 
 async def check_claims_beside_jobs_behind_a_limit(lab: Lab) -> None:
-    alone = await _median_claim(lab.store)
+    alone = await _usual_claim(lab.store)
     await gate(lab.store, "crowd", rate=RateLimit(1, 3600), max_running=1)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
     await claim(lab.store, 1, workers=["crowd"])
-    _is_as_quick(await _median_claim(lab.store), alone)
+    _is_as_quick(await _usual_claim(lab.store), alone)
 
 
 async def check_claims_beside_scheduled_jobs(lab: Lab) -> None:
-    alone = await _median_claim(lab.store)
+    alone = await _usual_claim(lab.store)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW + 3600 + n) for n in range(CROWD)))
-    _is_as_quick(await _median_claim(lab.store), alone)
+    _is_as_quick(await _usual_claim(lab.store), alone)
 
 
 async def check_claims_beside_jobs_to_be_retried(lab: Lab) -> None:
@@ -65,11 +64,11 @@ async def check_claims_beside_completed_jobs(lab: Lab) -> None:
 
 
 async def _check_beside(lab: Lab, status: JobStatus) -> None:
-    alone = await _median_claim(lab.store)
+    alone = await _usual_claim(lab.store)
     await _crowd(lab.store, (job(f"{n:06}", "crowd") for n in range(CROWD)))
     while claimed := await claim(lab.store, BATCH, workers=["crowd"]):
         await finish(lab.store, *(outcome(one, status, run_at=NOW + 3600) for one in claimed))
-    _is_as_quick(await _median_claim(lab.store), alone)
+    _is_as_quick(await _usual_claim(lab.store), alone)
 
 
 async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
@@ -81,8 +80,11 @@ async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
             batch = []
 
 
-async def _median_claim(store: Store) -> float:
-    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd."""
+async def _usual_claim(store: Store) -> float:
+    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd.
+
+    The first quartile: what else this machine does makes some claims longer, but none shorter.
+    """
     seconds = []
     for number in range(CLAIMS):
         await store.add([job(f"probe {number}", "probe")], NOW)
@@ -91,7 +93,7 @@ async def _median_claim(store: Store) -> float:
         seconds.append(time.perf_counter() - start)
         await finish(store, outcome(claimed, JobStatus.COMPLETED, keep_until=NOW))
     await store.prune(CLAIMS, NOW)
-    return median(seconds)
+    return sorted(seconds)[CLAIMS // 4]
 
 
 def _is_as_quick(beside: float, alone: float) -> None:
