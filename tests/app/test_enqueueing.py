@@ -10,16 +10,18 @@ import pytest
 
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 from windlass import (
+    ConfigurationError,
     JobPriority,
     JobStatus,
     LifecycleError,
     PayloadTypeError,
     UnknownJobError,
     UnknownPoolError,
+    UnknownWorkerError,
     WorkerOrchestrator,
 )
 from windlass.runtime.clock import ManualClock, settle
-from windlass.worker import Worker
+from windlass.worker import Options, Worker
 
 
 def task_of(app: WorkerOrchestrator, act: Act | None = None) -> Worker[[int], int]:
@@ -336,14 +338,8 @@ async def test_instants_may_be_datetimes(stage: Stage, clock: ManualClock) -> No
 )
 async def test_a_search_for_what_cannot_be_is_refused(stage: Stage, wanted: dict[str, Any], words: str) -> None:
     app = stage.app()
-    with pytest.raises(windlass_configuration_error(), match=words):
+    with pytest.raises(ConfigurationError, match=words):
         await app.find_jobs(**wanted)
-
-
-def windlass_configuration_error() -> type[Exception]:
-    from windlass import ConfigurationError
-
-    return ConfigurationError
 
 
 async def test_a_job_nobody_knows(stage: Stage) -> None:
@@ -379,3 +375,50 @@ async def test_completed_jobs_are_pruned_after_their_time_and_dead_ones_are_not(
     assert sorted(await statuses(jobs)) == ["completed", "dead"]
     await clock.advance(32)
     assert [job.status for job in await app.find_jobs()] == [JobStatus.DEAD]
+
+
+# ── by name ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_by_name_from_a_process_that_has_not_the_function(stage: Stage) -> None:
+    server, client = stage.app(), stage.app()
+
+    @server.task(priority=JobPriority.HIGH, concurrency_key="user")
+    async def greet(user: str, times: int = 1) -> str:
+        return f"hello {user}" * times
+
+    await server.start()
+    job, new = await client.enqueue("greet", {"user": "Ada"})
+    assert (new, job.priority, job.record.key) == (True, JobPriority.HIGH, "Ada")
+    assert await job.result(DEADLINE) == "hello Ada"
+    wrong, _ = await client.enqueue("greet", {"user": "Ada", "tmes": 2})
+    assert await wrong.ended(DEADLINE) is JobStatus.DEAD
+    with pytest.raises(PayloadTypeError, match="concurrency key"):
+        await client.enqueue("greet", {})
+    with pytest.raises(PayloadTypeError, match="'tmes': did you mean 'times'"):
+        await server.enqueue("greet", {"user": "Ada", "tmes": 2})
+
+
+async def test_by_a_name_nobody_knows(stage: Stage) -> None:
+    app = stage.app()
+    task_of(app)
+    with pytest.raises(UnknownWorkerError, match="there is no worker 'wrk': did you mean 'work'"):
+        await app.enqueue("wrk", {})
+
+
+async def test_by_name_what_is_there_already_is_said_to_be(stage: Stage) -> None:
+    app = stage.app()
+    task_of(app)
+    first, new = await app.enqueue("work", {"n": 1}, Options(job_id="mine"))
+    again, still_new = await app.enqueue("work", {"n": 1}, Options(job_id="mine"))
+    assert (first.id, again.id, new, still_new) == ("mine", "mine", True, False)
+
+
+async def test_by_name_a_scheduled_worker_takes_no_payload(stage: Stage) -> None:
+    server, client = stage.app(), stage.app()
+    server.register_worker("tick", lambda: None)
+    await server.start()
+    with pytest.raises(PayloadTypeError, match="tick"):
+        await client.enqueue("tick", {"n": 1})
+    job, _ = await client.enqueue("tick", {})
+    assert await job.ended(DEADLINE) is JobStatus.COMPLETED

@@ -1,8 +1,12 @@
 """The health monitor: a problem is said once when it appears, and once when it is gone."""
 
+from typing import TYPE_CHECKING
+
 from tests.runtime.stage import Act, Stage
-from windlass.core.model import Event
 from windlass.runtime.clock import ManualClock, settle
+
+if TYPE_CHECKING:
+    from windlass.core.model import Event
 
 
 async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:

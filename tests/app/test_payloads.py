@@ -29,6 +29,7 @@ from windlass import (
     SignatureError,
     WorkerOrchestrator,
 )
+from windlass.core.model import NewJob
 from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
@@ -44,6 +45,28 @@ class Person:
 class Order(msgspec.Struct):
     number: int
     lines: list[str]
+
+
+class Model:
+    """Does what a pydantic model does, as far as we ask for it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def model_dump(self, mode: str) -> dict[str, str]:
+        return {"name": self.name, "mode": mode}
+
+    @classmethod
+    def model_validate(cls, value: dict[str, str]) -> "Model":
+        if value.get("mode") != "json":
+            raise ValueError("that is no model")
+        return cls(value["name"])
 
 
 class Colour(enum.Enum):
@@ -69,6 +92,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "list of Paths": (list[Path], [Path("a"), Path("b")]),
     "Decimal": (Decimal, Decimal("0.10")),
     "UUID": (UUID, UUID(int=7)),
+    "pydantic": (Model, Model("Ada")),
     "Enum": (Colour, Colour.RED),
     "Literal": (Literal["a", "b"], "b"),
     "set": (set[int], {1, 2}),
@@ -164,6 +188,25 @@ async def test_wrong_arguments_are_refused_with_their_name(
         await resize.enqueue(*args, **kwargs)
     assert [word for word in words if word not in str(raised.value)] == []
     assert await app.find_jobs() == []
+
+
+async def test_a_model_refuses_what_is_none(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task()
+    async def greet(person: Model) -> None: ...
+
+    with pytest.raises(PayloadTypeError, match="greet: argument 'person': that is no model"):
+        await greet.enqueue({"name": "Ada"})  # type: ignore[arg-type]
+
+
+async def test_a_payload_that_nobody_can_read_is_shown_as_its_bytes(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    app.register_worker("w", lambda: None, execution_mode="triggered")
+    await stage.store.add([NewJob(id="x", worker="w", pool="default", payload=b"\xc1", run_at=0)], clock.now())
+    assert (await app.get_job("x")).payload == {"unreadable bytes": "c1"}
+    await app.start()
+    assert await (await app.get_job("x")).ended(DEADLINE) is JobStatus.DEAD
 
 
 async def test_a_value_deep_inside_is_named_by_its_path(stage: Stage) -> None:

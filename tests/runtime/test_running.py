@@ -372,6 +372,26 @@ async def test_a_worker_without_a_timeout_may_run_for_long(stage: Stage, clock: 
     assert await job.result(DEADLINE) == "done"
 
 
+async def test_deadlines_hold_among_thousands_of_runs_that_ended_in_time(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app(max_concurrent=50)
+    slow = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=30, max_retries=0)
+
+    @app.task(timeout_seconds=3600)
+    async def quick() -> None: ...
+
+    await app.start()
+    job = await slow.enqueue()
+    for _ in range(60):
+        await app.enqueue_many([quick.call() for _ in range(49)])
+        await clock.advance(0.1)
+    assert (await app.get_pool_dashboard())["default"]["completed"] >= 2000
+    (engine,) = app._engines()
+    assert len(engine._deadlines._heap) < 2000, "what has ended is forgotten"
+    await clock.advance(30 - 6 + 0.001)
+    assert await status(job) is JobStatus.DEAD
+
+
 async def test_a_pools_timeout_is_that_of_workers_that_name_none(stage: Stage) -> None:
     app = stage.app()
     app.register_pool("mail", job_timeout=7)
