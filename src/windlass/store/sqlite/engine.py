@@ -8,6 +8,7 @@ import asyncio
 import threading
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -115,46 +116,38 @@ class Engine:
 
     def _open_writer(self) -> Writer:
         schema.check_driver()
-        try:
-            self._side.mkdir(exist_ok=True)
-            turn = Turn(self._path, str(self._side / "turn"))
-        except OSError as error:
-            raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Choose another folder.") from error
-        try:
-            return self._prepare_writer(turn)
-        except driver.Error as error:
-            turn.close()
-            raise faults.translate(error, self._path) from error
-        except BaseException:
-            turn.close()
-            raise
-
-    def _prepare_writer(self, turn: Turn) -> Writer:
-        db = driver.connect(self._path)
-        try:
-            turn.patiently(lambda: schema.require_ours(db, self._path))
-            turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
-            self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
-        except BaseException:
-            db.close()
-            raise
+        with ExitStack() as opened:
+            try:
+                writer = self._prepare_writer(opened)
+            except driver.Error as error:
+                raise faults.translate(error, self._path) from error
+            except OSError as error:
+                raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Choose another.") from error
+            opened.pop_all()  # they are the writer's now
         with self._lock:
             if self._bells.topics():
                 self._prick_ears()
-        return Writer(
-            Session(db, self._number),
-            turn,
-            path=self._path,
-            bells=self._bells,
-            doorbells=Doorbells(self._side, self._namespace, self._own_bell),
-        )
+        return writer
+
+    def _prepare_writer(self, opened: ExitStack) -> Writer:
+        self._side.mkdir(exist_ok=True)
+        turn = opened.enter_context(closing(Turn(self._path, str(self._side / "turn"))))
+        db = opened.enter_context(closing(driver.connect(self._path)))
+        turn.patiently(lambda: schema.require_ours(db, self._path))
+        turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
+        self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
+        doorbells = opened.enter_context(closing(Doorbells(self._side, self._namespace, self._own_bell)))
+        return Writer(Session(db, self._number), turn, path=self._path, bells=self._bells, doorbells=doorbells)
 
     # ── the reader ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_reader(self, writer: Desk) -> Reader:
         writer.await_start()
-        db = driver.connect(self._path)
-        driver.prepare_reader(db)
+        try:
+            db = driver.connect(self._path)
+            driver.prepare_reader(db)
+        except driver.Error as error:
+            raise faults.translate(error, self._path) from error
         return Reader(Session(db, self._number), path=self._path)
 
     # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────

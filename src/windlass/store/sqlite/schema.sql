@@ -113,7 +113,7 @@ CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 -- What could start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
 CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
 
--- What runs? Whatever a gate wants to know of it is in the index itself.
+-- What runs, since when, held by whom?
 CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 3;
 
 -- What is due?
