@@ -1,0 +1,181 @@
+-- May this job start now? `windlass.core.admission`, to the letter: gates, then turn, then conflicts. Facts are read when
+-- they are first looked at, and then changed as jobs start.
+
+local lanes = {}
+local paused, served
+
+local function pool_is_paused(pool)
+  if not paused then
+    paused = {}
+    for _, name in ipairs(call('SMEMBERS', P .. 'paused')) do
+      paused[name] = true
+    end
+  end
+  return paused[pool]
+end
+
+local function lane_of(worker)
+  local lane = lanes[worker]
+  if not lane then
+    local state = call('HMGET', P .. 'w:' .. worker, 'on', 'started', 'ended', 'success', 'rate')
+    lane = {
+      enabled = state[1] ~= '0', started = tonumber(state[2]), ended = tonumber(state[3]), success = tonumber(state[4]),
+      rate_at = tonumber(state[5]) or 0, running = call('ZCARD', P .. 'run:' .. worker),
+    }
+    lanes[worker] = lane
+  end
+  return lane
+end
+
+local function newest_of(worker)
+  local lane = lane_of(worker)
+  if not lane.newest then
+    lane.newest = tonumber(call('ZREVRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')[2]) or 0
+  end
+  return lane.newest
+end
+
+local function head_of(worker) -- the best queued job that is not parked, in whatever pool; false if there is none
+  local lane = lane_of(worker)
+  if lane.head == nil then
+    lane.head = false
+    for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. worker)) do
+      local first = call('ZRANGE', lane_key(pool, worker), 0, 0, 'WITHSCORES')
+      local rank = tonumber(first[2])
+      local best = lane.head
+      if first[1] and (not best or rank < best.rank or (rank == best.rank and less(first[1], best.id))) then
+        lane.head = { id = first[1], rank = rank }
+      end
+    end
+    if lane.head then
+      local job = parse(lane.head.id, redis.pcall('HGET', job_key(lane.head.id), 's'))
+      lane.head.run_at = job and job.run_at or lane.head.rank
+    end
+  end
+  return lane.head
+end
+
+local function is_retrying(worker)
+  local lane = lane_of(worker)
+  if lane.retrying == nil then
+    lane.retrying = (tonumber(call('HGET', P .. 'nw', FAILED .. worker)) or 0) > 0
+  end
+  return lane.retrying
+end
+
+local function would_run(worker, now)
+  local gate = gate_of(worker)
+  if not served then
+    served = {}
+    local live = call('ZRANGE', P .. 'lease', '(' .. exact(now), '+inf', 'BYSCORE')
+    for at = 1, #live, SLICE do
+      for _, pool in ipairs(call('HMGET', P .. 'serves', unpack(live, at, math.min(at + SLICE - 1, #live)))) do
+        served[pool] = true
+      end
+    end
+  end
+  return gate and served[gate.pool]
+end
+
+local function held_by_breaker(name, now) -- the code, and until when
+  local until_ = tonumber(call('HGET', P .. 'open', name))
+  if not until_ then
+    return nil
+  elseif now < until_ then
+    return 'breaker', until_
+  end
+  for _, worker in ipairs(call('SMEMBERS', P .. 'guard:' .. name)) do
+    if lane_of(worker).running > 0 and newest_of(worker) >= until_ then
+      return 'breaker'
+    end
+  end
+end
+
+local function had_its_turn(lane, head)
+  return lane.ended and lane.ended >= head.run_at
+end
+
+local function held_by_dependency(worker, name, demand, head, settled)
+  local needed = lane_of(name)
+  if needed.running > 0 and not (settled and had_its_turn(needed, head)) then
+    return true
+  elseif not needed.success then
+    return true
+  elseif demand == 'fresh' and needed.success < (lane_of(worker).started or 0) then
+    return true
+  end
+  return (head_of(name) or is_retrying(name)) and not had_its_turn(needed, head)
+end
+
+-- What holds it back by itself. `settled` looks past dependencies that run again after having had their turn.
+local function held_by_gate(worker, head, now, settled)
+  local lane, gate = lane_of(worker), gate_of(worker)
+  if pool_is_paused(gate and gate.pool or 'default') then
+    return 'paused'
+  elseif not lane.enabled then
+    return 'disabled'
+  elseif not gate or gate.open then
+    return nil
+  end
+  if gate.breaker then
+    local code, until_ = held_by_breaker(gate.breaker, now)
+    if code then
+      return code, until_
+    end
+  end
+  for _, pair in ipairs(gate.after) do
+    if held_by_dependency(worker, pair[1], pair[2], head, settled) then
+      return 'dependency'
+    end
+  end
+  if gate.max_running and lane.running >= gate.max_running then
+    return 'max_running'
+  end
+  if gate.spacing then
+    local opens_at = lane.rate_at - (gate.burst - 1) * gate.spacing
+    if now < opens_at then
+      return 'rate_limit', opens_at
+    end
+  end
+end
+
+local function held_by_turn(worker, now)
+  local gate = gate_of(worker)
+  for _, name in ipairs(gate and gate.before or {}) do
+    local waiting = head_of(name)
+    if waiting and had_its_turn(lane_of(worker), waiting) and would_run(name, now) then
+      if not held_by_gate(name, waiting, now, true) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+local function held_by_conflict(worker, head, now)
+  local gate = gate_of(worker)
+  local conflicts = gate and gate.conflicts or {}
+  for _, name in ipairs(conflicts) do
+    if lane_of(name).running > 0 then
+      return 'blocked'
+    end
+  end
+  for _, name in ipairs(conflicts) do
+    local other = head_of(name)
+    if other and (other.rank < head.rank or (other.rank == head.rank and less(other.id, head.id))) then
+      if would_run(name, now) and not held_by_gate(name, other, now) and not held_by_turn(name, now) then
+        return 'precedence'
+      end
+    end
+  end
+end
+
+local function held_back(worker, head, now) -- nil if it may start; otherwise the code, and until when
+  local code, until_ = held_by_gate(worker, head, now)
+  if code then
+    return code, until_
+  elseif held_by_turn(worker, now) then
+    return 'turn'
+  end
+  return held_by_conflict(worker, head, now)
+end
