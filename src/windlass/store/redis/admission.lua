@@ -1,7 +1,7 @@
 -- May this job start now? `windlass.core.admission`, to the letter: gates, then turn, then conflicts. Facts are read when
 -- they are first looked at, and then changed as jobs start.
 
-local lanes = {}
+local facts = {}
 local paused, served
 
 local function pool_is_paused(pool)
@@ -14,53 +14,53 @@ local function pool_is_paused(pool)
   return paused[pool]
 end
 
-local function lane_of(worker)
-  local lane = lanes[worker]
-  if not lane then
+local function facts_of(worker)
+  local known = facts[worker]
+  if not known then
     local state = call('HMGET', P .. 'w:' .. worker, 'on', 'started', 'ended', 'success', 'rate')
-    lane = {
+    known = {
       enabled = state[1] ~= '0', started = tonumber(state[2]), ended = tonumber(state[3]), success = tonumber(state[4]),
       rate_at = tonumber(state[5]) or 0, running = call('ZCARD', P .. 'run:' .. worker),
     }
-    lanes[worker] = lane
+    facts[worker] = known
   end
-  return lane
+  return known
 end
 
 local function newest_of(worker)
-  local lane = lane_of(worker)
-  if not lane.newest then
-    lane.newest = tonumber(call('ZREVRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')[2]) or 0
+  local known = facts_of(worker)
+  if not known.newest then
+    known.newest = tonumber(call('ZREVRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')[2]) or 0
   end
-  return lane.newest
+  return known.newest
 end
 
 local function head_of(worker) -- the best queued job that is not parked, in whatever pool; false if there is none
-  local lane = lane_of(worker)
-  if lane.head == nil then
-    lane.head = false
+  local known = facts_of(worker)
+  if known.head == nil then
+    known.head = false
     for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. worker)) do
-      local first = call('ZRANGE', lane_key(pool, worker), 0, 0, 'WITHSCORES')
+      local first = call('ZRANGE', lane(pool, worker).key, 0, 0, 'WITHSCORES')
       local rank = tonumber(first[2])
-      local best = lane.head
+      local best = known.head
       if first[1] and (not best or rank < best.rank or (rank == best.rank and less(first[1], best.id))) then
-        lane.head = { id = first[1], rank = rank }
+        known.head = { id = first[1], rank = rank }
       end
     end
-    if lane.head then
-      local job = parse(lane.head.id, redis.pcall('HGET', job_key(lane.head.id), 's'))
-      lane.head.run_at = job and job.run_at or lane.head.rank
+    if known.head then
+      local job = parse(known.head.id, redis.pcall('HGET', J .. known.head.id, 's'))
+      known.head.run_at = job and job.run_at or known.head.rank
     end
   end
-  return lane.head
+  return known.head
 end
 
 local function is_retrying(worker)
-  local lane = lane_of(worker)
-  if lane.retrying == nil then
-    lane.retrying = (tonumber(call('HGET', P .. 'nw', FAILED .. worker)) or 0) > 0
+  local known = facts_of(worker)
+  if known.retrying == nil then
+    known.retrying = (tonumber(call('HGET', P .. 'nw', FAILED .. worker)) or 0) > 0
   end
-  return lane.retrying
+  return known.retrying
 end
 
 local function would_run(worker, now)
@@ -85,23 +85,23 @@ local function held_by_breaker(name, now) -- the code, and until when
     return 'breaker', until_
   end
   for _, worker in ipairs(call('SMEMBERS', P .. 'guard:' .. name)) do
-    if lane_of(worker).running > 0 and newest_of(worker) >= until_ then
+    if facts_of(worker).running > 0 and newest_of(worker) >= until_ then
       return 'breaker'
     end
   end
 end
 
-local function had_its_turn(lane, head)
-  return lane.ended and lane.ended >= head.run_at
+local function had_its_turn(of, head)
+  return of.ended and of.ended >= head.run_at
 end
 
 local function held_by_dependency(worker, name, demand, head, settled)
-  local needed = lane_of(name)
+  local needed = facts_of(name)
   if needed.running > 0 and not (settled and had_its_turn(needed, head)) then
     return true
   elseif not needed.success then
     return true
-  elseif demand == 'fresh' and needed.success < (lane_of(worker).started or 0) then
+  elseif demand == 'fresh' and needed.success < (facts_of(worker).started or 0) then
     return true
   end
   return (head_of(name) or is_retrying(name)) and not had_its_turn(needed, head)
@@ -109,10 +109,10 @@ end
 
 -- What holds it back by itself. `settled` looks past dependencies that run again after having had their turn.
 local function held_by_gate(worker, head, now, settled)
-  local lane, gate = lane_of(worker), gate_of(worker)
+  local known, gate = facts_of(worker), gate_of(worker)
   if pool_is_paused(gate and gate.pool or 'default') then
     return 'paused'
-  elseif not lane.enabled then
+  elseif not known.enabled then
     return 'disabled'
   elseif not gate or gate.open then
     return nil
@@ -128,11 +128,11 @@ local function held_by_gate(worker, head, now, settled)
       return 'dependency'
     end
   end
-  if gate.max_running and lane.running >= gate.max_running then
+  if gate.max_running and known.running >= gate.max_running then
     return 'max_running'
   end
   if gate.spacing then
-    local opens_at = lane.rate_at - (gate.burst - 1) * gate.spacing
+    local opens_at = known.rate_at - (gate.burst - 1) * gate.spacing
     if now < opens_at then
       return 'rate_limit', opens_at
     end
@@ -143,7 +143,7 @@ local function held_by_turn(worker, now)
   local gate = gate_of(worker)
   for _, name in ipairs(gate and gate.before or {}) do
     local waiting = head_of(name)
-    if waiting and had_its_turn(lane_of(worker), waiting) and would_run(name, now) then
+    if waiting and had_its_turn(facts_of(worker), waiting) and would_run(name, now) then
       if not held_by_gate(name, waiting, now, true) then
         return true
       end
@@ -156,7 +156,7 @@ local function held_by_conflict(worker, head, now)
   local gate = gate_of(worker)
   local conflicts = gate and gate.conflicts or {}
   for _, name in ipairs(conflicts) do
-    if lane_of(name).running > 0 then
+    if facts_of(name).running > 0 then
       return 'blocked'
     end
   end

@@ -6,7 +6,7 @@ local now, change, ids = A[1], A[2], A[3]
 local changed = {}
 
 local function write_error(job, text)
-  call('HSET', job_key(job.id), 'e', text)
+  call('HSET', J .. job.id, 'e', text)
   set(job, HAS_ERROR, true)
 end
 
@@ -40,12 +40,12 @@ local function requeue(job)
     return false
   end
   take_out(job)
-  call('HDEL', job_key(job.id), 'r', 'g')
+  call('HDEL', J .. job.id, 'r', 'g')
   set(job, HAS_RESULT, false)
   set(job, HAS_PROGRESS, false)
   job.status, job.run_at, job.attempt, job.crashes, job.ended = run_at <= now and QUEUED or SCHEDULED, run_at, 0, 0, NONE
   if payload then
-    call('HSET', job_key(job.id), 'p', payload)
+    call('HSET', J .. job.id, 'p', payload)
   end
   put_in(job)
   settle(job)
@@ -58,7 +58,7 @@ local function discard(job)
   end
   take_out(job)
   place(P .. 'all:' .. job.worker, job.id, false)
-  call('UNLINK', job_key(job.id))
+  call('UNLINK', J .. job.id)
   jobs[job.id] = nil
   return true
 end

@@ -14,7 +14,7 @@ for n, beat in ipairs(beats) do
   end
 end
 for _, id in ipairs(call('SMEMBERS', P .. 'cancels')) do
-  local job = parse(id, redis.pcall('HGET', job_key(id), 's'))
+  local job = parse(id, redis.pcall('HGET', J .. id, 's'))
   if job and job.status == PROCESSING and alive[job.instance] then
     cancel[#cancel + 1] = { id, job.fence, alive[job.instance] }
   end

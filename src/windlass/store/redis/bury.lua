@@ -2,7 +2,7 @@
 
 local now = A[1]
 for _, told in ipairs(A[2]) do
-  if call('EXISTS', job_key(told[1])) == 1 then
+  if call('EXISTS', J .. told[1]) == 1 then
     bury(told[1], told[2], told[3], told[4], told[5], now)
   end
 end

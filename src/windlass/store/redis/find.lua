@@ -47,7 +47,7 @@ local function matches(job)
     and (not instance or job.instance == instance)
     and (not after or job.created > after)
     and (not before or job.created < before)
-    and (not text or string.find(call('HGET', job_key(job.id), 'e') or '', text, 1, true))
+    and (not text or string.find(call('HGET', J .. job.id, 'e') or '', text, 1, true))
 end
 
 local function only_running() -- whether nothing but processing jobs is asked for
@@ -111,7 +111,7 @@ for at, entry in ipairs(seen) do
   last = entry
   local job, there = fetch(entry.id)
   if job and matches(job) then
-    answer[#answer + 1] = { job.id, call('HGETALL', job_key(job.id)) }
+    answer[#answer + 1] = { job.id, call('HGETALL', J .. job.id) }
   elseif there and not job and not statuses then
     answer[#answer + 1] = { entry.id, { 's', '' } }
   end

@@ -8,7 +8,7 @@ local NUMBERS = {
 }
 local A_DAY = 86400
 local now, outcomes = A[1], A[2]
-local accepted, disabled, workers = {}, {}, {}
+local accepted, disabled, workers, kept = {}, {}, {}, {}
 
 local function landing(job, said, run_at)
   if said >= COMPLETED then
@@ -21,43 +21,68 @@ local function landing(job, said, run_at)
   return said == FAILED and FAILED or SCHEDULED
 end
 
-local function held(id, fence) -- the job, if it runs under this fence
-  local job = parse(id, redis.pcall('HGET', job_key(id), 's'))
-  return job and job.status == PROCESSING and job.fence == fence and job
-end
-
-local function count_run(job, pool, said, ended_at)
-  if said == COMPLETED or said == FAILED or said == DEAD then
-    tally(P .. 'totals', (said == COMPLETED and 'c' or 'f') .. pool, 1)
-    local seconds = ended_at - job.started
-    if seconds > 0 then
-      tally(P .. 'seconds', pool, seconds)
-    end
+local function count_run(job, said, ended_at)
+  local at = lane(job.pool, job.worker)
+  if said == COMPLETED then
+    at.completed = at.completed + 1
+  elseif said == FAILED or said == DEAD then
+    at.failed = at.failed + 1
+  else
+    return
+  end
+  local seconds = ended_at - job.started
+  if seconds > 0 then
+    at.seconds = at.seconds + seconds
   end
 end
 
-local function extras(job, fields, name, flag, value) -- a field that few jobs have
+local function keep_field(job, name, flag, value) -- one that few jobs have
   if value then
-    fields[#fields + 1] = name
-    fields[#fields + 1] = value
+    call('HSET', J .. job.id, name, value)
+    set(job, flag, true)
   elseif is(job, flag) then
-    call('HDEL', job_key(job.id), name)
+    call('HDEL', J .. job.id, name)
+    set(job, flag, false)
   end
-  set(job, flag, value)
 end
 
 local function write(job, told)
-  local fields = {}
-  extras(job, fields, 'r', HAS_RESULT, told[12] and ARGV[told[12]])
-  extras(job, fields, 'e', HAS_ERROR, told[13])
+  keep_field(job, 'e', HAS_ERROR, told[13])
   if told[16] then
     job.reports = job.reports + 1
-    fields[#fields + 1] = 'a' .. job.reports
-    fields[#fields + 1] = ARGV[told[16]]
+    call('HSET', J .. job.id, 'a' .. job.reports, ARGV[told[16]])
   end
-  fields[#fields + 1] = 's'
-  fields[#fields + 1] = state_of(job)
-  call('HSET', job_key(job.id), unpack(fields))
+  if told[12] then
+    set(job, HAS_RESULT, true)
+    call('HSET', J .. job.id, 's', state_of(job), 'r', ARGV[told[12]])
+  else
+    keep_field(job, 'r', HAS_RESULT, nil)
+    call('HSET', J .. job.id, 's', state_of(job))
+  end
+end
+
+-- Most jobs complete, with neither key nor unique key, and were not asked to stop.
+local function complete(id, told, reports, run_by, started_at)
+  local at, ended_at, flags = lane(told[4], told[3]), told[6], told[12] and HAS_RESULT or 0
+  local state = struct.pack(
+    LAYOUT, COMPLETED, flags, reports, told[8], told[9], told[2], told[7], told.head_start, started_at, ended_at
+  ) .. run_by
+  if told[12] then
+    call('HSET', J .. id, 's', state, 'r', ARGV[told[12]])
+  else
+    call('HSET', J .. id, 's', state)
+  end
+  local over = at.over
+  over[#over + 1] = id
+  at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
+  holding[run_by] = (holding[run_by] or 0) - 1
+  if told[14] then
+    kept[#kept + 1] = told[14]
+    kept[#kept + 1] = id
+  end
+  ring_ended(told[15])
+  workers[at.worker] = true
+  after_run(at.worker, true, ended_at, told[10], told[13], told[11])
 end
 
 local function settle_outcome(job, told)
@@ -66,14 +91,14 @@ local function settle_outcome(job, told)
   job.worker, job.pool, job.cause = told[3], told[4], told[15]
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- Where its place depends on more than the outcome says. What cannot be read has neither key nor age.
-    informed(job, call('HGET', job_key(job.id), 'i'))
+    informed(job, call('HGET', J .. job.id, 'i'))
     job.created = job.created or now
   end
   if job.key then
     jobs[job.id] = job
   end
   take_out(job)
-  count_run(job, job.pool, said, told[6])
+  count_run(job, said, told[6])
   if is(job, CANCELLING) then
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
@@ -96,13 +121,34 @@ local function settle_outcome(job, told)
   end
 end
 
+local function finish(told) -- whether it was accepted
+  local id = told[1]
+  local state = redis.pcall('HGET', J .. id, 's')
+  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) ~= PROCESSING then
+    return 0
+  end
+  local _, flags, reports, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
+  if fence ~= told[2] then
+    return 0
+  elseif flags == 0 and told[5] == 'completed' and told[10] ~= 'failure' and not told[13] and not told[16] then
+    told.head_start = head_start
+    complete(id, told, reports, string.sub(state, LENGTH + 1), started_at)
+  else
+    settle_outcome(parse(id, state), told)
+  end
+  return 1
+end
+
 for n, told in ipairs(outcomes) do
-  local job = held(told[1], told[2])
-  accepted[n] = job and 1 or 0
-  if job then
-    settle_outcome(job, told)
+  accepted[n] = finish(told)
+end
+for _, of_pool in pairs(lanes) do
+  for _, at in pairs(of_pool) do
+    count(at, PROCESSING, -#at.over)
+    count(at, COMPLETED, #at.over)
   end
 end
+in_slices('ZADD', P .. 'end', kept)
 flush()
 flush_groups()
 flush_standings()

@@ -2,7 +2,7 @@
 
 local answer = {}
 for n, id in ipairs(A[1]) do
-  local fields = redis.pcall('HGETALL', job_key(id))
+  local fields = redis.pcall('HGETALL', J .. id)
   answer[n] = fields.err and { 's', '' } or fields
 end
 return answer

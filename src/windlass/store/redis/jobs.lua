@@ -13,9 +13,7 @@ local band, bor, bnot = bit.band, bit.bor, bit.bnot
 local jobs = {} -- by id: those whose object is in use, so that no two of them stand for one job
 local due_head
 
-local function job_key(id)
-  return P .. 'j:' .. id
-end
+local J = P .. 'j:'
 
 local function state_of(job)
   return struct.pack(
@@ -25,18 +23,20 @@ local function state_of(job)
 end
 
 local function save(job)
-  call('HSET', job_key(job.id), 's', state_of(job))
+  call('HSET', J .. job.id, 's', state_of(job))
 end
 
 local function parse(id, state)
   if type(state) ~= 'string' or #state < LENGTH or string.byte(state) > CANCELLED then
     return nil
   end
-  local job = { id = id }
-  job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start, job.started,
-    job.ended = struct.unpack(LAYOUT, state)
-  job.instance = string.sub(state, LENGTH + 1)
-  return job
+  local status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = struct.unpack(LAYOUT, state)
+  -- All fields at once, also those that are set later: a table that grows is slow.
+  return {
+    id = id, status = status, flags = flags, reports = reports, attempt = attempt, crashes = crashes, fence = fence,
+    run_at = run_at, head_start = head_start, started = started, ended = ended, instance = string.sub(state, LENGTH + 1),
+    worker = false, pool = false, created = false, cause = false, unique = false, key = false, limit = 1,
+  }
 end
 
 local function informed(job, info) -- with what never changes; nil if that cannot be read
@@ -45,7 +45,7 @@ local function informed(job, info) -- with what never changes; nil if that canno
     return nil
   end
   job.worker, job.pool, job.created, job.cause = known[1], known[2], tonumber(known[5]) or 0, known[6]
-  job.unique, job.key, job.limit = known[7], known[8], tonumber(known[9]) or 1
+  job.unique, job.key, job.limit = known[7] or false, known[8] or false, tonumber(known[9]) or 1
   return job
 end
 
@@ -54,7 +54,7 @@ local function fetch(id) -- the job, or nil and whether there is one at all
   if job then
     return job
   end
-  local found = redis.pcall('HMGET', job_key(id), 's', 'i')
+  local found = redis.pcall('HMGET', J .. id, 's', 'i')
   if not found.err and not found[1] and not found[2] then
     return nil, false
   end
@@ -72,9 +72,8 @@ local function set(job, flag, on)
   job.flags = on and bor(job.flags, flag) or band(job.flags, bnot(flag))
 end
 
-local function count(status, pool, worker, n)
-  tally(P .. 'np', status .. pool, n)
-  tally(P .. 'nw', status .. worker, n)
+local function count(at, status, n)
+  at.counts[status] = (at.counts[status] or 0) + n
 end
 
 -- ── the queue, and who is parked ────────────────────────────────────────────────────────────────────────────────────
@@ -102,19 +101,17 @@ local function flush_groups()
   end
 end
 
-local function line_up(pool, worker, id, rank)
-  local key = lane_key(pool, worker)
-  place(key, id, rank)
-  lanes_touched[key] = lanes_touched[key] or { pool = pool, worker = worker }
+local function line_up(at, id, rank) -- without a rank, it leaves the line
+  at.line[id], at.moved = rank, true
   if rank then
-    ring('pool:' .. pool)
+    topics[at.topic] = true
   end
 end
 
 local function set_parked(job, parked)
   set(job, PARKED, parked)
   save(job)
-  line_up(job.pool, job.worker, job.id, not parked and job.run_at - job.head_start)
+  line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.head_start)
 end
 
 -- Let the best of a key's queued jobs be free, as many as the limit allows, and park the others.
@@ -166,9 +163,16 @@ local function due_at(id, run_at)
   place(P .. 'due', id, run_at)
 end
 
+local function ring_ended(cause)
+  topics['ended'] = true
+  if cause ~= 'enqueued' then
+    topics['leader'] = true
+  end
+end
+
 local function take_out(job)
-  local id, status = job.id, job.status
-  count(status, job.pool, job.worker, -1)
+  local id, status, at = job.id, job.status, lane(job.pool, job.worker)
+  count(at, status, -1)
   if job.unique and status < COMPLETED then
     call('HDEL', P .. 'unique', unique_field(job.worker, job.unique))
   end
@@ -179,12 +183,12 @@ local function take_out(job)
       group.free = group.free - (is(job, PARKED) and 0 or 1)
     end
     if not is(job, PARKED) then
-      line_up(job.pool, job.worker, id, false)
+      line_up(at, id, false)
     end
     set(job, PARKED, false)
   elseif status == PROCESSING then
-    place(P .. 'run:' .. job.worker, id, false)
-    tally(P .. 'holding', job.instance, -1)
+    place(at.run, id, false)
+    holding[job.instance] = (holding[job.instance] or 0) - 1
     if job.key then
       local group = group_of(job)
       group.running = group.running - 1
@@ -199,8 +203,8 @@ end
 
 -- `keep_until` is for jobs that have ended. What is queued under a key is parked, until `settle` has looked at the key.
 local function put_in(job, keep_until)
-  local id, status = job.id, job.status
-  count(status, job.pool, job.worker, 1)
+  local id, status, at = job.id, job.status, lane(job.pool, job.worker)
+  count(at, status, 1)
   if job.unique and status < COMPLETED then
     call('HSET', P .. 'unique', unique_field(job.worker, job.unique), id)
   end
@@ -209,12 +213,12 @@ local function put_in(job, keep_until)
     if job.key then
       call('ZADD', group_of(job).key, job.run_at - job.head_start, id)
     else
-      line_up(job.pool, job.worker, id, job.run_at - job.head_start)
+      line_up(at, id, job.run_at - job.head_start)
     end
     return
   elseif status == PROCESSING then
-    place(P .. 'run:' .. job.worker, id, job.started)
-    tally(P .. 'holding', job.instance, 1)
+    place(at.run, id, job.started)
+    holding[job.instance] = (holding[job.instance] or 0) + 1
     if job.key then
       local group = group_of(job)
       group.running = group.running + 1
@@ -228,10 +232,7 @@ local function put_in(job, keep_until)
     due_at(id, job.run_at)
     return
   end
-  ring('ended')
-  if job.cause ~= 'enqueued' then
-    ring('leader')
-  end
+  ring_ended(job.cause)
   if keep_until then
     place(P .. 'end', id, keep_until)
   end
@@ -247,17 +248,18 @@ end
 
 -- A record that cannot be read goes to the dead-letter queue, with as much of it as is known.
 local function bury(id, worker, pool, status, why, now)
-  local payload = redis.pcall('HGET', job_key(id), 'p')
-  call('DEL', job_key(id))
-  for _, key in ipairs({ P .. 'run:' .. worker, P .. 'due', P .. 'end', P .. 'st:' .. SCHEDULED, P .. 'st:' .. FAILED }) do
+  local payload = redis.pcall('HGET', J .. id, 'p')
+  call('DEL', J .. id)
+  local at = lane(pool, worker)
+  for _, key in ipairs({ at.run, P .. 'due', P .. 'end', P .. 'st:' .. SCHEDULED, P .. 'st:' .. FAILED }) do
     place(key, id, false)
   end
-  line_up(pool, worker, id, false)
+  line_up(at, id, false)
   if status then
-    count(status, pool, worker, -1)
+    count(at, status, -1)
   end
-  count(DEAD, pool, worker, 1)
-  place(P .. 'all:' .. worker, id, now)
+  count(at, DEAD, 1)
+  place(at.all, id, now)
   place(P .. 'st:' .. DEAD, id, now)
   local job = {
     id = id, status = DEAD, flags = HAS_ERROR, reports = 0, attempt = 0, crashes = 0, fence = 0, run_at = now,
@@ -265,7 +267,7 @@ local function bury(id, worker, pool, status, why, now)
   }
   local info = cmsgpack.pack({ worker, pool, 1, 0, now, 'enqueued', false, false, 1, false })
   payload = type(payload) == 'string' and payload or ''
-  call('HSET', job_key(id), 's', state_of(job), 'i', info, 'p', payload, 'e', why)
+  call('HSET', J .. id, 's', state_of(job), 'i', info, 'p', payload, 'e', why)
   ring('ended')
   ring('leader')
 end

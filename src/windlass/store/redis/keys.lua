@@ -77,30 +77,40 @@ end
 
 -- ── what is gathered ────────────────────────────────────────────────────────────────────────────────────────────────
 
+-- A lane is one worker's jobs in one pool: the keys they are under, and what is to be counted and lined up. Most jobs
+-- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for those
+-- that may change their mind: member -> score, or false to take it out.
+--   into, out: scores and members for q:LANE, and members to take out     begun, over: likewise for run:WORKER
+--   fresh: scores and members for all:WORKER
+local lanes = {}
 local places = {} -- zset -> member -> score, or false to take it out
-local sums = {} -- hash -> field -> how much to add
-local lanes_touched = {}
+local holding = {} -- instance -> how many jobs more
+
+local function lane(pool, worker)
+  local of_pool = lanes[pool]
+  if not of_pool then
+    of_pool = {}
+    lanes[pool] = of_pool
+  end
+  local found = of_pool[worker]
+  if not found then
+    found = {
+      pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
+      run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
+      into = {}, out = {}, begun = {}, over = {}, fresh = {}, completed = 0, failed = 0, seconds = 0,
+    }
+    of_pool[worker] = found
+  end
+  return found
+end
 
 local function place(key, member, score)
   local members = places[key]
-  if not members then
-    members = {}
-    places[key] = members
+  if members then
+    members[member] = score
+  else
+    places[key] = { [member] = score }
   end
-  members[member] = score
-end
-
-local function tally(hash, field, n)
-  local fields = sums[hash]
-  if not fields then
-    fields = {}
-    sums[hash] = fields
-  end
-  fields[field] = (fields[field] or 0) + n
-end
-
-local function lane_key(pool, worker)
-  return P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker
 end
 
 local function in_slices(command, key, arguments)
@@ -111,44 +121,79 @@ local function in_slices(command, key, arguments)
   return done
 end
 
-local function flush_lane(key, lane, added, removed)
-  local size = call('ZCARD', key)
+local function flush_places(key, members) -- how many were added, and whether any was taken out
+  local into, out, n, m = {}, {}, 0, 0
+  for member, score in pairs(members) do
+    if score then
+      into[n + 1], into[n + 2], n = score, member, n + 2
+    else
+      m = m + 1
+      out[m] = member
+    end
+  end
+  in_slices('ZREM', key, out)
+  return in_slices('ZADD', key, into), m > 0
+end
+
+local function flush_line(at) -- the queue itself, and the sets that say where there is one
+  local added, removed = flush_places(at.key, at.line)
+  added, removed = added + in_slices('ZADD', at.key, at.into), removed or #at.out > 0
+  in_slices('ZREM', at.key, at.out)
+  local size = call('ZCARD', at.key)
   if size == 0 and removed then
-    call('SREM', P .. 'lanes:' .. lane.pool, lane.worker)
-    call('SREM', P .. 'pools:' .. lane.worker, lane.pool)
-    if call('EXISTS', P .. 'lanes:' .. lane.pool) == 0 then
-      call('SREM', P .. 'ready', lane.pool)
+    call('SREM', P .. 'lanes:' .. at.pool, at.worker)
+    call('SREM', P .. 'pools:' .. at.worker, at.pool)
+    if call('EXISTS', P .. 'lanes:' .. at.pool) == 0 then
+      call('SREM', P .. 'ready', at.pool)
     end
   elseif size > 0 and size == added then
-    call('SADD', P .. 'lanes:' .. lane.pool, lane.worker)
-    call('SADD', P .. 'pools:' .. lane.worker, lane.pool)
-    call('SADD', P .. 'ready', lane.pool)
+    call('SADD', P .. 'lanes:' .. at.pool, at.worker)
+    call('SADD', P .. 'pools:' .. at.worker, at.pool)
+    call('SADD', P .. 'ready', at.pool)
+    call('SADD', P .. 'known', at.worker)
+  end
+end
+
+local function flush_numbers(at)
+  for status, n in pairs(at.counts) do
+    if n ~= 0 then
+      call('HINCRBY', P .. 'np', status .. at.pool, n)
+      call('HINCRBY', P .. 'nw', status .. at.worker, n)
+    end
+  end
+  if at.added ~= 0 then
+    call('HINCRBY', P .. 'totals', 'a' .. at.pool, at.added)
+  end
+  if at.completed ~= 0 then
+    call('HINCRBY', P .. 'totals', 'c' .. at.pool, at.completed)
+  end
+  if at.failed ~= 0 then
+    call('HINCRBY', P .. 'totals', 'f' .. at.pool, at.failed)
+  end
+  if at.seconds ~= 0 then
+    call('HINCRBYFLOAT', P .. 'seconds', at.pool, at.seconds)
   end
 end
 
 local function flush()
+  for _, of_pool in pairs(lanes) do
+    for _, at in pairs(of_pool) do
+      if at.moved then
+        flush_line(at)
+      end
+      in_slices('ZADD', at.run, at.begun)
+      in_slices('ZREM', at.run, at.over)
+      in_slices('ZADD', at.all, at.fresh)
+      flush_numbers(at)
+    end
+  end
   for key, members in pairs(places) do
-    local into, out = {}, {}
-    for member, score in pairs(members) do
-      if score then
-        into[#into + 1] = score
-        into[#into + 1] = member
-      else
-        out[#out + 1] = member
-      end
-    end
-    in_slices('ZREM', key, out)
-    local added = in_slices('ZADD', key, into)
-    if lanes_touched[key] then
-      flush_lane(key, lanes_touched[key], added, #out > 0)
+    flush_places(key, members)
+  end
+  for instance, n in pairs(holding) do
+    if n ~= 0 and call('HINCRBY', P .. 'holding', instance, n) == 0 then
+      call('HDEL', P .. 'holding', instance)
     end
   end
-  for hash, fields in pairs(sums) do
-    for field, n in pairs(fields) do
-      if n ~= 0 then
-        call(hash == P .. 'seconds' and 'HINCRBYFLOAT' or 'HINCRBY', hash, field, n)
-      end
-    end
-  end
-  places, sums, lanes_touched = {}, {}, {}
+  lanes, places, holding = {}, {}, {}
 end

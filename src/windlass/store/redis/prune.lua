@@ -7,7 +7,7 @@ for _, id in ipairs(ids) do
   if job and job.status >= COMPLETED then
     take_out(job)
     place(P .. 'all:' .. job.worker, id, false)
-    call('UNLINK', job_key(id))
+    call('UNLINK', J .. id)
   else
     place(P .. 'end', id, false)
   end

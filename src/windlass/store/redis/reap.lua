@@ -9,11 +9,7 @@ end
 local function losers() -- who holds jobs without a lease
   local held, found = call('HGETALL', P .. 'holding'), {}
   for at = 1, #held, 2 do
-    if tonumber(held[at + 1]) > 0 then
-      found[held[at]] = not live[held[at]]
-    else
-      call('HDEL', P .. 'holding', held[at])
-    end
+    found[held[at]] = not live[held[at]]
   end
   return found
 end
@@ -22,7 +18,7 @@ local function orphans(of) -- their jobs, by start, then by id
   local found = {}
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
     for _, id in ipairs(call('ZRANGE', P .. 'run:' .. worker, 0, -1)) do
-      local state = redis.pcall('HGET', job_key(id), 's')
+      local state = redis.pcall('HGET', J .. id, 's')
       local job = parse(id, state)
       if job and of[job.instance] then
         job.worker = worker
@@ -41,11 +37,11 @@ end
 local function take(job, fence)
   local lost_by = job.instance
   call('ZADD', P .. 'lost', now, lost_by)
-  tally(P .. 'holding', lost_by, -1)
-  tally(P .. 'holding', holder, 1)
+  holding[lost_by] = (holding[lost_by] or 0) - 1
+  holding[holder] = (holding[holder] or 0) + 1
   job.fence, job.instance = fence, holder
   save(job)
-  return { lost_by, job.id, call('HGETALL', job_key(job.id)) }
+  return { lost_by, job.id, call('HGETALL', J .. job.id) }
 end
 
 local function any(of)

@@ -4,13 +4,13 @@ local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
   local best
   for _, worker in ipairs(call('SMEMBERS', P .. 'lanes:' .. pool)) do
-    local first = call('ZRANGE', lane_key(pool, worker), 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', lane(pool, worker).key, 0, 0, 'WITHSCORES')
     local rank = tonumber(first[2])
     if first[1] and (not best or rank < best.rank or (rank == best.rank and less(first[1], best.id))) then
       best = { id = first[1], rank = rank }
     end
   end
-  local job = best and parse(best.id, redis.pcall('HGET', job_key(best.id), 's'))
+  local job = best and parse(best.id, redis.pcall('HGET', J .. best.id, 's'))
   if best then
     heads[#heads + 1] = pool
     heads[#heads + 1] = exact(job and job.run_at or best.rank)

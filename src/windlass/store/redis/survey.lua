@@ -6,7 +6,7 @@ local now, wanted = A[1], A[2]
 
 local function eldest_of(worker)
   local first = call('ZRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')
-  local job = first[1] and parse(first[1], redis.pcall('HGET', job_key(first[1]), 's'))
+  local job = first[1] and parse(first[1], redis.pcall('HGET', J .. first[1], 's'))
   return first[1] and { first[1], job and job.instance or '', first[2] } or {}
 end
 
@@ -27,9 +27,9 @@ if not wanted then
 end
 local told = {}
 for worker in pairs(neighbours(wanted)) do
-  local lane, head = lane_of(worker), head_of(worker)
+  local known, head = facts_of(worker), head_of(worker)
   told[#told + 1] = {
-    worker, state_of_worker(worker), lane.running, eldest_of(worker), lane.running > 0 and exact(newest_of(worker)) or '',
+    worker, state_of_worker(worker), known.running, eldest_of(worker), known.running > 0 and exact(newest_of(worker)) or '',
     head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, is_live(worker),
   }
 end

@@ -7,7 +7,7 @@ one write. Nothing is ever sent twice. It owns the bytes; it knows nothing of wh
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from hiredis import ProtocolError, Reader, ReplyError, pack_command
 
@@ -63,14 +63,15 @@ class Wire(asyncio.Protocol):
 
     def close(self) -> None:
         """End the connection."""
-        if self._transport is not None:
+        if self._transport is None:
+            self.connection_lost(None)
+        else:
             self._transport.abort()
 
     # ── what the event loop calls ────────────────────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
