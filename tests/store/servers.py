@@ -88,14 +88,17 @@ class Plain:
 class Server:
     """A server in a folder of its own. As root it is run as nobody, who must be able to reach the program."""
 
-    def __init__(self, program: Path, *arguments: str) -> None:
+    def __init__(self, program: Path, *arguments: str, config: str = "") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="windlass-server-"))
         self.port = free_port()
         self._program = shutil.copy(program, self.folder / program.name)
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
+        self._config = self.folder / "server.conf"
+        self._config.write_text(config)
         if os.getuid() == 0:
-            shutil.chown(self.folder, NOBODY, NOBODY)
+            for path in (self.folder, self._config):
+                shutil.chown(path, NOBODY, NOBODY)
 
     @property
     def url(self) -> str:
@@ -104,12 +107,16 @@ class Server:
     def start(self) -> Self:
         """Run it; returns when it answers."""
         self.run()
-        self.wait("PONG" if "--requirepass" not in self._arguments else "NOAUTH")
+        try:
+            self.wait("NOAUTH" if "--requirepass" in self._arguments else "PONG")
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def run(self) -> None:
         """Run it, without waiting."""
-        command = [self._program, "--port", f"{self.port}", "--dir", str(self.folder), *self._arguments]
+        command = [self._program, str(self._config), "--port", f"{self.port}", "--dir", str(self.folder), *self._arguments]
         whom: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **whom)

@@ -68,7 +68,7 @@ local answer = {}
 for n, id in ipairs(ids) do
   local job, there = fetch(id)
   if there and not job then
-    bury(id, '', '', nil, 'unreadable: its record in the store is damaged', now)
+    bury(id, '', DAMAGED, now)
     job = fetch(id)
   end
   if not job then

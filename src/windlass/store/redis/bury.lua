@@ -1,9 +1,8 @@
--- bury: now, records that cannot be read as {id, worker, pool, status or false, why}. Answers with what was rung.
+-- bury: now, pool (or ""), records that cannot be read as {id, why}. Answers with what was rung.
 
-local now = A[1]
-for _, told in ipairs(A[2]) do
+for _, told in ipairs(A[3]) do
   if call('EXISTS', J .. told[1]) == 1 then
-    bury(told[1], told[2], told[3], told[4], told[5], now)
+    bury(told[1], A[2], told[2], A[1])
   end
 end
 flush()

@@ -5,8 +5,6 @@ local chosen, started, next_at = {}, {}, nil
 
 -- ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local DAMAGED = 'unreadable: its record in the store is damaged'
-
 local function ready_workers() -- those that have a job here, and whether any of them has gates
   local mine, workers, gated = {}, {}, false
   for _, worker in ipairs(wanted) do
@@ -66,7 +64,7 @@ local function advance(line) -- to the next job that can be read, which is looke
       line.head = job
       return true
     end
-    bury(id, line.worker, pool, QUEUED, DAMAGED, now)
+    bury(id, pool, DAMAGED, now)
   end
   return false
 end
@@ -207,8 +205,7 @@ local function start_plain(at, id, fence)
   local found = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
   local state = not found.err and found[2] and found[1]
   if not state or #state < LENGTH or string.byte(state) ~= QUEUED then
-    bury(id, at.worker, pool, QUEUED, DAMAGED, now)
-    topics[at.topic] = true
+    bury(id, pool, DAMAGED, now)
     return nil
   end
   started[at.worker] = true

@@ -13,7 +13,7 @@ LOOKED_AT: Final = 2_000
 class Found(list[tuple[str, jobs.Fields]]):
     """Jobs by id with their fields; and those that turned out to be unreadable, with the reason."""
 
-    def __init__(self, pairs: Iterable[tuple[str, jobs.Fields]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, jobs.Fields]] = ()) -> None:
         super().__init__(pairs)
         self.broken: dict[str, str] = {}
 

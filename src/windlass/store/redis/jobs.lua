@@ -128,7 +128,7 @@ local function repark(changed)
     local job = id and fetch(id)
     if not id then
       break
-    elseif not job then -- it cannot be read, so it is not in the way; a claim or a person will come across it
+    elseif not job or job.status ~= QUEUED then -- damaged, or buried for that, and so in nobody's way
       call('ZREM', group.key, id)
       from, ids = position, {}
     else
@@ -244,32 +244,6 @@ local function settle(job)
   if job.key then
     repark(job)
   end
-end
-
--- A record that cannot be read goes to the dead-letter queue, with as much of it as is known.
-local function bury(id, worker, pool, status, why, now)
-  local payload = redis.pcall('HGET', J .. id, 'p')
-  call('DEL', J .. id)
-  local at = lane(pool, worker)
-  for _, key in ipairs({ at.run, P .. 'due', P .. 'end', P .. 'st:' .. SCHEDULED, P .. 'st:' .. FAILED }) do
-    place(key, id, false)
-  end
-  line_up(at, id, false)
-  if status then
-    count(at, status, -1)
-  end
-  count(at, DEAD, 1)
-  place(at.all, id, now)
-  place(P .. 'st:' .. DEAD, id, now)
-  local job = {
-    id = id, status = DEAD, flags = HAS_ERROR, reports = 0, attempt = 0, crashes = 0, fence = 0, run_at = now,
-    head_start = 0, started = NONE, ended = now, instance = '',
-  }
-  local info = cmsgpack.pack({ worker, pool, 1, 0, now, 'enqueued', false, false, 1, false })
-  payload = type(payload) == 'string' and payload or ''
-  call('HSET', J .. id, 's', state_of(job), 'i', info, 'p', payload, 'e', why)
-  ring('ended')
-  ring('leader')
 end
 
 local function next_fences(n) -- the first of them

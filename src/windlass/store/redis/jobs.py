@@ -27,6 +27,7 @@ NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 PARKED, CANCELLING = 1, 2
 
 _encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder().decode
 _new: Final = attrgetter("id", "worker", "pool", "run_at", "head_start", "unique_key", "key", "key_limit")
 _told: Final = attrgetter(
     "id",
@@ -100,11 +101,15 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     return (*before, result, error, keep_until, cause, report)
 
 
-def claimed(answer: Sequence[Any]) -> Claimed:
-    """A job as `claim.lua` hands it out."""
+def claimed(answer: Sequence[Any], broken: dict[str, str]) -> Claimed | None:
+    """A job as `claim.lua` hands it out. One that cannot be read is added to the broken, with the reason."""
     id, state, never_changes, payload = answer
     _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
-    worker, pool, _, _, _, cause, _, _, _, trace = msgpack.decode(never_changes)
+    try:
+        worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
+    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
+        broken[id.decode()] = f"unreadable: {error}"
+        return None
     return Claimed(id.decode(), worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None)
 
 
@@ -171,7 +176,7 @@ def _attempt(body: bytes | None) -> Attempt:
 
 def remains(id: str, found: Fields, why: str) -> JobRecord:
     """What can be said of a job whose record cannot be read."""
-    worker, pool, _ = whereabouts(found)
+    worker, pool = _whereabouts(found)
     payload = found.get(b"p")
     return JobRecord(
         id=id,
@@ -187,12 +192,10 @@ def remains(id: str, found: Fields, why: str) -> JobRecord:
     )
 
 
-def whereabouts(found: Fields) -> tuple[str, str, int | None]:
-    """Worker, pool and number of the status, as far as a damaged record tells."""
-    state = found.get(b"s") or b""
-    status = state[0] if len(state) >= STATE.size and state[0] < len(STATUSES) else None
+def _whereabouts(found: Fields) -> tuple[str, str]:
+    """Worker and pool, as far as a damaged record tells."""
     try:
-        worker, pool, *_ = msgpack.decode(found.get(b"i") or b"")
+        worker, pool, *_ = _decode(found.get(b"i") or b"")
     except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
-        worker, pool = "", ""
-    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else ""), status
+        return "", ""
+    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")

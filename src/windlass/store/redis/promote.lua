@@ -12,7 +12,7 @@ for _, id in ipairs(ids) do
   else
     place(P .. 'due', id, false)
     if there and not job then
-      bury(id, '', '', nil, 'unreadable: its record in the store is damaged', now)
+      bury(id, '', DAMAGED, now)
     end
   end
 end

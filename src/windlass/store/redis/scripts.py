@@ -13,11 +13,11 @@ from msgspec import Struct
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "jobs", "standing"),
-    "claim": ("keys", "jobs", "gates", "admission"),
+    "claim": ("keys", "jobs", "burial", "gates", "admission"),
     "finish": ("keys", "jobs", "standing", "gates"),
     "beat": ("keys", "jobs"),
     "note": ("keys", "jobs"),
-    "promote": ("keys", "jobs"),
+    "promote": ("keys", "jobs", "burial"),
     "reap": ("keys", "jobs", "gates"),
     "prune": ("keys", "jobs"),
     "leave": ("keys", "gates"),
@@ -28,8 +28,8 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "survey": ("keys", "jobs", "standing", "gates", "admission"),
     "get": ("keys", "jobs"),
     "find": ("keys", "jobs"),
-    "amend": ("keys", "jobs", "standing", "gates"),
-    "bury": ("keys", "jobs"),
+    "amend": ("keys", "jobs", "burial", "standing", "gates"),
+    "bury": ("keys", "jobs", "burial"),
     "stats": ("keys", "jobs"),
     "record": ("keys",),
 }

@@ -126,7 +126,10 @@ class RedisStore:
 
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
-        return Claims([jobs.claimed(answer) for answer in taken], _optional(next_at))
+        found = Found()
+        claimed = [job for answer in taken if (job := jobs.claimed(answer, found.broken)) is not None]
+        await self._bury(found, now, pool)
+        return Claims(claimed, _optional(next_at))
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         plain, behind = jobs.outcomes(outcomes)
@@ -210,11 +213,10 @@ class RedisStore:
             behind = (float(behind[0]), behind[1].decode())
         return records
 
-    async def _bury(self, found: Found, now: float) -> None:
+    async def _bury(self, found: Found, now: float, pool: str = "") -> None:
         """Put what could not be read into the dead-letter queue."""
         if found.broken:
-            where = [(id, *jobs.whereabouts(dict(found)[id]), why) for id, why in found.broken.items()]
-            await self._write("bury", now, where)
+            await self._write("bury", now, pool, list(found.broken.items()))
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         behind: tuple[bytes, ...] = ()
