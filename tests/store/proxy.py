@@ -1,4 +1,4 @@
-"""A proxy in front of a server, which can lose an answer: the server has done what it was asked, and nobody hears of it."""
+"""A proxy in front of a server, which can lose an answer: the server did what it was asked, and nobody hears of it."""
 
 import asyncio
 from contextlib import suppress
@@ -13,13 +13,12 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
-        self._losing: asyncio.Future[None] | None = None
+        self._losing = False
         self.port = 0
 
-    def lose_the_next_answer(self) -> asyncio.Future[None]:
-        """Swallow what the server says next, and hang up. Done when that has happened."""
-        self._losing = asyncio.get_running_loop().create_future()
-        return self._losing
+    def lose_the_next_answer(self) -> None:
+        """Swallow what the server says next, and hang up."""
+        self._losing = True
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
@@ -51,9 +50,8 @@ class Proxy:
     async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                if self._losing is not None and not data.startswith(b"*3\r\n$8\r\nsmessage"):
-                    self._losing.set_result(None)
-                    self._losing = None
+                if self._losing and not data.startswith(b"*3\r\n$8\r\nsmessage"):
+                    self._losing = False
                     break
                 writer.write(data)
         writer.transport.abort()

@@ -116,7 +116,15 @@ class Server:
 
     def run(self) -> None:
         """Run it, without waiting."""
-        command = [self._program, str(self._config), "--port", f"{self.port}", "--dir", str(self.folder), *self._arguments]
+        command = [
+            self._program,
+            str(self._config),
+            "--port",
+            f"{self.port}",
+            "--dir",
+            str(self.folder),
+            *self._arguments,
+        ]
         whom: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **whom)

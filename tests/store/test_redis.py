@@ -13,7 +13,20 @@ from windlass.errors import LifecycleError, StoreUnavailableError
 from windlass.store.protocol import Store
 from windlass.store.redis import store as redis_store
 from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, add, beat, claim, claim_ids, claim_one, failed, finish, get, job, statuses, succeeded
+from windlass.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    failed,
+    finish,
+    get,
+    job,
+    statuses,
+    succeeded,
+)
 from windlass.testing.expect import soon
 
 
@@ -159,7 +172,9 @@ async def test_namespaces_do_not_meet(valkey_url: str) -> None:
         await store.close()
 
 
-async def test_more_than_fits_into_one_script_is_added_in_several(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_fits_into_one_script_is_added_in_several(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(redis_store, "MOST_AT_ONCE", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5

@@ -55,7 +55,7 @@ def open_store(url: str, *, namespace: str = "default") -> Store:
     if scheme in REDIS:
         return _redis(scheme, place, options, namespace)
     raise UnknownStoreError(
-        f"{scheme}:// is known, but this version of windlass cannot open it yet; memory://, sqlite:/// and redis:// work"
+        f"{scheme}:// is known, but this version of windlass cannot open it yet; sqlite:/// and redis:// work"
     )
 
 
@@ -87,7 +87,9 @@ def _redis(scheme: str, place: str, options: dict[str, str], namespace: str) -> 
     except ModuleNotFoundError as error:
         if error.name != "hiredis":
             raise
-        raise UnknownStoreError(f"{scheme}:// needs a package that is missing: pip install 'windlass[redis]'") from error
+        raise UnknownStoreError(
+            f"{scheme}:// needs a package that is missing: pip install 'windlass[redis]'"
+        ) from error
     return RedisStore(parse(scheme, place, options), namespace=namespace)
 
 

@@ -1,9 +1,9 @@
 """Where the server is, as its URL says. It owns the forms of a URL; it never shows a password.
 
-    redis://user:password@host:6379/0
-    rediss://host:6380/0?ca_file=/etc/ssl/ca.pem                 TLS
-    redis+cluster://host:7000,host:7001                          any of its nodes; add ?tls=yes for TLS
-    redis+sentinel://host:26379,host:26379/service/0             the sentinels, and the name of the service
+redis://user:password@host:6379/0
+rediss://host:6380/0?ca_file=/etc/ssl/ca.pem                 TLS
+redis+cluster://host:7000,host:7001                          any of its nodes; add ?tls=yes for TLS
+redis+sentinel://host:26379,host:26379/service/0             the sentinels, and the name of the service
 """
 
 import ssl

@@ -112,7 +112,7 @@ class Client:
     async def run(self, name: str, *arguments: bytes) -> Any:
         """Run a script."""
         wanted = script(name)
-        command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
+        command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
         return await self._try(command, wanted)
 
     async def ask(self, *command: Argument) -> Any:

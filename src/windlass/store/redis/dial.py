@@ -75,7 +75,9 @@ async def _follow(address: Address, node: Node, prefix: bytes) -> Wire:
             return wire
         wire.close()
         node = moved
-    raise StoreUnavailableError(f"the nodes of the cluster at {address.place} send us in circles. Look at CLUSTER NODES.")
+    raise StoreUnavailableError(
+        f"the nodes of the cluster at {address.place} send us in circles. Look at CLUSTER NODES."
+    )
 
 
 async def _connect(address: Address, node: Node) -> Wire:
@@ -136,7 +138,8 @@ async def _examine(wire: Wire, node: Node) -> None:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers and numbers < OLDEST:
         raise StoreUnavailableError(
-            f"the server at {named(node)} is Redis {version}; windlass needs Redis 7.0 or Valkey 7.2, or newer. Update it."
+            f"the server at {named(node)} is Redis {version}; windlass needs Redis 7.0 or Valkey 7.2, or newer: "
+            "update it."
         )
     if facts.get("loading") == "1":
         raise faults.translate("LOADING the dataset", named(node))

@@ -20,7 +20,9 @@ SNAPSHOTS: Final = (
     "no append-only file: a crash or a restart of the server loses everything since its last snapshot, {age} ago (set "
     "appendonly to yes)"
 )
-NOTHING: Final = "neither append-only file nor snapshots: a restart of the server loses everything (set appendonly to yes)"
+NOTHING: Final = (
+    "neither append-only file nor snapshots: a restart of the server loses everything (set appendonly to yes)"
+)
 PINGS: Final = 5
 
 
@@ -82,7 +84,10 @@ def _eviction(facts: dict[str, str]) -> str:
     if policy.startswith("volatile"):
         return f"none of ours: {policy} deletes keys that expire, and windlass has none"
     limit = "" if facts.get("maxmemory", "0") != "0" else " as soon as maxmemory is set"
-    return f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, which deletes any key when memory is full{limit}; set noeviction"
+    return (
+        f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, which deletes any key when memory is full{limit}; set "
+        "noeviction"
+    )
 
 
 def _replication(facts: dict[str, str]) -> str:
@@ -98,10 +103,12 @@ def _memory(facts: dict[str, str]) -> str:
 
 
 async def _latency(client: Client) -> str:
-    taken = []
+    taken: list[float] = []
+    answer: Any = (0, 0)
     for _ in range(PINGS):
         begun = time.perf_counter()
-        answer: Any = await client.ask("TIME")
+        answer = await client.ask("TIME")
         taken.append(time.perf_counter() - begun)
     skew = int(answer[0]) + int(answer[1]) / 1e6 - time.time()
-    return f"{min(taken) * 1000:.2f} ms at best of {PINGS}; its clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
+    clock = f"its clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
+    return f"{min(taken) * 1000:.2f} ms at best of {PINGS}; {clock}"

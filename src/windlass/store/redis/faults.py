@@ -10,19 +10,17 @@ Made = Callable[[str], StoreError]
 WORDS: Final[dict[str, tuple[Made, str]]] = {
     "OOM": (
         StoreFullError,
-        "has reached its maxmemory and takes no more. Nothing acknowledged was lost. Give it more memory, or let jobs be "
-        "worked off and pruned",
+        "has reached its maxmemory and takes no more jobs. Nothing acknowledged was lost. Give it more memory",
     ),
     "MISCONF": (
         StoreFullError,
-        "cannot write its data to disk, and so takes no more. Nothing acknowledged was lost. Look at its disk and its log",
+        "cannot write its data to disk, and takes no more. Nothing acknowledged was lost. Look at its disk and log",
     ),
     "WRONGPASS": (StoreUnavailableError, "refuses the user name or the password in the URL"),
     "NOAUTH": (StoreUnavailableError, "wants a password: write redis://:password@host, or redis://user:password@host"),
     "NOPERM": (
         StoreUnavailableError,
-        "denies this user what windlass needs. Give it: ACL SETUSER name ~{windlass:* &{windlass:* +@all -@dangerous "
-        "+info",
+        "denies this user what windlass needs: ACL SETUSER name ~{windlass:* &{windlass:* +@all -@dangerous +info",
     ),
     "READONLY": (
         StoreUnavailableError,

@@ -89,7 +89,7 @@ def outcomes(told: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.result is None and one.report is None:
-        return _told(one)  # type: ignore[no-any-return]
+        return _told(one)
     result = report = None
     if one.result is not None:
         behind.append(one.result)
@@ -123,7 +123,7 @@ def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
     try:
         return _record(id, found, whole=whole)
     except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise UnreadableError(f"unreadable: {error or type(error).__name__}") from error
+        raise UnreadableError(f"unreadable: {error}") from error
 
 
 def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
@@ -138,7 +138,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "pool": pool,
         "status": STATUSES[status],
         "payload": found[b"p"],
-        "priority": JobPriority(priority),
+        "priority": JobPriority(priority or 0),
         "head_start": head_start,
         "run_at": run_at,
         "created_at": created_at,

@@ -1,7 +1,8 @@
 """The scripts that the server runs: put together from the Lua files beside this one, each known by its digest.
 
 Every script gets KEYS[1], the beginning of all keys of the namespace; ARGV[1], its arguments as MessagePack; ARGV[2],
-who asks; then whatever is bytes, which the server's MessagePack does not know: arguments name it by its place. The parts it is made of come first, in an order in which each knows what it uses.
+who asks; and behind them whatever is bytes, which the server's MessagePack does not know. The parts it is made of come
+first, in an order in which each knows what it uses.
 """
 
 from functools import cache

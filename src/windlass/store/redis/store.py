@@ -56,7 +56,7 @@ LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 
 
 class RedisStore:
-    """A store on a server. All keys of a namespace carry one hash tag, so a cluster spreads namespaces over its nodes."""
+    """A store on a server. All keys of a namespace carry one hash tag: a cluster spreads namespaces over its nodes."""
 
     def __init__(self, address: Address, *, namespace: str = "default") -> None:
         self.url = address.url
