@@ -1,15 +1,17 @@
 """A proxy in front of a server, which can lose an answer: the server did what it was asked, and nobody hears of it."""
 
 import asyncio
+import ssl
 from contextlib import suppress
 from typing import Self
 
 
 class Proxy:
-    """Passes bytes on in both directions, on this event loop."""
+    """Passes bytes on in both directions, on this event loop; with a context, it speaks TLS to those who connect."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, context: ssl.SSLContext | None = None) -> None:
         self._to = port
+        self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
@@ -21,7 +23,7 @@ class Proxy:
         self._losing = True
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, ssl=self._context)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

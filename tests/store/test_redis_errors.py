@@ -1,12 +1,16 @@
 """Each thing that can be wrong with a server is an error of its own, with the remedy and without the password."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.store.proxy import Proxy
 from tests.store.servers import DURABLE, Server, free_port, namespace
 from windlass.errors import SchemaVersionError, StoreFullError, StoreUnavailableError, UnknownStoreError
 from windlass.store.redis.address import parse
@@ -134,6 +138,36 @@ async def test_the_doctor_reads_the_real_settings(valkey_program: Path) -> None:
         assert findings["server"].startswith(("Valkey", "Redis"))
         assert "no replicas" in findings["replication"]
         await store.close()
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that nobody has signed, and its key."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is missing")
+    made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    asked = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
+    subprocess.run([program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *asked], check=True, capture_output=True)
+    return made, key
+
+
+async def test_tls(valkey_url: str, valkey_server: Server, certificate: tuple[Path, Path]) -> None:
+    made, key = certificate
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(made, key)
+    async with Proxy(valkey_server.port, context) as proxy:
+        at = f"127.0.0.1:{proxy.port}"
+        for trusted in (f"ca_file={made}", "verify=no"):
+            store = open_store(f"rediss://{at}/0?{trusted}", namespace=namespace())
+            await store.open()
+            await add(store, job("1"))
+            assert len(await claim(store)) == 1
+            await store.close()
+        assert "certificate" in await refusal(f"rediss://{at}/0")
 
 
 # ── sentinel ─────────────────────────────────────────────────────────────────────────────────────────────────────────
