@@ -35,6 +35,10 @@ def test_wheel_has_sql(wheel_names: frozenset[str]) -> None:
     assert [name for name in wheel_names if name.startswith("windlass/store/sqlite/") and name.endswith(".sql")]
 
 
+def test_wheel_has_lua(wheel_names: frozenset[str]) -> None:
+    assert [name for name in wheel_names if name.startswith("windlass/store/redis/") and name.endswith(".lua")]
+
+
 def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:
     assert "windlass/py.typed" in wheel_names
 

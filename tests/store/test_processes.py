@@ -11,6 +11,7 @@ import pytest
 from windlass.core.model import JobFilter, JobStatus
 from windlass.store.protocol import Store
 from windlass.store.sqlite.store import SqliteStore
+from windlass.store.urls import open_store
 from windlass.testing.acts import NOW, add, claim_one, finish, job, succeeded
 from windlass.testing.expect import soon
 
@@ -65,11 +66,12 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture(params=[SqliteStore])
+@pytest.fixture(params=["sqlite", "valkey", "cluster"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A store that other processes can open, too; not open yet."""
-    made: Store = request.param(str(tmp_path / "shared.db"))
-    return made
+    if request.param == "sqlite":
+        return SqliteStore(str(tmp_path / "shared.db"))
+    return open_store(request.getfixturevalue(f"{request.param}_url"))
 
 
 def script(text: str, *arguments: str) -> list[str]:

@@ -62,7 +62,7 @@ async def _examine(app: WorkerOrchestrator, name: str) -> Report:
         "windlass": f"{version('windlass')}, Python {platform.python_version()}, {platform.system()}",
         **await app.check(),
     }
-    problems = [*_integrity(findings), *(await app.overview()).health.problems]
+    problems = [*_integrity(findings), *_eviction(findings), *(await app.overview()).health.problems]
     ahead = time.time() - await (await app.store()).server_time()
     findings["clock"] = "agrees with the store's"
     if abs(ahead) > CLOCK_SECONDS:
@@ -80,6 +80,13 @@ def _integrity(findings: dict[str, str]) -> list[Problem]:
         return []
     remedy = "stop every node, copy the database for safety, then restore a backup"
     return [Problem("integrity", "store", f"the store is damaged: {found}", remedy, "critical")]
+
+
+def _eviction(findings: dict[str, str]) -> list[Problem]:
+    found = findings.get("eviction", "none")
+    if found.startswith("none"):
+        return []
+    return [Problem("eviction", "store", found, "CONFIG SET maxmemory-policy noeviction", "critical")]
 
 
 def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:

@@ -4,6 +4,9 @@
     memory://name             the one of this name in this process
     sqlite:///relative.db     a file, from where the process is
     sqlite:////absolute.db    a file, from the root
+    redis://host:6379/0       a Redis or Valkey server; rediss:// with TLS
+    redis+cluster://host:6379,host:6379
+    redis+sentinel://host:26379,host:26379/service/0
 
 Parameters follow a question mark: `sqlite:///windlass.db?synchronous=full`.
 """
@@ -16,8 +19,19 @@ from windlass.errors import UnknownStoreError, nearest
 from windlass.store.memory import MemoryStore
 from windlass.store.protocol import Store
 
-SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "postgresql")
-SQLITE_OPTIONS: Final = {"synchronous": ("off", "normal", "full", "extra")}
+SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
+REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
+SQLITE_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {"synchronous": ("off", "normal", "full", "extra")}
+REDIS_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {
+    "timeout": None,
+    "tls": ("yes", "no"),
+    "verify": ("yes", "no"),
+    "ca_file": None,
+    "cert_file": None,
+    "key_file": None,
+    "sentinel_password": None,
+}
+"""Parameters by name, with the values they take; None is any."""
 SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
 
 _named: Final[dict[tuple[str, str], MemoryStore]] = {}
@@ -38,8 +52,10 @@ def open_store(url: str, *, namespace: str = "default") -> Store:
         return _memory(place, namespace)
     if scheme == "sqlite":
         return _sqlite(place, options, namespace)
+    if scheme in REDIS:
+        return _redis(scheme, place, options, namespace)
     raise UnknownStoreError(
-        f"{scheme}:// is known, but this version of windlass cannot open it yet; memory:// and sqlite:/// work"
+        f"{scheme}:// is known, but this version of windlass cannot open it yet; sqlite:/// and redis:// work"
     )
 
 
@@ -64,20 +80,37 @@ def _sqlite(place: str, options: dict[str, str], namespace: str) -> Store:
     return SqliteStore(path, namespace=namespace, **options)
 
 
+def _redis(scheme: str, place: str, options: dict[str, str], namespace: str) -> Store:
+    try:
+        from windlass.store.redis.address import parse
+        from windlass.store.redis.store import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name != "hiredis":
+            raise
+        raise UnknownStoreError(
+            f"{scheme}:// needs a package that is missing: pip install 'windlass[redis]'"
+        ) from error
+    return RedisStore(parse(scheme, place, options), namespace=namespace)
+
+
 def _options(scheme: str, query: str) -> dict[str, str]:
-    known = SQLITE_OPTIONS if scheme == "sqlite" else {}
+    known = SQLITE_OPTIONS if scheme == "sqlite" else REDIS_OPTIONS if scheme in REDIS else {}
     options: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True) if scheme in ("memory", "sqlite") else ():
+    for name, value in parse_qsl(query, keep_blank_values=True) if scheme != "postgresql" else ():
         if name not in known:
             raise UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
         if name in options:
             raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// is given twice")
-        if value.lower() not in known[name]:
-            raise UnknownStoreError(
-                f"the parameter {name!r} of {scheme}:// cannot be {value!r}; {_one_of(known[name])}"
-            )
-        options[name] = value.lower()
+        options[name] = _value(scheme, name, value, known[name])
     return options
+
+
+def _value(scheme: str, name: str, value: str, known: tuple[str, ...] | None) -> str:
+    if known is None:
+        return value
+    if value.lower() not in known:
+        raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// cannot be {value!r}; {_one_of(known)}")
+    return value.lower()
 
 
 def _one_of(values: tuple[str, ...]) -> str:

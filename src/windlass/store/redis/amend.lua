@@ -1,0 +1,91 @@
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at; behind them the payload, if any.
+-- Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
+
+local A_DAY = 86400
+local now, change, ids = A[1], A[2], A[3]
+local changed = {}
+
+local function write_error(job, text)
+  call('HSET', J .. job.id, 'e', text)
+  set(job, HAS_ERROR, true)
+end
+
+local function cancel(job)
+  if job.status == PROCESSING then
+    set(job, CANCELLING, true)
+    save(job)
+    call('SADD', P .. 'cancels', job.id)
+    ring('orders')
+    return true
+  elseif job.status >= COMPLETED then
+    return false
+  end
+  take_out(job)
+  job.status, job.ended = CANCELLED, now
+  put_in(job, now + A_DAY)
+  write_error(job, A[4])
+  settle(job)
+  standing(job.worker).changes.ended = now
+  return true
+end
+
+local function clashes(job) -- whether another live job has its unique key
+  local twin = job.unique and call('HGET', P .. 'unique', unique_field(job.worker, job.unique))
+  return twin and twin ~= job.id
+end
+
+local function requeue(job)
+  local status, run_at, payload = job.status, A[4], ARGV[3]
+  if status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
+    return false
+  end
+  take_out(job)
+  call('HDEL', J .. job.id, 'r', 'g')
+  set(job, HAS_RESULT, false)
+  set(job, HAS_PROGRESS, false)
+  job.status, job.run_at, job.attempt, job.crashes, job.ended = run_at <= now and QUEUED or SCHEDULED, run_at, 0, 0, NONE
+  if payload then
+    call('HSET', J .. job.id, 'p', payload)
+  end
+  put_in(job)
+  settle(job)
+  return true
+end
+
+local function discard(job)
+  if job.status < COMPLETED then
+    return false
+  end
+  take_out(job)
+  place(P .. 'all:' .. job.worker, job.id, false)
+  call('UNLINK', J .. job.id)
+  jobs[job.id] = nil
+  return true
+end
+
+local apply = ({ cancel = cancel, requeue = requeue, discard = discard })[change]
+local answer = {}
+for n, id in ipairs(ids) do
+  local job, there = fetch(id)
+  if there and not job then
+    bury(id, '', DAMAGED, now)
+    job = fetch(id)
+  end
+  if not job then
+    answer[n] = { -1, 0 }
+  else
+    local before = job.status
+    local done = apply(job)
+    answer[n] = { before, done and 1 or 0 }
+    if done and before ~= PROCESSING and change ~= 'discard' then
+      changed[job.worker] = true
+    end
+  end
+end
+flush()
+flush_groups()
+flush_standings()
+for worker in pairs(changed) do
+  stir(worker)
+end
+return { rung(), answer }

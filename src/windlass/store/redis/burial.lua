@@ -1,0 +1,58 @@
+-- A record that cannot be read goes to the dead-letter queue, with as much of it as is known. Where it stood is found out by
+-- looking for it, because what it says of itself may be wrong.
+
+local DAMAGED = 'unreadable: its record in the store is damaged'
+
+local function worker_of(id)
+  for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
+    if call('ZSCORE', P .. 'all:' .. worker, id) then
+      return worker
+    end
+  end
+  return ''
+end
+
+local function standing_place(id, worker) -- its status, and its pool where that can be seen
+  for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. worker)) do
+    if call('ZSCORE', lane(pool, worker).key, id) then
+      return QUEUED, pool
+    end
+  end
+  if call('ZSCORE', P .. 'run:' .. worker, id) then
+    return PROCESSING
+  end
+  for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
+    if call('ZSCORE', P .. 'st:' .. status, id) then
+      return status
+    end
+  end
+  return COMPLETED
+end
+
+local function bury(id, pool, why, now) -- the pool is "" where nobody knows it
+  local worker = worker_of(id)
+  local status, seen_in = standing_place(id, worker)
+  local left = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
+  local job = not left.err and parse(id, left[1]) or parse(id, string.rep('\0', LENGTH))
+  local told = not left.err and informed({}, left[2])
+  pool = seen_in or (told and told.pool) or pool
+  local at = lane(pool, worker)
+  if status == PROCESSING and job.instance ~= '' then
+    holding[job.instance] = (holding[job.instance] or 0) - 1
+  end
+  for _, key in ipairs({ at.run, P .. 'due', P .. 'end', P .. 'st:' .. status }) do
+    place(key, id, false)
+  end
+  line_up(at, id, false)
+  count(at, status, -1)
+  count(at, DEAD, 1)
+  place(at.all, id, now)
+  place(P .. 'st:' .. DEAD, id, now)
+  call('DEL', J .. id)
+  local state = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
+  local info = cmsgpack.pack({ worker, pool, 1, 0, now, 'enqueued', false, false, 1, false })
+  call('HSET', J .. id, 's', state, 'i', info, 'p', not left.err and left[3] or '', 'e', why)
+  ring('ended')
+  ring('leader')
+  topics[at.topic] = true
+end

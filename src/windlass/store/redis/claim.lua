@@ -1,0 +1,271 @@
+-- claim: now, instance, pool, n, workers. Answers with what was rung, when to ask again, and {id, s, i, payload} of each.
+
+local now, instance, pool, limit, wanted = A[1], A[2], A[3], A[4], A[5]
+local chosen, started, next_at = {}, {}, nil
+
+-- ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function ready_workers() -- those that have a job here, and whether any of them has gates
+  local mine, workers, gated = {}, {}, false
+  for _, worker in ipairs(wanted) do
+    mine[worker] = true
+  end
+  for _, worker in ipairs(call('SMEMBERS', P .. 'lanes:' .. pool)) do
+    if mine[worker] then
+      local gate = gate_of(worker)
+      gated = gated or (gate and not gate.open)
+      workers[#workers + 1] = worker
+    end
+  end
+  return workers, gated
+end
+
+local function step_for(workers) -- how many jobs of a line are looked at together
+  return math.min(limit, math.max(8, math.ceil(2 * limit / math.max(1, #workers))))
+end
+
+local function step_on(line) -- to the next job; false if there is none
+  line.place = line.place + 2
+  if line.place > #line.ids then
+    if line.place > 1 and #line.ids < 2 * line.step then
+      return false
+    end
+    line.ids = call('ZRANGE', line.at.key, line.from, line.from + line.step - 1, 'WITHSCORES')
+    line.from, line.place = line.from + line.step, 1
+  end
+  local head = line.head
+  head.id, head.rank = line.ids[line.place], tonumber(line.ids[line.place + 1])
+  return head.id and true or false
+end
+
+local function insert(queue, line) -- in rank order, then by id
+  local head, low, high = line.head, 1, #queue + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local other = queue[middle].head
+    if other.rank < head.rank or (other.rank == head.rank and less(other.id, head.id)) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  table.insert(queue, low, line)
+end
+
+-- ── where a worker has gates ────────────────────────────────────────────────────────────────────────────────────────
+
+local function advance(line) -- to the next job that can be read, which is looked at
+  while step_on(line) do
+    local id, rank = line.head.id, line.head.rank
+    local found = redis.pcall('HMGET', J .. id, 's', 'i')
+    local job = not found.err and found[2] and parse(id, found[1])
+    if job and job.status == QUEUED and (not is(job, KEYED) or informed(job, found[2])) then
+      job.worker, job.pool, job.rank, job.info = line.worker, pool, rank, found[2]
+      line.head = job
+      return true
+    end
+    bury(id, pool, DAMAGED, now)
+  end
+  return false
+end
+
+local function candidates(workers) -- in rank order
+  local queue, step = {}, step_for(workers)
+  for _, worker in ipairs(workers) do
+    local line = { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, head = {} }
+    if facts_of(worker).enabled and advance(line) then
+      insert(queue, line)
+    end
+  end
+  return queue
+end
+
+local function choose_next(queue) -- the first of the queue starts; whoever is behind it in its lane comes next
+  local line = table.remove(queue, 1)
+  chosen[#chosen + 1] = line.head
+  started[line.worker] = true
+  line.head = {}
+  if #chosen < limit and advance(line) then
+    insert(queue, line)
+    return line.head
+  end
+  return false
+end
+
+local function note_running(worker)
+  local known, gate = facts_of(worker), gate_of(worker)
+  known.running, known.newest, known.started = known.running + 1, now, now
+  if gate and gate.spacing then
+    known.rate_at, known.rated = math.max(known.rate_at, now) + gate.spacing, true
+  end
+end
+
+local function admit(queue) -- answers with those that gave way to another: a start can change that
+  local gave_way = {}
+  while #queue > 0 and #chosen < limit do
+    local line = queue[1]
+    local known = facts_of(line.worker)
+    known.head = line.head
+    local code, until_ = held_back(line.worker, line.head, now)
+    if code then
+      next_at = until_ and math.min(next_at or until_, until_) or next_at
+      table.remove(queue, 1)
+      if code == 'turn' or code == 'precedence' then
+        gave_way[#gave_way + 1] = line
+      end
+    else
+      note_running(line.worker)
+      known.head = choose_next(queue)
+    end
+  end
+  return gave_way
+end
+
+local function choose(queue)
+  local before = -1
+  while #queue > 0 and before < #chosen and #chosen < limit do
+    before = #chosen
+    queue = admit(queue)
+  end
+end
+
+-- ── starting ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function start(job, fence)
+  if is(job, KEYED) then
+    jobs[job.id] = job
+  end
+  take_out(job)
+  if is(job, HAS_PROGRESS) then
+    call('HDEL', J .. job.id, 'g')
+    set(job, HAS_PROGRESS, false)
+  end
+  job.status, job.instance, job.fence, job.attempt = PROCESSING, instance, fence, job.attempt + 1
+  job.started, job.ended = now, NONE
+  put_in(job)
+  local state = state_of(job)
+  call('HSET', J .. job.id, 's', state)
+  if job.key then
+    repark(job)
+  end
+  return state
+end
+
+local function note_start(worker)
+  local known, gate = facts_of(worker), gate_of(worker)
+  if known.rated then
+    call('HSET', P .. 'w:' .. worker, 'started', now, 'rate', known.rate_at)
+  else
+    call('HSET', P .. 'w:' .. worker, 'started', now)
+  end
+  -- A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+  if gate and (#gate.after > 0 or (gate.breaker and call('HEXISTS', P .. 'open', gate.breaker) == 1)) then
+    stir(worker)
+  end
+end
+
+-- ── where no worker has gates ───────────────────────────────────────────────────────────────────────────────────────
+
+-- Nothing but pause and disable can be in the way, and the first by rank start: no need to look at jobs in order to choose.
+
+local function open_lines(workers) -- the ready jobs of each worker, the best line first
+  local queue, step = {}, step_for(workers)
+  for _, worker in ipairs(workers) do
+    local gate = gate_of(worker)
+    if facts_of(worker).enabled and not pool_is_paused(gate and gate.pool or 'default') then
+      local line = { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, head = {} }
+      if step_on(line) then
+        insert(queue, line)
+      end
+    end
+  end
+  return queue
+end
+
+local function first_ids(queue) -- those that start, in turn a lane and an id
+  local ids = {}
+  while #queue > 0 do
+    local line = #queue == 1 and queue[1] or table.remove(queue, 1)
+    ids[#ids + 1] = line.at
+    ids[#ids + 1] = line.head.id
+    if #ids == 2 * limit then
+      break
+    end
+    local on = step_on(line)
+    if on and queue[1] ~= line then
+      insert(queue, line)
+    elseif not on and queue[1] == line then
+      break
+    end
+  end
+  return ids
+end
+
+local function start_plain(at, id, fence)
+  local found = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
+  local state = not found.err and found[2] and found[1]
+  if not state or #state < LENGTH or string.byte(state) ~= QUEUED then
+    bury(id, pool, DAMAGED, now)
+    return nil
+  end
+  started[at.worker] = true
+  local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, state)
+  if flags ~= 0 then
+    local job = parse(id, state)
+    if is(job, KEYED) and not informed(job, found[2]) then
+      set(job, KEYED, false)
+    end
+    job.worker, job.pool = at.worker, pool
+    return { id, start(job, fence), found[2], found[3] or '' }
+  end
+  state = struct.pack(
+    LAYOUT, PROCESSING, 0, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE
+  ) .. instance
+  call('HSET', J .. id, 's', state)
+  local out, begun = at.out, at.begun
+  out[#out + 1], at.moved = id, true
+  begun[#begun + 1] = now
+  begun[#begun + 1] = id
+  return { id, state, found[2], found[3] or '' }
+end
+
+local function claim_first(workers)
+  local ids, answer = first_ids(open_lines(workers)), {}
+  local fence = #ids > 0 and next_fences(#ids / 2)
+  for n = 1, #ids, 2 do
+    answer[#answer + 1] = start_plain(ids[n], ids[n + 1], fence + (n - 1) / 2)
+  end
+  for _, of_pool in pairs(lanes) do
+    for _, at in pairs(of_pool) do
+      local n = #at.out
+      if n > 0 then
+        count(at, QUEUED, -n)
+        count(at, PROCESSING, n)
+        holding[instance] = (holding[instance] or 0) + n
+      end
+    end
+  end
+  return answer
+end
+
+local function claim_chosen(workers)
+  local answer = {}
+  choose(candidates(workers))
+  local fence = #chosen > 0 and next_fences(#chosen)
+  for n, job in ipairs(chosen) do
+    answer[n] = { job.id, start(job, fence + n - 1), job.info, call('HGET', J .. job.id, 'p') or '' }
+  end
+  return answer
+end
+
+local answer = {}
+if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', instance) then
+  local workers, gated = ready_workers()
+  answer = (gated and claim_chosen or claim_first)(workers)
+  flush()
+  flush_groups()
+  for worker in pairs(started) do
+    note_start(worker)
+  end
+end
+return { rung(), exact(next_at) or '', answer }

@@ -1,0 +1,158 @@
+-- finish: now, outcomes of {id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict, disable_after,
+-- result, error, keep_until, cause, report}, where result and report are places in ARGV. Answers with what was rung, 1 or
+-- 0 for each outcome, and the workers that were disabled.
+
+local NUMBERS = {
+  completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
+  processing = PROCESSING,
+}
+local A_DAY = 86400
+local now, outcomes = A[1], A[2]
+local accepted, disabled, workers, kept = {}, {}, {}, {}
+
+local function landing(job, said, run_at)
+  if said >= COMPLETED then
+    return said
+  elseif is(job, CANCELLING) then
+    return CANCELLED
+  elseif run_at <= now then
+    return QUEUED
+  end
+  return said == FAILED and FAILED or SCHEDULED
+end
+
+local function count_run(job, said, ended_at)
+  local at = lane(job.pool, job.worker)
+  if said == COMPLETED then
+    at.completed = at.completed + 1
+  elseif said == FAILED or said == DEAD then
+    at.failed = at.failed + 1
+  else
+    return
+  end
+  local seconds = ended_at - job.started
+  if seconds > 0 then
+    at.seconds = at.seconds + seconds
+  end
+end
+
+local function keep_field(job, name, flag, value) -- one that few jobs have
+  if value then
+    call('HSET', J .. job.id, name, value)
+    set(job, flag, true)
+  elseif is(job, flag) then
+    call('HDEL', J .. job.id, name)
+    set(job, flag, false)
+  end
+end
+
+local function write(job, told)
+  keep_field(job, 'e', HAS_ERROR, told[13])
+  if told[16] then
+    job.reports = job.reports + 1
+    call('HSET', J .. job.id, 'a' .. job.reports, ARGV[told[16]])
+  end
+  if told[12] then
+    set(job, HAS_RESULT, true)
+    call('HSET', J .. job.id, 's', state_of(job), 'r', ARGV[told[12]])
+  else
+    keep_field(job, 'r', HAS_RESULT, nil)
+    call('HSET', J .. job.id, 's', state_of(job))
+  end
+end
+
+-- Most jobs complete, with neither key nor unique key, and were not asked to stop.
+local function complete(id, told, reports, run_by, started_at)
+  local at, ended_at, flags = lane(told[4], told[3]), told[6], told[12] and HAS_RESULT or 0
+  local state = struct.pack(
+    LAYOUT, COMPLETED, flags, reports, told[8], told[9], told[2], told[7], told.head_start, started_at, ended_at
+  ) .. run_by
+  if told[12] then
+    call('HSET', J .. id, 's', state, 'r', ARGV[told[12]])
+  else
+    call('HSET', J .. id, 's', state)
+  end
+  local over = at.over
+  over[#over + 1] = id
+  at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
+  holding[run_by] = (holding[run_by] or 0) - 1
+  if told[14] then
+    kept[#kept + 1] = told[14]
+    kept[#kept + 1] = id
+  end
+  ring_ended(told[15])
+  workers[at.worker] = true
+  after_run(at.worker, true, ended_at, told[10], told[13], told[11])
+end
+
+local function settle_outcome(job, told)
+  local said = NUMBERS[told[5]]
+  local lands = landing(job, said, told[7])
+  job.worker, job.pool, job.cause = told[3], told[4], told[15]
+  if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
+    -- Where its place depends on more than the outcome says. What cannot be read has neither key nor age.
+    informed(job, call('HGET', J .. job.id, 'i'))
+    job.created = job.created or now
+  end
+  if job.key then
+    jobs[job.id] = job
+  end
+  take_out(job)
+  count_run(job, said, told[6])
+  if is(job, CANCELLING) then
+    call('SREM', P .. 'cancels', job.id)
+    set(job, CANCELLING, false)
+  end
+  job.status, job.ended, job.run_at, job.attempt, job.crashes = lands, told[6], told[7], told[8], told[9]
+  local keep_until = told[14]
+  if lands ~= said then
+    keep_until = now + A_DAY
+  end
+  put_in(job, keep_until)
+  write(job, told)
+  if job.key then
+    repark(job)
+  end
+  workers[job.worker] = true
+  if after_run(job.worker, lands >= COMPLETED, told[6], told[10], told[13], told[11]) then
+    disabled[#disabled + 1] = job.worker
+    ring('state')
+    ring('leader')
+  end
+end
+
+local function finish(told) -- whether it was accepted
+  local id = told[1]
+  local state = redis.pcall('HGET', J .. id, 's')
+  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) ~= PROCESSING then
+    return 0
+  end
+  local _, flags, reports, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
+  if fence ~= told[2] then
+    return 0
+  elseif flags == 0 and told[5] == 'completed' and told[10] ~= 'failure' and not told[13] and not told[16] then
+    told.head_start = head_start
+    complete(id, told, reports, string.sub(state, LENGTH + 1), started_at)
+  else
+    settle_outcome(parse(id, state), told)
+  end
+  return 1
+end
+
+for n, told in ipairs(outcomes) do
+  accepted[n] = finish(told)
+end
+for _, of_pool in pairs(lanes) do
+  for _, at in pairs(of_pool) do
+    count(at, PROCESSING, -#at.over)
+    count(at, COMPLETED, #at.over)
+  end
+end
+in_slices('ZADD', P .. 'end', kept)
+flush()
+flush_groups()
+flush_standings()
+for worker in pairs(workers) do
+  stir(worker)
+end
+return { rung(), accepted, disabled }

@@ -1,0 +1,201 @@
+"""Jobs into what the scripts keep, and back. It owns the layout of a job's state and of what never changes about it.
+
+The layout is described in `jobs.lua`, which reads and writes the same bytes.
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec import MsgspecError, convert, msgpack
+
+from windlass.core.model import Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
+
+STATE: Final = struct.Struct("<BBHIIddddd")
+STATUSES: Final = (
+    JobStatus.SCHEDULED,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.PROCESSING,
+    JobStatus.COMPLETED,
+    JobStatus.DEAD,
+    JobStatus.CANCELLED,
+)
+NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+PARKED, CANCELLING = 1, 2
+
+_encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder().decode
+_new: Final = attrgetter("id", "worker", "pool", "run_at", "head_start", "unique_key", "key", "key_limit")
+_told: Final = attrgetter(
+    "id",
+    "fence",
+    "worker",
+    "pool",
+    "status",
+    "ended_at",
+    "run_at",
+    "attempt",
+    "crashes",
+    "verdict",
+    "disable_after",
+    "result",
+    "error",
+    "keep_until",
+    "cause",
+    "report",
+)
+OWN_ARGUMENTS: Final = 2
+"""How many places are taken in ARGV before the bytes that are sent behind the arguments."""
+
+Fields = dict[bytes, Any]
+
+
+class UnreadableError(Exception):
+    """A job's record that cannot be read; the message says why."""
+
+
+def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[Any], list[bytes]]:
+    """Jobs as `add.lua` takes them, and the bytes that are sent behind them."""
+    behind: list[bytes] = []
+    for job in jobs:
+        behind += (_never_changes(job, now), job.payload)
+    return [_new(job) for job in jobs], behind
+
+
+def _never_changes(job: NewJob, now: float) -> bytes:
+    never_changes = (
+        job.worker,
+        job.pool,
+        int(job.priority),
+        job.head_start,
+        now,
+        job.cause,
+        job.unique_key,
+        job.key,
+        job.key_limit,
+        job.trace,
+    )
+    return _encode(never_changes)
+
+
+def outcomes(told: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
+    """Outcomes as `finish.lua` takes them, and the bytes that are sent behind them."""
+    behind: list[bytes] = []
+    return [_outcome(one, behind) for one in told], behind
+
+
+def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
+    if one.result is None and one.report is None:
+        return _told(one)
+    result = report = None
+    if one.result is not None:
+        behind.append(one.result)
+        result = OWN_ARGUMENTS + len(behind)
+    if one.report is not None:
+        behind.append(_encode(one.report))
+        report = OWN_ARGUMENTS + len(behind)
+    *before, _, error, keep_until, cause, _ = _told(one)
+    return (*before, result, error, keep_until, cause, report)
+
+
+def claimed(answer: Sequence[Any], broken: dict[str, str]) -> Claimed | None:
+    """A job as `claim.lua` hands it out. One that cannot be read is added to the broken, with the reason."""
+    id, state, never_changes, payload = answer
+    _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
+    try:
+        worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
+    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
+        broken[id.decode()] = f"unreadable: {error}"
+        return None
+    return Claimed(id.decode(), worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None)
+
+
+def fields(flat: Sequence[Any]) -> Fields:
+    """What HGETALL answers, by name."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    """A job from its fields; a whole one with its attempts. Raises `UnreadableError`."""
+    try:
+        return _record(id, found, whole=whole)
+    except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnreadableError(f"unreadable: {error}") from error
+
+
+def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    state = found[b"s"]
+    status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = STATE.unpack_from(state)
+    worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace = (
+        None if value is False else value for value in msgpack.decode(found[b"i"])
+    )
+    told: dict[str, Any] = {
+        "id": id,
+        "worker": worker,
+        "pool": pool,
+        "status": STATUSES[status],
+        "payload": found[b"p"],
+        "priority": JobPriority(priority or 0),
+        "head_start": head_start,
+        "run_at": run_at,
+        "created_at": created_at,
+        "cause": cause,
+        "attempt": attempt,
+        "crashes": crashes,
+        "fence": int(fence),
+        "instance": state[STATE.size :].decode() or None,
+        "started_at": _instant(started),
+        "ended_at": _instant(ended),
+        "unique_key": unique_key,
+        "key": key,
+        "key_limit": key_limit,
+        "parked": bool(flags & PARKED),
+        "cancelling": bool(flags & CANCELLING),
+        "result": found.get(b"r"),
+        "error": found[b"e"].decode() if b"e" in found else None,
+        "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
+        "attempts": tuple(_attempt(found.get(b"a%d" % n)) for n in range(1, reports + 1)) if whole else (),
+        "trace": trace,
+    }
+    return convert(told, JobRecord)
+
+
+def _instant(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _attempt(body: bytes | None) -> Attempt:
+    try:
+        return msgpack.decode(body or b"", type=Attempt)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
+
+
+def remains(id: str, found: Fields, why: str) -> JobRecord:
+    """What can be said of a job whose record cannot be read."""
+    worker, pool = _whereabouts(found)
+    payload = found.get(b"p")
+    return JobRecord(
+        id=id,
+        worker=worker,
+        pool=pool,
+        status=JobStatus.DEAD,
+        payload=payload if isinstance(payload, bytes) else b"",
+        priority=JobPriority.NORMAL,
+        head_start=0.0,
+        run_at=0.0,
+        created_at=0.0,
+        error=why,
+    )
+
+
+def _whereabouts(found: Fields) -> tuple[str, str]:
+    """Worker and pool, as far as a damaged record tells."""
+    try:
+        worker, pool, *_ = _decode(found.get(b"i") or b"")
+    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        return "", ""
+    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")

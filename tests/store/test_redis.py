@@ -1,0 +1,227 @@
+"""What only the store on Redis has to prove: lost answers, restarts, keys left behind, namespaces, damaged records."""
+
+import asyncio
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.store.proxy import Proxy
+from tests.store.servers import DURABLE, Server, namespace
+from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
+from windlass.errors import LifecycleError, StoreUnavailableError
+from windlass.store.protocol import Store
+from windlass.store.redis import store as redis_store
+from windlass.store.urls import open_store
+from windlass.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    failed,
+    finish,
+    get,
+    job,
+    statuses,
+    succeeded,
+)
+from windlass.testing.expect import soon
+
+
+@pytest.fixture
+def place() -> str:
+    return namespace()
+
+
+@pytest.fixture
+async def store(valkey_url: str, place: str) -> Store:
+    opened = open_store(valkey_url, namespace=place)
+    await opened.open()
+    return opened
+
+
+def key_of(place: str, rest: str) -> str:
+    return f"{{windlass:{place.replace(' ', '%20')}}}:{rest}"
+
+
+# ── lost answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_a_lost_answer_did_is_not_done_twice(valkey_server: Server, valkey_url: str, place: str) -> None:
+    async with Proxy(valkey_server.port) as proxy:
+        store = open_store(f"redis://127.0.0.1:{proxy.port}/0", namespace=place)
+        await store.open()
+        jobs = [job("1"), job("2", unique_key="u"), job("3", key="k")]
+
+        proxy.lose_the_next_answer()
+        with pytest.raises(StoreUnavailableError, match="may have happened"):
+            await store.add(jobs, NOW)
+        assert [added.created for added in await store.add(jobs, NOW)] == [False] * 3
+        assert (await store.stats(NOW)).pools["p"].added == 3
+
+        proxy.lose_the_next_answer()
+        with pytest.raises(StoreUnavailableError):
+            await store.claim("i", "p", 10, NOW, ["w"])
+        assert await claim(store) == []
+        held = await store.find(JobFilter(instance="i", status=(JobStatus.PROCESSING,)))
+        assert sorted(record.id for record in held) == ["1", "2", "3"]
+
+        told = [succeeded(record.claimed()) for record in held]
+        proxy.lose_the_next_answer()
+        with pytest.raises(StoreUnavailableError):
+            await store.finish(told, NOW)
+        assert (await store.finish(told, NOW)).accepted == [False] * 3
+        assert {(record.status, record.fence) for record in await records(store, "1", "2", "3")} == {
+            (JobStatus.COMPLETED, outcome.fence) for outcome in told
+        }
+        assert (await store.stats(NOW)).pools["p"].completed == 3
+        await store.close()
+
+
+async def records(store: Store, *ids: str) -> list[JobRecord]:
+    return [await get(store, id) for id in ids]
+
+
+async def test_a_lost_connection_rings_everything(valkey_server: Server, place: str) -> None:
+    async with Proxy(valkey_server.port) as proxy:
+        store = open_store(f"redis://127.0.0.1:{proxy.port}/0", namespace=place)
+        await store.open()
+        bell = store.listen({"pool:nobody writes to it"})
+        proxy.lose_the_next_answer()
+        with pytest.raises(StoreUnavailableError):
+            await store.add([job("1")], NOW)
+        await soon(bell.wait(), "a ring after an answer was lost")
+        bell.close()
+        await store.close()
+
+
+# ── restarts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_killed_server_loses_nothing_and_is_found_again(valkey_program: Path, place: str) -> None:
+    with Server(valkey_program, *DURABLE) as server:
+        store = open_store(server.url, namespace=place)
+        await store.open()
+        await beat(store, "i", ttl=1_000)
+        await add(store, *(job(f"{n}", unique_key=f"{n}", key=f"{n % 3}") for n in range(20)))
+        before = await claim(store, 2)
+        bell = store.listen({"pool:p"})
+        await asyncio.to_thread(server.kill)
+        with pytest.raises(StoreUnavailableError):
+            await claim(store)
+        await asyncio.to_thread(server.start)
+        await soon(bell.wait(), "a ring after the server came back")
+        assert [added.created for added in await store.add([job(f"{n}") for n in range(20)], NOW)] == [False] * 20
+        await finish(store, *(succeeded(claimed) for claimed in before))
+        while claimed := await claim(store):
+            assert min(one.fence for one in claimed) > max(one.fence for one in before)
+            await finish(store, *(succeeded(one) for one in claimed))
+        assert (await store.stats(NOW)).pools["p"].completed == 20
+        bell.close()
+        await store.close()
+
+
+async def test_scripts_that_the_server_forgot_are_sent_again(store: Store, valkey_server: Server) -> None:
+    valkey_server.ask("SCRIPT", "FLUSH")
+    await add(store, job("1"))
+    await finish(store, succeeded(await claim_one(store, "1")))
+    await store.close()
+
+
+async def test_calls_after_closing_are_refused(store: Store) -> None:
+    await store.close()
+    with pytest.raises(LifecycleError, match="is closed"):
+        await store.add([job("1")], NOW)
+
+
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_pruned_leaves_no_key(store: Store, valkey_server: Server) -> None:
+    def keys() -> set[bytes]:
+        return set(valkey_server.ask("KEYS", "*"))
+
+    async def run(*names: str) -> None:
+        await add(store, *(job(name, key=f"k{name}", unique_key=f"u{name}") for name in names))
+        for claimed in await claim(store, len(names)):
+            told = failed if claimed.id.endswith("1") else succeeded
+            await finish(store, told(claimed, keep_until=NOW, result=b"r"))
+        assert await store.prune(1_000, NOW) == len(names)
+
+    await run("1")
+    before = keys()
+    await run(*(f"many {n}" for n in range(200)))
+    assert keys() == before
+    sizes = [valkey_server.ask("HLEN", key) for key in before if valkey_server.ask("TYPE", key) == b"hash"]
+    assert max(sizes) < 20, "no field is left behind, either"
+    await store.close()
+
+
+async def test_namespaces_do_not_meet(valkey_url: str) -> None:
+    stores = [open_store(valkey_url, namespace=name) for name in ("a", "a:", "a}", "{a}", "%61", "é")]
+    for store in stores:
+        await store.open()
+    for number, store in enumerate(stores):
+        await add(store, job(f"{number}"))
+        bell = store.listen({"pool:p"})
+        bell.close()
+    assert [await claim_ids(store) for store in stores] == [[f"{number}"] for number in range(len(stores))]
+    for store in stores:
+        await store.close()
+
+
+async def test_more_than_fits_into_one_script_is_added_in_several(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "MOST_AT_ONCE", 10)
+    assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
+        [True] * 30 + [False] * 5
+    )
+    await store.close()
+
+
+# ── damaged records ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "short", "type"])
+async def test_a_damaged_record_is_buried_and_stops_nobody(
+    store: Store, valkey_server: Server, place: str, damage: str
+) -> None:
+    await add(store, job("1"), job("2", run_at=NOW + 1), job("3", run_at=NOW + 2))
+    for id in ("1", "2"):
+        key = key_of(place, f"j:{id}")
+        if damage == "type":
+            valkey_server.ask("SET", key, "no hash")
+        elif damage == "short":
+            valkey_server.ask("HSET", key, "s", b"\x02")
+        else:
+            valkey_server.ask("HSET", key, damage, b"\xff" * 60)
+    await store.promote(10, NOW + 2)
+    claimed = await claim_ids(store, now=NOW + 2) + await claim_ids(store, now=NOW + 2)
+    assert "3" in claimed
+    buried = await records(store, "1", "2")
+    assert [(record.status, "unreadable" in (record.error or "")) for record in buried] == [(JobStatus.DEAD, True)] * 2
+    assert [record.worker for record in buried] == ["w", "w"]
+    assert sorted(record.id for record in await store.find(JobFilter(status=(JobStatus.DEAD,)))) == ["1", "2"]
+    numbers = (await store.stats(NOW)).workers["w"]
+    assert (numbers.dead, numbers.queued, numbers.scheduled, numbers.processing) == (2, 0, 0, 1)
+    await store.survey(None, NOW)
+    await store.amend(["1", "2"], Requeue(run_at=NOW), NOW)
+    await store.amend(["1", "2"], Discard(), NOW)
+    await store.close()
+
+
+async def test_a_record_without_payload_is_found_dead(store: Store, valkey_server: Server, place: str) -> None:
+    await add(store, job("1"))
+    valkey_server.ask("HDEL", key_of(place, "j:1"), "p")
+    [record] = await store.find(JobFilter())
+    assert (record.status, record.error) == (JobStatus.DEAD, "unreadable: b'p'")
+    assert await statuses(store, "1") == ["dead"]
+    assert await claim_ids(store) == []
+    await store.close()
+
+
+def test_the_layout_is_what_the_scripts_say() -> None:
+    assert struct.calcsize("<BBHIIddddd") == 52

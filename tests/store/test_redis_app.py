@@ -1,0 +1,40 @@
+"""An application on a server: jobs are enqueued, run and answered, and `doctor` says what is wrong with the server."""
+
+import json
+
+from click.testing import CliRunner
+
+from tests.store.servers import Server, namespace
+from windlass import WorkerOrchestrator
+from windlass.cli.entry import main
+
+
+async def test_an_app_runs_on_a_server(valkey_url: str) -> None:
+    app = WorkerOrchestrator(valkey_url, namespace=namespace())
+    ran = []
+
+    @app.task(pool="default")
+    async def double(number: int) -> int:
+        return 2 * number
+
+    @app.worker(interval_seconds=0.05)
+    async def tick() -> None:
+        ran.append(1)
+
+    await app.start()
+    job = await double.enqueue(number=21)
+    assert await job.result(timeout_seconds=10) == 42
+    jobs = await app.enqueue_many([double.call(number=n) for n in range(100)])
+    assert [await one.result(timeout_seconds=10) for one in jobs] == [2 * n for n in range(100)]
+    await app.stop()
+    assert ran
+
+
+def test_the_doctor_calls_eviction_critical(valkey_server: Server) -> None:
+    valkey_server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        ended = CliRunner().invoke(main, ["doctor", "--store", valkey_server.url, "--json"])
+    finally:
+        valkey_server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert ended.exit_code == 1
+    assert "eviction" in json.dumps(json.loads(ended.stdout)["problems"])
