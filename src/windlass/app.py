@@ -90,6 +90,8 @@ class WorkerOrchestrator:
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
         self._on_time = False
+        self._starting: asyncio.Event | None = None
+        self._triggering: set[str] = set()
         self._portal = Portal()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
@@ -158,6 +160,14 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         registry = self._registered.complete()
         self._state = "running"  # from here on a second start is refused
+        self._starting = asyncio.Event()
+        try:
+            await self._start(registry)
+        finally:
+            self._starting.set()
+            self._starting = None
+
+    async def _start(self, registry: Registry) -> None:
         try:
             await self._store.open()
             node = self._new_node(registry, self._settings)
@@ -174,19 +184,40 @@ class WorkerOrchestrator:
 
     async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
+        if self._starting is not None:
+            await self._starting.wait()
         if self._node is None:
             return
         if self._state == "stopping":
             self._node.hurry()
             return
+        self._refuse_inside_a_job()
+        self._hooks.leave_out(asyncio.current_task())
         self._state = "stopping"
+        ending = asyncio.ensure_future(self._end(self._node, timeout_seconds))
         try:
-            await self._node.stop(timeout_seconds)
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            # Half a stop would leave leases that nobody lets go of: end what runs, and see it through.
+            self._node.hurry()
+            await asyncio.wait([ending])
+            raise
+
+    async def _end(self, node: Node, timeout_seconds: float) -> None:
+        try:
+            await node.stop(timeout_seconds)
         finally:
             self._state = "stopped"
             self._node = None
             self._loop = None
+            self._portal.close()
             await self._store.close()
+
+    def _refuse_inside_a_job(self) -> None:
+        task = asyncio.current_task()
+        if any(run.task is task for engine in self._engines() for run in engine.runs.values()):
+            message = "a job cannot wait for the stop that waits for it; start the stop as a task of its own instead"
+            raise LifecycleError(message)
 
     async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
         """Start, go on until SIGTERM or SIGINT, stop. A second signal means now."""
@@ -372,7 +403,17 @@ class WorkerOrchestrator:
         if worker is None:
             logger.warning("there is no worker %r to trigger: %s", name, nearest(name, self._registered.workers))
             return False
-        store = await self.store()
+        if name in self._triggering:
+            logger.warning("worker %s is not triggered: it has just been", name)
+            return False
+        self._triggering.add(name)
+        try:
+            return await self._trigger(worker, payload)
+        finally:
+            self._triggering.discard(name)
+
+    async def _trigger(self, worker: Worker[Any, Any], payload: Mapping[str, Any]) -> bool:
+        store, name = await self.store(), worker.name
         facts = await store.survey([name], self.now())
         lane = facts.lanes.get(name)
         if lane is not None and (lane.running or not lane.state.enabled):
@@ -380,7 +421,7 @@ class WorkerOrchestrator:
             logger.warning("worker %s is not triggered: it is %s", name, why)
             return False
         call = worker.triggered().call(**payload)
-        if worker.config.pool not in facts.served:
+        if not await self._operations.is_served(name, worker.config.pool):
             return await self._run_here(worker, call)
         await (await self.submit([call]))[0].ended()
         await self._refresh()

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from windlass.core.model import Event
 from windlass.errors import UnknownOptionError, nearest
@@ -33,6 +33,9 @@ NAMES: Final = {
     "health.recovered": "a problem is gone",
 }
 
+LONGEST_HOOK_SECONDS: Final = 10.0
+"""How long a stop waits for hooks that are under way."""
+
 Hook = Callable[[Event], Awaitable[None] | None]
 AnyHook = TypeVar("AnyHook", bound=Hook)
 
@@ -42,7 +45,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self._hooks: dict[str, list[Hook]] = {}
-        self._under_way: set[asyncio.Future[None]] = set()
+        self._under_way: set[asyncio.Future[Any]] = set()
 
     def add(self, name: str, hook: Hook) -> None:
         """Call `hook` on every event of this name; "*" is all of them."""
@@ -64,10 +67,14 @@ class Hooks:
                 self._under_way.add(future)
                 future.add_done_callback(self._under_way.discard)
 
+    def leave_out(self, task: "asyncio.Task[Any] | None") -> None:
+        """Do not wait for this one: it waits for us."""
+        self._under_way -= {task}
+
     async def drain(self) -> None:
-        """Wait for the asynchronous hooks that are under way."""
+        """Wait for the asynchronous hooks that are under way, but not for ever."""
         if self._under_way:
-            await asyncio.wait(self._under_way)
+            await asyncio.wait(self._under_way, timeout=LONGEST_HOOK_SECONDS)
 
 
 async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:

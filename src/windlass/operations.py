@@ -115,7 +115,15 @@ class Operations:
         waits = explain(record.worker, Head(record.rank, record.id, record.run_at), facts, now)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
+        if not waits and not await self.is_served(record.worker, record.pool):
+            why = f"no running process has worker {record.worker} in pool {record.pool}: start one with `windlass run`"
+            return [Wait("unserved", record.pool, why)]
         return waits or _behind(record, facts)
+
+    async def is_served(self, worker: str, pool: str) -> bool:
+        """Whether a live instance of this pool knows this worker."""
+        beats = [known.beat for known in await self._store.instances() if known.expires_at > self._now()]
+        return any(beat.pool == pool and worker in beat.workers for beat in beats)
 
     async def _key_wait(self, record: JobRecord) -> Wait:
         live = (JobStatus.PROCESSING, JobStatus.QUEUED)
@@ -334,12 +342,6 @@ def _page(wanted: JobFilter, after: str | None, left: int | None) -> JobFilter:
 
 
 def _behind(record: JobRecord, facts: Facts) -> list[Wait]:
-    if record.pool not in facts.served:
-        return [
-            Wait(
-                "unserved", record.pool, f"no running process serves pool {record.pool}: start one with `windlass run`"
-            )
-        ]
     head = facts.lanes[record.worker].head if record.worker in facts.lanes else None
     if head is not None and head.id != record.id:
         return [Wait("queue", record.pool, f"others of {record.worker} are ahead of it in pool {record.pool}")]

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from windlass.codec import Packed, Signature, plain
 from windlass.core.model import Attempt, JobPriority, JobRecord, JobStatus, NewJob, PoolConfig, Progress, WorkerConfig
-from windlass.errors import JobCancelledError, JobFailedError, PayloadTypeError, ResultTimeoutError, UnknownJobError
+from windlass.errors import (
+    JobCancelledError,
+    JobFailedError,
+    LifecycleError,
+    PayloadTypeError,
+    ResultTimeoutError,
+    UnknownJobError,
+)
 from windlass.store.protocol import Store
 
 _order: Final = count()
@@ -254,6 +261,9 @@ class Job(Generic[R]):
                 while (await self.refresh()).status.live:
                     looks += 1
                     await bell.wait()
+                    if bell.closed:
+                        message = f"the store was closed while job {self.id} of {self.worker} was waited for"
+                        raise LifecycleError(message)
                     # Other jobs end too: the longer it takes, the less often their ends are worth a look.
                     await asyncio.sleep(min(0.05, 0.001 * (looks - 1)))
         except TimeoutError:

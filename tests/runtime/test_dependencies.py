@@ -130,6 +130,32 @@ async def test_an_a_that_never_rests_does_not_starve_b(stage: Stage, clock: Manu
     assert runs["a"] >= 40
 
 
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_once_a_has_ended_b_goes_before_the_next_of_a_long_queue_of_as(
+    stage: Stage, clock: ManualClock, limit: int
+) -> None:
+    diary: list[str] = []
+    a, b = Act("a", diary), Act("b", diary)
+    app = stage.app()
+    work_a = app.register_worker("a", a, execution_mode="triggered", max_running=limit, timeout_seconds=None)
+    work_b = app.register_worker("b", b, execution_mode="triggered", depends_on=["a"])
+    await app.start()
+    await app.enqueue_many([work_a.call() for _ in range(10)])
+    await clock.advance(10)
+    await work_b.enqueue()
+    await settle()
+    assert (a.running, b.started) == (limit, 0)
+    await clock.advance(1)
+    for _ in range(limit):
+        await a.finish()
+    await settle()
+    assert b.started == 1, "every a that is queued ranks ahead of b; and b goes first all the same"
+    assert a.started == limit
+    await b.finish()
+    await clock.advance(1)
+    assert a.running == limit
+
+
 async def test_a_chain_runs_in_order(stage: Stage, clock: ManualClock) -> None:
     order: list[str] = []
     app = stage.app()

@@ -363,6 +363,8 @@ class Beat(Struct, frozen=True, kw_only=True):
     failed: int = 0
     memory: int = 0
     status: Literal["idle", "busy", "draining"] = "idle"
+    workers: tuple[str, ...] = ()
+    """The workers it knows. Jobs of others are not for it, even in its pool."""
 
 
 class Orders(Struct, frozen=True):

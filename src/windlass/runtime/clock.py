@@ -27,12 +27,18 @@ class Clock(Protocol):
     def follow(self, server_time: float) -> None:
         """Be right from now on: the store says that it is `server_time`."""
 
+    def monotonic(self) -> float:
+        """Seconds that only grow, whoever sets the clock. For how long, not for when."""
+
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back on this event loop once `when` has come."""
+        """Call back on this event loop once `when` has come, as far as can be told now."""
+
+    def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back on this event loop after so many seconds, whoever sets the clock."""
 
 
 class SystemClock:
-    """Monotonic time, set by the store's clock: steps of this machine's wall clock do not move it."""
+    """Monotonic time, set by the store's clock as often as that is asked: between two times it does not jump."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -43,8 +49,14 @@ class SystemClock:
     def follow(self, server_time: float) -> None:
         self._offset = server_time - time.monotonic()
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(max(0.0, when - self.now()), callback)
+        return self.call_in(when - self.now(), callback)
+
+    def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(max(0.0, seconds), callback)
 
 
 class ManualClock:
@@ -60,6 +72,12 @@ class ManualClock:
 
     def follow(self, server_time: float) -> None:
         """A manual clock follows nobody."""
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self.call_at(self._now + seconds, callback)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         timer = _ManualTimer(callback)

@@ -24,8 +24,9 @@ class Deadlines:
         self._armed_for = float("inf")
         self._timer: Timer | None = None
 
-    def watch(self, run: Run, deadline: float) -> None:
-        """Expire this run at its deadline, unless it has ended by then."""
+    def watch(self, run: Run, seconds: float) -> None:
+        """Expire this run in so many seconds, unless it has ended by then. A clock that is set does not move that."""
+        deadline = self._clock.monotonic() + seconds
         heappush(self._heap, (deadline, next(self._order), run))
         if deadline < self._armed_for:
             self._arm()
@@ -43,15 +44,17 @@ class Deadlines:
         self._timer = None
         self._armed_for = self._heap[0][0] if self._heap else float("inf")
         if self._heap:
-            self._timer = self._clock.call_at(self._armed_for, self._ring)
+            self._timer = self._clock.call_in(self._armed_for - self._clock.monotonic(), self._ring)
 
     def _ring(self) -> None:
-        now = self._clock.now()
-        while self._heap and (self._heap[0][2].ended or self._heap[0][0] <= now):
-            run = heappop(self._heap)[2]
-            if not run.ended:
-                self._expire(run)
-        self._arm()
+        now = self._clock.monotonic()
+        try:
+            while self._heap and (self._heap[0][2].ended or self._heap[0][0] <= now):
+                run = heappop(self._heap)[2]
+                if not run.ended:
+                    self._expire(run)
+        finally:
+            self._arm()
 
     def _sweep(self) -> None:
         self._heap = [entry for entry in self._heap if not entry[2].ended]

@@ -58,15 +58,20 @@ class Duty:
         self._bell.close()
 
     async def _run(self) -> None:
-        while not self._stopping:
+        while not self._over():
             next_at = await self._once()
-            latest = self._clock.now() + self._longest_sleep
-            wake_at = latest if next_at is None else min(next_at, latest)
-            timer = self._clock.call_at(wake_at, self._bell.ring)
+            sleep = self._longest_sleep
+            if next_at is not None:
+                sleep = min(sleep, max(0.0, next_at - self._clock.now()))
+            wake_at = self._clock.monotonic() + sleep
+            timer = self._clock.call_in(sleep, self._bell.ring)
             await self._bell.wait()
-            while self._failures and self._clock.now() < wake_at - HAIR_SECONDS and not self._stopping:
+            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._over():
                 await self._bell.wait()  # a failing poll may itself ring the bell: only time ends a back-off
             timer.cancel()
+
+    def _over(self) -> bool:
+        return self._stopping or self._bell.closed
 
     async def _once(self) -> float | None:
         try:

@@ -57,7 +57,9 @@ class Engine:
         self.on_end: Callable[[], None] | None = None
         """Called after each end, for whoever waits for the last one."""
         self._registry = registry
-        self._workers = registry.of_pool(pool.name)
+        # All of them: a worker that has moved to another pool may have jobs left in this one.
+        self._workers = frozenset(registry.workers)
+        self._names = tuple(sorted(self._workers))
         self._store = store
         self._clock = clock
         self._outbox = outbox
@@ -120,8 +122,8 @@ class Engine:
         context.stopping = self.draining
         run = Run(job, callee, context, now)
         self.runs[job.id] = run
-        if deadline is not None:
-            self._deadlines.watch(run, deadline)
+        if timeout is not None:
+            self._deadlines.watch(run, timeout)
         if callee.is_async:
             self._start_task(run, run_async(run))
         else:
@@ -131,6 +133,7 @@ class Engine:
         try:
             self._threads.start(partial(self._in_thread, run))
         except RuntimeError:  # no more threads to be had: the job is not ours after all
+            run.ended = True
             del self.runs[run.job.id]
             raise
 
@@ -202,7 +205,7 @@ class Engine:
             run.task.cancel()
         patience = 0.0 if run.task is None and kind is not EndKind.CANCELLED else STUBBORN_SECONDS
         if patience:
-            run.patience = self._clock.call_at(self._clock.now() + patience, partial(self._give_up, run))
+            run.patience = self._clock.call_in(patience, partial(self._give_up, run))
         else:
             self._give_up(run)
 
@@ -278,5 +281,6 @@ class Engine:
             completed=self.completed,
             failed=self.failed,
             memory=_process.memory_info().rss,
+            workers=self._names,
             status="draining" if self.draining else "busy" if busy else "idle",
         )

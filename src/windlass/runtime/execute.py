@@ -80,6 +80,9 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
 def _cancelled(run: Run) -> End:
     if run.stopped_as is not None:
         return End(run.stopped_as)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():  # by somebody else: the loop is being shut down
+        return End(EndKind.DRAINED)
     return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 

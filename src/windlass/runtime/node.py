@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Final, Literal, ParamSpec
@@ -13,7 +14,7 @@ from typing import Final, Literal, ParamSpec
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from windlass.core.model import Beat, Doc, Orders, WorkerState
+from windlass.core.model import LIVE, Beat, Doc, JobFilter, JobStatus, Orders, PoolConfig, WorkerState
 from windlass.errors import ConfigurationError, StoreError
 from windlass.events import Hooks
 from windlass.runtime.breakers import Breakers
@@ -95,7 +96,7 @@ class Node:
             ttl=settings.lease_seconds,
         )
         self._duties: list[Duty] = []
-        self.engines = {name: self._engine(name) for name in registry.pools}
+        self.engines = {name: self._engine(pool) for name, pool in registry.pools.items()}
         self.scaler = Scaler(self.engines, store, clock, self.reporter)
         self._pulse = Pulse(
             store,
@@ -105,6 +106,7 @@ class Node:
             renewed=self._from_pulse(self._renewed),
             obey=self._from_pulse(self._obey),
             step_down=self._from_pulse(self._step_down),
+            orphaned=self._loop.is_closed,
         )
         self._pulse_thread: PulseThread | None = None
         self._pulse_duty: Duty | None = None
@@ -116,6 +118,8 @@ class Node:
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
             await publish(self._registry, self._store)
+            for pool in await self._left_pools():
+                self.engines[pool.name] = self._engine(pool)
         await self.reporter.refresh()
         await self._pulse.poll()
         if self._settings.leads:
@@ -204,10 +208,22 @@ class Node:
 
     # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _engine(self, pool: str) -> Engine:
-        bell = self._store.listen({f"pool:{pool}"})
+    async def _left_pools(self) -> list[PoolConfig]:
+        """Pools that nobody registers any more, but in which our workers still have jobs."""
+        left: list[PoolConfig] = []
+        live = tuple(JobStatus(status) for status in LIVE)
+        for name in (await self._store.stats(self._clock.now())).pools.keys() - self.engines.keys():
+            for worker in self._registry.workers:
+                if await self._store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
+                    logger.info("pool %s is not registered, but has jobs of %s; it is served, one by one", name, worker)
+                    left.append(PoolConfig(name=name, max_workers=1))
+                    break
+        return left
+
+    def _engine(self, pool: PoolConfig) -> Engine:
+        bell = self._store.listen({f"pool:{pool.name}"})
         engine = Engine(
-            self._registry.pools[pool],
+            pool,
             self._registry,
             store=self._store,
             clock=self._clock,
@@ -217,7 +233,7 @@ class Node:
             node=self.name,
         )
         tick = self._settings.tick_interval
-        self._duties.append(Duty(f"pool {pool}", engine.poll, clock=self._clock, bell=bell, longest_sleep=tick))
+        self._duties.append(Duty(f"pool {pool.name}", engine.poll, clock=self._clock, bell=bell, longest_sleep=tick))
         return engine
 
     def add_duty(
@@ -246,7 +262,8 @@ class Node:
 
     def _from_pulse(self, act: Callable[P, None]) -> Callable[P, None]:
         def on_our_loop(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._loop.call_soon_threadsafe(partial(act, *args, **kwargs))
+            with suppress(RuntimeError):  # the loop is closed: there is nobody left to tell
+                self._loop.call_soon_threadsafe(partial(act, *args, **kwargs))
 
         return on_our_loop
 

@@ -20,7 +20,11 @@ class Portal:
     def call(self, work: Callable[[], Coroutine[Any, Any, T]], *, loop: asyncio.AbstractEventLoop | None = None) -> T:
         """Run it to its end, on the given loop if there is one (it runs in another thread), otherwise on our own."""
         _refuse_on_a_loop()
-        return asyncio.run_coroutine_threadsafe(work(), loop or self._own()).result()
+        if loop is not None:
+            return asyncio.run_coroutine_threadsafe(work(), loop).result()
+        with self._lock:
+            pending = asyncio.run_coroutine_threadsafe(work(), self._own())
+        return pending.result()
 
     def close(self) -> None:
         """End the thread, if there is one."""
@@ -30,15 +34,19 @@ class Portal:
             loop.call_soon_threadsafe(loop.stop)
 
     def _own(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run, args=(self._loop,), name="windlass portal", daemon=True).start()
-            return self._loop
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=(self._loop,), name="windlass portal", daemon=True).start()
+        return self._loop
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
+    cut_off = asyncio.all_tasks(loop)
+    for task in cut_off:  # or whoever called would wait for ever
+        task.cancel()
+    if cut_off:
+        loop.run_until_complete(asyncio.wait(cut_off))
     loop.close()
 
 

@@ -40,6 +40,7 @@ class Pulse:
         renewed: Callable[[Sequence[str]], None],
         obey: Callable[[Orders], None],
         step_down: Callable[[], None],
+        orphaned: Callable[[], bool],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -48,7 +49,8 @@ class Pulse:
         self._renewed = renewed
         self._obey = obey
         self._step_down = step_down
-        self._renewed_at = clock.now()
+        self._orphaned = orphaned
+        self._renewed_at = clock.monotonic()
         self._stepped_down = False
 
     def duty(self) -> Duty:
@@ -58,9 +60,11 @@ class Pulse:
 
     async def poll(self) -> float | None:
         """Beat once."""
+        if self._orphaned():  # nobody runs those jobs any more: the lease must end
+            return None
         # The store may fail, but it may also just not answer: the watch does not wait for it.
-        too_late = max(self._renewed_at + self._ttl * SAFETY, self._clock.now() + LATE_SECONDS)
-        watch = self._clock.call_at(too_late, self._give_up)
+        began = self._clock.monotonic()
+        watch = self._clock.call_in(max(self._left(), LATE_SECONDS), self._give_up)
         try:
             self._clock.follow(await self._store.server_time())
             now = self._clock.now()
@@ -70,7 +74,7 @@ class Pulse:
             return self._failed(error)
         finally:
             watch.cancel()
-        self._renewed_at = now
+        self._renewed_at = began
         self._stepped_down = False
         self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost])
         if orders.cancel or orders.lost:
@@ -78,8 +82,7 @@ class Pulse:
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
     def _failed(self, error: Exception) -> float:
-        now = self._clock.now()
-        left = self._renewed_at + self._ttl * SAFETY - now
+        left = self._left()
         logger.warning(
             "cannot renew the lease: %s; %.1f s left until running jobs are stopped",
             error,
@@ -88,7 +91,11 @@ class Pulse:
         )
         if left <= 0:
             self._give_up()
-        return now + min(max(left, 0.05), 1.0)
+        return self._clock.now() + min(max(left, 0.05), 1.0)
+
+    def _left(self) -> float:
+        """Seconds until running jobs must be stopped, unless the lease is renewed."""
+        return self._renewed_at + self._ttl * SAFETY - self._clock.monotonic()
 
     def _give_up(self) -> None:
         if not self._stepped_down:

@@ -34,7 +34,3 @@ class Registry:
         self.workers = workers
         self.pools = pools
         self.gates = gates
-
-    def of_pool(self, pool: str) -> frozenset[str]:
-        """The names of a pool's workers."""
-        return frozenset(name for name, callee in self.workers.items() if callee.config.pool == pool)

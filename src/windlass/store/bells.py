@@ -20,6 +20,11 @@ class LoopBell:
         self._rung = False
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether it will never ring again."""
+        return self._closed
+
     async def wait(self) -> None:
         """Return once it has rung since the last wait returned (or since it was made); at once when it is closed."""
         await self._event.wait()

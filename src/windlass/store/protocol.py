@@ -66,8 +66,12 @@ class Promoted(Struct, frozen=True):
 class Bell(Protocol):
     """Rings when a topic is written to. A ring between two waits is not lost: the next wait returns at once."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether it will never ring again: it was closed, or its store was."""
+
     async def wait(self) -> None:
-        """Return once it has rung since the last wait returned (or since it was made)."""
+        """Return once it has rung since the last wait returned (or since it was made); at once if it is closed."""
 
     def ring(self) -> None:
         """Ring it from here. Safe from any thread."""
