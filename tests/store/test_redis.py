@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,12 @@ async def test_a_record_without_payload_is_found_dead(store: Store, valkey_serve
 
 def test_the_layout_is_what_the_scripts_say() -> None:
     assert struct.calcsize("<BBHIIddddd") == 52
+
+
+async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str) -> None:
+    store = open_store(valkey_url, namespace=place)
+    before = threading.active_count()
+    await asyncio.gather(store.open(), store.open(), store.open())
+    assert threading.active_count() == before + 1
+    await store.close()
+    await store.close()

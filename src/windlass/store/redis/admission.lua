@@ -1,5 +1,5 @@
--- May this job start now? `windlass.core.admission`, to the letter: gates, then turn, then conflicts. Facts are read when
--- they are first looked at, and then changed as jobs start.
+-- May this job start now? `windlass.core.admission`, to the letter: gates, then turn, then conflicts. Facts are read
+-- when they are first looked at, and then changed as jobs start.
 
 local facts = {}
 local paused, served

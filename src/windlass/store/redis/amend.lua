@@ -1,5 +1,5 @@
--- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at; behind them the payload, if any.
--- Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at; behind them the payload,
+-- if any. Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
 
 local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
@@ -43,7 +43,8 @@ local function requeue(job)
   call('HDEL', J .. job.id, 'r', 'g')
   set(job, HAS_RESULT, false)
   set(job, HAS_PROGRESS, false)
-  job.status, job.run_at, job.attempt, job.crashes, job.ended = run_at <= now and QUEUED or SCHEDULED, run_at, 0, 0, NONE
+  job.status, job.run_at = run_at <= now and QUEUED or SCHEDULED, run_at
+  job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
     call('HSET', J .. job.id, 'p', payload)
   end

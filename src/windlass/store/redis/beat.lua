@@ -1,4 +1,5 @@
--- beat: now, ttl, beats of {instance, pool}; behind them the body of each. Answers with the jobs to cancel {id, fence}, and the lost instances.
+-- beat: now, ttl, beats of {instance, pool}; behind them the body of each. Answers with the jobs to cancel {id, fence},
+-- and the lost instances.
 
 local now, ttl, beats = A[1], A[2], A[3]
 local alive, lost, cancel = {}, {}, {}

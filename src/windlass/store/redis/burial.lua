@@ -1,5 +1,5 @@
--- A record that cannot be read goes to the dead-letter queue, with as much of it as is known. Where it stood is found out by
--- looking for it, because what it says of itself may be wrong.
+-- A record that cannot be read goes to the dead-letter queue, with as much of it as is known. Where it stood is found
+-- out by looking for it, because what it says of itself may be wrong.
 
 local DAMAGED = 'unreadable: its record in the store is damaged'
 

@@ -1,7 +1,14 @@
--- claim: now, instance, pool, n, workers. Answers with what was rung, when to ask again, and {id, s, i, payload} of each.
+-- claim: now, instance, pool, n, workers. Answers with what was rung, when to ask again, and of each
+-- job, one behind the other, id, s, i and payload.
 
 local now, instance, pool, limit, wanted = A[1], A[2], A[3], A[4], A[5]
 local chosen, started, next_at = {}, {}, nil
+local answer = { n = 0 }
+
+local function answer_with(id, state, info, payload)
+  append_pair(answer, id, state)
+  append_pair(answer, info, payload or '')
+end
 
 -- ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +173,8 @@ end
 
 -- ── where no worker has gates ───────────────────────────────────────────────────────────────────────────────────────
 
--- Nothing but pause and disable can be in the way, and the first by rank start: no need to look at jobs in order to choose.
+-- Nothing but pause and disable can be in the way, and the first by rank start: no need to look at jobs in order to
+-- choose.
 
 local function open_lines(workers) -- the ready jobs of each worker, the best line first
   local queue, step = {}, step_for(workers)
@@ -183,12 +191,11 @@ local function open_lines(workers) -- the ready jobs of each worker, the best li
 end
 
 local function first_ids(queue) -- those that start, in turn a lane and an id
-  local ids = {}
+  local ids = { n = 0 }
   while #queue > 0 do
     local line = #queue == 1 and queue[1] or table.remove(queue, 1)
-    ids[#ids + 1] = line.at
-    ids[#ids + 1] = line.head.id
-    if #ids == 2 * limit then
+    append_pair(ids, line.at, line.head.id)
+    if ids.n == 2 * limit then
       break
     end
     local on = step_on(line)
@@ -206,62 +213,55 @@ local function start_plain(at, id, fence)
   local state = not found.err and found[2] and found[1]
   if not state or #state < LENGTH or string.byte(state) ~= QUEUED then
     bury(id, pool, DAMAGED, now)
-    return nil
+    return
   end
-  started[at.worker] = true
   local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, state)
   if flags ~= 0 then
     local job = parse(id, state)
     if is(job, KEYED) and not informed(job, found[2]) then
       set(job, KEYED, false)
     end
-    job.worker, job.pool = at.worker, pool
-    return { id, start(job, fence), found[2], found[3] or '' }
+    job.worker, job.pool, started[at.worker] = at.worker, pool, true
+    answer_with(id, start(job, fence), found[2], found[3])
+    return
   end
-  state = struct.pack(
-    LAYOUT, PROCESSING, 0, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE
-  ) .. instance
+  state = struct.pack(LAYOUT, PROCESSING, 0, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE)
+  state = state .. instance
   call('HSET', J .. id, 's', state)
-  local out, begun = at.out, at.begun
-  out[#out + 1], at.moved = id, true
-  begun[#begun + 1] = now
-  begun[#begun + 1] = id
-  return { id, state, found[2], found[3] or '' }
+  append(at.out, id)
+  append_pair(at.begun, score_of(now), id)
+  answer_with(id, state, found[2], found[3])
 end
 
 local function claim_first(workers)
-  local ids, answer = first_ids(open_lines(workers)), {}
-  local fence = #ids > 0 and next_fences(#ids / 2)
-  for n = 1, #ids, 2 do
-    answer[#answer + 1] = start_plain(ids[n], ids[n + 1], fence + (n - 1) / 2)
+  local ids = first_ids(open_lines(workers))
+  local fence = ids.n > 0 and next_fences(ids.n / 2)
+  for n = 1, ids.n, 2 do
+    start_plain(ids[n], ids[n + 1], fence + (n - 1) / 2)
   end
-  for _, of_pool in pairs(lanes) do
-    for _, at in pairs(of_pool) do
-      local n = #at.out
-      if n > 0 then
-        count(at, QUEUED, -n)
-        count(at, PROCESSING, n)
-        holding[instance] = (holding[instance] or 0) + n
-      end
+  for _, at in pairs(lanes[pool] or {}) do
+    local n = at.out.n
+    if n > 0 then
+      at.moved, started[at.worker] = true, true
+      count(at, QUEUED, -n)
+      count(at, PROCESSING, n)
+      holding[instance] = (holding[instance] or 0) + n
     end
   end
-  return answer
 end
 
 local function claim_chosen(workers)
-  local answer = {}
   choose(candidates(workers))
   local fence = #chosen > 0 and next_fences(#chosen)
   for n, job in ipairs(chosen) do
-    answer[n] = { job.id, start(job, fence + n - 1), job.info, call('HGET', J .. job.id, 'p') or '' }
+    answer_with(job.id, start(job, fence + n - 1), job.info, call('HGET', J .. job.id, 'p'))
   end
-  return answer
 end
 
-local answer = {}
 if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', instance) then
   local workers, gated = ready_workers()
-  answer = (gated and claim_chosen or claim_first)(workers)
+  local claim = gated and claim_chosen or claim_first
+  claim(workers)
   flush()
   flush_groups()
   for worker in pairs(started) do

@@ -1,6 +1,7 @@
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
--- created_before (false is any), behind what to begin (an id, or {created_at, id}, or false), how many, how many to look at.
--- Answers with {id, all fields} of those that match, newest first, and where to go on {created_at, id}, if anywhere.
+-- created_before (false is any), behind what to begin (an id, or {created_at, id}, or false), how many, how many to
+-- look at. Answers with {id, all fields} of those that match, newest first, and where to go on {created_at, id}, if
+-- anywhere.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at = A[9], A[10], A[11], A[12], A[13]

@@ -1,14 +1,16 @@
--- finish: now, outcomes of {id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict, disable_after,
--- result, error, keep_until, cause, report}, where result and report are places in ARGV. Answers with what was rung, 1 or
--- 0 for each outcome, and the workers that were disabled.
+-- finish: now, how many, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
+-- disable_after, result, error, keep_until, cause, report, where result and report are places in ARGV. Answers with
+-- what was rung, 1 or 0 for each outcome, and the workers that were disabled.
 
 local NUMBERS = {
   completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
   processing = PROCESSING,
 }
 local A_DAY = 86400
-local now, outcomes = A[1], A[2]
-local accepted, disabled, workers, kept = {}, {}, {}, {}
+local now, many, columns = A[1], A[2], A[3]
+local ids, fences, statuses, verdicts = columns[1], columns[2], columns[5], columns[10]
+local errors, reports = columns[13], columns[16]
+local accepted, disabled, workers, kept = {}, {}, {}, { n = 0 }
 
 local function landing(job, said, run_at)
   if said >= COMPLETED then
@@ -62,27 +64,26 @@ local function write(job, told)
 end
 
 -- Most jobs complete, with neither key nor unique key, and were not asked to stop.
-local function complete(id, told, reports, run_by, started_at)
-  local at, ended_at, flags = lane(told[4], told[3]), told[6], told[12] and HAS_RESULT or 0
+local function complete(n, id, run_by, told_before, head_start, started_at)
+  local at, ended_at, result = lane(columns[4][n], columns[3][n]), columns[6][n], columns[12][n]
   local state = struct.pack(
-    LAYOUT, COMPLETED, flags, reports, told[8], told[9], told[2], told[7], told.head_start, started_at, ended_at
+    LAYOUT, COMPLETED, result and HAS_RESULT or 0, told_before, columns[8][n], columns[9][n], fences[n], columns[7][n],
+    head_start, started_at, ended_at
   ) .. run_by
-  if told[12] then
-    call('HSET', J .. id, 's', state, 'r', ARGV[told[12]])
+  if result then
+    call('HSET', J .. id, 's', state, 'r', ARGV[result])
   else
     call('HSET', J .. id, 's', state)
   end
-  local over = at.over
-  over[#over + 1] = id
+  append(at.over, id)
   at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
   holding[run_by] = (holding[run_by] or 0) - 1
-  if told[14] then
-    kept[#kept + 1] = told[14]
-    kept[#kept + 1] = id
+  if columns[14][n] then
+    append_pair(kept, score_of(columns[14][n]), id)
   end
-  ring_ended(told[15])
+  ring_ended(columns[15][n])
   workers[at.worker] = true
-  after_run(at.worker, true, ended_at, told[10], told[13], told[11])
+  after_run(at.worker, true, ended_at, verdicts[n])
 end
 
 local function settle_outcome(job, told)
@@ -121,31 +122,40 @@ local function settle_outcome(job, told)
   end
 end
 
-local function finish(told) -- whether it was accepted
-  local id = told[1]
+local function row(n)
+  local told = {}
+  for column = 1, 16 do
+    told[column] = columns[column][n]
+  end
+  return told
+end
+
+local function finish(n) -- whether it was accepted
+  local id = ids[n]
   local state = redis.pcall('HGET', J .. id, 's')
   if type(state) ~= 'string' or #state < LENGTH or string.byte(state) ~= PROCESSING then
     return 0
   end
-  local _, flags, reports, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
-  if fence ~= told[2] then
+  local _, flags, told_before, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
+  if fence ~= fences[n] then
     return 0
-  elseif flags == 0 and told[5] == 'completed' and told[10] ~= 'failure' and not told[13] and not told[16] then
-    told.head_start = head_start
-    complete(id, told, reports, string.sub(state, LENGTH + 1), started_at)
+  end
+  local plain = flags == 0 and statuses[n] == 'completed' and verdicts[n] ~= 'failure'
+  if plain and not errors[n] and not reports[n] then
+    complete(n, id, string.sub(state, LENGTH + 1), told_before, head_start, started_at)
   else
-    settle_outcome(parse(id, state), told)
+    settle_outcome(parse(id, state), row(n))
   end
   return 1
 end
 
-for n, told in ipairs(outcomes) do
-  accepted[n] = finish(told)
+for n = 1, many do
+  accepted[n] = finish(n)
 end
 for _, of_pool in pairs(lanes) do
   for _, at in pairs(of_pool) do
-    count(at, PROCESSING, -#at.over)
-    count(at, COMPLETED, #at.over)
+    count(at, PROCESSING, -at.over.n)
+    count(at, COMPLETED, at.over.n)
   end
 end
 in_slices('ZADD', P .. 'end', kept)

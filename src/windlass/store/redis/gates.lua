@@ -1,7 +1,8 @@
 -- Which workers gates tie together, and where to ring when one of them changes.
 --
--- gates[WORKER] = "o" and the pool where nothing but pause and disable can hold its jobs back; otherwise "g" and msgpack of
--- pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false is none).
+-- gates[WORKER] = "o" and the pool where nothing but pause and disable can hold its jobs back; otherwise "g" and
+-- msgpack of pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false is
+-- none).
 
 local gates = {}
 

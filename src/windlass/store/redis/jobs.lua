@@ -1,9 +1,9 @@
 -- Jobs: their state in a string of fixed layout, and where each of them belongs. All that changes a job's status goes
 -- through `take_out` and `put_in`, so no index can be forgotten. It owns which jobs are parked.
 --
--- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at (NaN is none),
---     then the instance. i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key,
---     key_limit, trace.
+-- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, and then the
+--     instance; NaN is none.
+-- i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace.
 
 local LAYOUT, LENGTH = '<BBHIIddddd', 52
 local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
@@ -30,12 +30,14 @@ local function parse(id, state)
   if type(state) ~= 'string' or #state < LENGTH or string.byte(state) > CANCELLED then
     return nil
   end
-  local status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = struct.unpack(LAYOUT, state)
+  local status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended =
+    struct.unpack(LAYOUT, state)
   -- All fields at once, also those that are set later: a table that grows is slow.
   return {
     id = id, status = status, flags = flags, reports = reports, attempt = attempt, crashes = crashes, fence = fence,
-    run_at = run_at, head_start = head_start, started = started, ended = ended, instance = string.sub(state, LENGTH + 1),
-    worker = false, pool = false, created = false, cause = false, unique = false, key = false, limit = 1,
+    run_at = run_at, head_start = head_start, started = started, ended = ended,
+    instance = string.sub(state, LENGTH + 1), worker = false, pool = false, created = false, cause = false,
+    unique = false, key = false, limit = 1,
   }
 end
 
@@ -247,7 +249,8 @@ local function settle(job)
 end
 
 local function next_fences(n) -- the first of them
-  -- A server that lost its last second, or a replica that took over, must not hand out a fence twice: its clock is later.
+  -- A server that lost its last second, or a replica that took over, must not hand out a fence twice: its clock is
+  -- later.
   local clock = call('TIME')
   local last = tonumber(call('GET', P .. 'fence') or 0)
   local first = math.max(last + 1, clock[1] * 1000000 + clock[2])

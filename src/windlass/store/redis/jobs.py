@@ -5,7 +5,7 @@ The layout is described in `jobs.lua`, which reads and writes the same bytes.
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -62,7 +62,12 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[Any], list[bytes]
     behind: list[bytes] = []
     for job in jobs:
         behind += (_never_changes(job, now), job.payload)
-    return [_new(job) for job in jobs], behind
+    return columns(_new(job) for job in jobs), behind
+
+
+def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows turned into columns, which the server unpacks several times as fast."""
+    return list(zip(*rows, strict=True))
 
 
 def _never_changes(job: NewJob, now: float) -> bytes:
@@ -84,7 +89,7 @@ def _never_changes(job: NewJob, now: float) -> bytes:
 def outcomes(told: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
     """Outcomes as `finish.lua` takes them, and the bytes that are sent behind them."""
     behind: list[bytes] = []
-    return [_outcome(one, behind) for one in told], behind
+    return columns(_outcome(one, behind) for one in told), behind
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
@@ -101,16 +106,19 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     return (*before, result, error, keep_until, cause, report)
 
 
-def claimed(answer: Sequence[Any], broken: dict[str, str]) -> Claimed | None:
-    """A job as `claim.lua` hands it out. One that cannot be read is added to the broken, with the reason."""
-    id, state, never_changes, payload = answer
-    _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
-    try:
-        worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
-    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
-        broken[id.decode()] = f"unreadable: {error}"
-        return None
-    return Claimed(id.decode(), worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None)
+def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
+    """Jobs as `claim.lua` hands them out. Those that cannot be read are added to the broken, with the reason."""
+    jobs: list[Claimed] = []
+    for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
+        _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
+        try:
+            worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
+        except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
+            broken[id.decode()] = f"unreadable: {error}"
+            continue
+        name = id.decode()
+        jobs.append(Claimed(name, worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None))
+    return jobs
 
 
 def fields(flat: Sequence[Any]) -> Fields:

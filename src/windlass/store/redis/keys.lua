@@ -54,6 +54,18 @@ local function exact(number) -- replies have no room for fractions, and tostring
   return number and string.format('%.17g', number)
 end
 
+-- Writing a number out costs more than all else about a score, and many scores of one call are the same.
+local written = {}
+
+local function score_of(number)
+  local text = written[number]
+  if not text then
+    text = string.format('%.17g', number)
+    written[number] = text
+  end
+  return text
+end
+
 -- ── what is rung ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local topics = {}
@@ -78,8 +90,8 @@ end
 -- ── what is gathered ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- A lane is one worker's jobs in one pool: the keys they are under, and what is to be counted and lined up. Most jobs
--- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for those
--- that may change their mind: member -> score, or false to take it out.
+-- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for
+-- those that may change their mind: member -> score, or false to take it out.
 --   into, out: scores and members for q:LANE, and members to take out     begun, over: likewise for run:WORKER
 --   fresh: scores and members for all:WORKER
 local lanes = {}
@@ -97,11 +109,24 @@ local function lane(pool, worker)
     found = {
       pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
       run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
-      into = {}, out = {}, begun = {}, over = {}, fresh = {}, completed = 0, failed = 0, seconds = 0,
+      into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
+      failed = 0, seconds = 0,
     }
     of_pool[worker] = found
   end
   return found
+end
+
+-- Lists know their length: asking Lua for it is slow.
+
+local function append(list, one)
+  local n = list.n + 1
+  list[n], list.n = one, n
+end
+
+local function append_pair(list, one, other)
+  local n = list.n + 2
+  list[n - 1], list[n], list.n = one, other, n
 end
 
 local function place(key, member, score)
@@ -125,7 +150,7 @@ local function flush_places(key, members) -- how many were added, and whether an
   local into, out, n, m = {}, {}, 0, 0
   for member, score in pairs(members) do
     if score then
-      into[n + 1], into[n + 2], n = score, member, n + 2
+      into[n + 1], into[n + 2], n = score_of(score), member, n + 2
     else
       m = m + 1
       out[m] = member
@@ -137,7 +162,7 @@ end
 
 local function flush_line(at) -- the queue itself, and the sets that say where there is one
   local added, removed = flush_places(at.key, at.line)
-  added, removed = added + in_slices('ZADD', at.key, at.into), removed or #at.out > 0
+  added, removed = added + in_slices('ZADD', at.key, at.into), removed or at.out.n > 0
   in_slices('ZREM', at.key, at.out)
   local size = call('ZCARD', at.key)
   if size == 0 and removed then

@@ -31,35 +31,44 @@ class Listener:
         self._prefix = prefix
         self._origin = origin
         self._bells = bells
+        self._lock = threading.Lock()
+        self._begun = threading.Event()
+        self._ready: Future[None] = Future()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> "Future[None]":
-        """Begin to listen. Done when it does; whatever is written from then on is heard."""
-        ready: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="windlass: listener", daemon=True)
-        self._thread.start()
-        return ready
+        """Begin to listen. Done when it does; whatever is written from then on is heard. Once is enough."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._ready = Future()
+                self._begun.clear()
+                self._thread = threading.Thread(target=self._run, name="windlass: listener", daemon=True)
+                self._thread.start()
+            return self._ready
 
     def stop(self) -> None:
         """End the thread. Safe to call twice, and from any thread."""
-        loop, task, thread = self._loop, self._task, self._thread
-        if thread is None or loop is None or task is None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is None:
             return
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
-            loop.call_soon_threadsafe(task.cancel)
+        self._begun.wait()
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._task.cancel)
         if thread is not threading.current_thread():
             thread.join()
-        self._thread = None
 
-    def _run(self, ready: "Future[None]") -> None:
+    def _run(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            asyncio.run(self._listen(ready))
+            asyncio.run(self._listen(self._ready))
 
     async def _listen(self, ready: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
+        self._begun.set()
         pause = FIRST_PAUSE
         while True:
             try:

@@ -1,6 +1,6 @@
--- put: kind, name, version, and what claims read of it (false where they read nothing): for a breaker when it closes, for
--- a pool whether it is paused, for gates the breaker. Behind them the body, and the value of `gates`. Answers with what was rung, and
--- 1 if it was written.
+-- put: kind, name, version, and what claims read of it (false where they read nothing): for a breaker when it closes,
+-- for a pool whether it is paused, for gates the breaker. Behind them the body, and the value of `gates`. Answers with
+-- what was rung, and 1 if it was written.
 
 local kind, name, version, told, body, gates_told = A[1], A[2], A[3], A[4], ARGV[3], ARGV[4]
 local key = P .. 'd:' .. kind

@@ -17,6 +17,6 @@ for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
   end
 end
 return {
-  call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'), call('HGETALL', P .. 'seconds'),
-  heads,
+  call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'),
+  call('HGETALL', P .. 'seconds'), heads,
 }

@@ -66,7 +66,6 @@ class RedisStore:
         self._bells = Bells()
         self._client = Client(address, self._prefix, self._bells.ring_all)
         self._listener = Listener(address, self._prefix, self._origin, self._bells)
-        self._opening = asyncio.Lock()
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
 
@@ -86,16 +85,22 @@ class RedisStore:
         if self._is_open:
             return
         self._client.reopen()
+        try:
+            await self._agree_on_version()
+            await self._run("get", [])  # a server that denies scripts says so now
+            await asyncio.shield(asyncio.wrap_future(self._listener.start()))
+        except BaseException:
+            await self.close()
+            raise
+        self._is_open = True
+
+    async def _agree_on_version(self) -> None:
         version = await self._client.ask("SET", self._prefix + b"version", VERSION, "NX", "GET")
         if version not in (None, VERSION):
-            await self._client.close()
             raise SchemaVersionError(
                 f"{self.url} was written by another version of windlass (its keys are of version {version.decode()}, "
                 f"ours of {VERSION.decode()}). Update windlass everywhere, or choose another namespace."
             )
-        await self._run("get", [])
-        await asyncio.wrap_future(self._listener.start())
-        self._is_open = True
 
     async def close(self) -> None:
         self._is_open = False
@@ -116,7 +121,7 @@ class RedisStore:
 
     async def _add(self, new: Sequence[NewJob], now: float) -> list[Added]:
         plain, behind = jobs.new_jobs(new, now)
-        [answers] = await self._write("add", now, plain, behind=behind)
+        [answers] = await self._write("add", now, len(new), plain, behind=behind)
         if not answers:
             return [Added(job.id, created=True) for job in new]
         return [
@@ -127,13 +132,13 @@ class RedisStore:
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
         found = Found()
-        claimed = [job for answer in taken if (job := jobs.claimed(answer, found.broken)) is not None]
+        claimed = jobs.claimed(taken, found.broken)
         await self._bury(found, now, pool)
         return Claims(claimed, _optional(next_at))
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         plain, behind = jobs.outcomes(outcomes)
-        accepted, disabled = await self._write("finish", now, plain, behind=behind)
+        accepted, disabled = await self._write("finish", now, len(outcomes), plain, behind=behind)
         return Finished([one == 1 for one in accepted], [name.decode() for name in disabled])
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:

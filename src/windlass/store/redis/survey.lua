@@ -1,6 +1,6 @@
--- survey: now, workers (false is all). Answers with the docs of gates, breakers and pools, the pools that are served, and
--- of each worker: name, state, how many run, the eldest {id, instance, started_at}, when the newest started, the head
--- {rank, id, run_at}, whether one is to be retried, whether one is live.
+-- survey: now, workers (false is all). Answers with the docs of gates, breakers and pools, the pools that are served,
+-- and of each worker: name, state, how many run, the eldest {id, instance, started_at}, when the newest started, the
+-- head {rank, id, run_at}, whether one is to be retried, whether one is live.
 
 local now, wanted = A[1], A[2]
 
@@ -11,8 +11,8 @@ local function eldest_of(worker)
 end
 
 local function is_live(worker)
-  for _, n in ipairs(call('HMGET', P .. 'nw', SCHEDULED .. worker, FAILED .. worker, QUEUED .. worker, PROCESSING .. worker)) do
-    if n and tonumber(n) > 0 then
+  for _, status in ipairs({ SCHEDULED, FAILED, QUEUED, PROCESSING }) do
+    if (tonumber(call('HGET', P .. 'nw', status .. worker)) or 0) > 0 then
       return 1
     end
   end
@@ -29,7 +29,8 @@ local told = {}
 for worker in pairs(neighbours(wanted)) do
   local known, head = facts_of(worker), head_of(worker)
   told[#told + 1] = {
-    worker, state_of_worker(worker), known.running, eldest_of(worker), known.running > 0 and exact(newest_of(worker)) or '',
+    worker, state_of_worker(worker), known.running, eldest_of(worker),
+    known.running > 0 and exact(newest_of(worker)) or '',
     head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, is_live(worker),
   }
 end
@@ -38,4 +39,8 @@ local pools = {}
 for pool in pairs(served) do
   pools[#pools + 1] = pool
 end
-return { call('HGETALL', P .. 'd:gates'), call('HGETALL', P .. 'd:breaker'), call('HGETALL', P .. 'd:pool'), pools, told }
+local docs = {}
+for n, kind in ipairs({ 'gates', 'breaker', 'pool' }) do
+  docs[n] = call('HGETALL', P .. 'd:' .. kind)
+end
+return { docs[1], docs[2], docs[3], pools, told }
