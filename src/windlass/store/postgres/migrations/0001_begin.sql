@@ -21,7 +21,8 @@
 --   4  jobs, by id (a claim skips what is locked)   5  workers, by name   6  lanes, by worker and pool
 --
 -- Planning does not depend on statistics: whatever the planner believes of the tables, each function forbids it the
--- plans that read them whole.
+-- plans that read them whole. Where jobs are looked up by id, `status + 0` keeps it from reaching for the index of a
+-- status in which it believes there are none.
 
 -- before
 
@@ -74,6 +75,12 @@ WITH (
     autovacuum_analyze_scale_factor = 0.1,
     autovacuum_vacuum_cost_delay = 1
 );
+
+-- What the planner would learn of a namespace it learns too late, and of one that is new it knows nothing: let it believe
+-- that all rows are of one, so that it never takes a namespace alone for a good reason to use an index.
+ALTER TABLE windlass.jobs ALTER COLUMN namespace SET (n_distinct = 1);
+ALTER TABLE windlass.jobs ALTER COLUMN worker SET (n_distinct = 4);
+ALTER TABLE windlass.jobs ALTER COLUMN pool SET (n_distinct = 2);
 
 -- What could start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
 CREATE INDEX jobs_ready ON windlass.jobs (namespace, pool, worker, rank, id) WHERE status = 2 AND NOT parked;
@@ -457,22 +464,21 @@ END $$;
 CREATE FUNCTION windlass.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (
-        SELECT ARRAY(
-            SELECT w FROM unnest(names) AS w
-            WHERE EXISTS (
-                SELECT 1 FROM windlass.jobs j
-                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
-                ORDER BY j.rank, j.id LIMIT 1
-            )
-            AND NOT EXISTS (
-                SELECT 1 FROM windlass.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
-            )
+    IF EXISTS (SELECT 1 FROM windlass.instances i WHERE i.namespace = ns AND i.name = who AND i.lost) OR EXISTS (
+        SELECT 1 FROM windlass.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
+    ) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(
+        SELECT w FROM unnest(names) AS w
+        CROSS JOIN LATERAL (  -- LIMIT keeps it from becoming a join that reads them all
+            SELECT 1 FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT 1
+        ) AS first
+        WHERE NOT EXISTS (
+            SELECT 1 FROM windlass.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
         )
-        WHERE NOT EXISTS (SELECT 1 FROM windlass.instances i WHERE i.namespace = ns AND i.name = who AND i.lost)
-            AND NOT EXISTS (
-                SELECT 1 FROM windlass.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
-            )
     );
 END $$;
 
@@ -494,7 +500,7 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(windlass.lock_number(ns, 'gates', ''));
     lanes := windlass.open_lanes(ns, who, from_pool, names);
-    IF lanes IS NULL OR lanes = '{}' THEN
+    IF lanes = '{}' THEN
         RETURN;
     END IF;
     IF EXISTS (
@@ -528,7 +534,7 @@ BEGIN
                 ) AS b ORDER BY b.rank, b.id
             ) AS best
             JOIN windlass.jobs j ON j.namespace = ns AND j.id = best.id
-            WHERE j.status = 2 AND NOT j.parked
+            WHERE j.status + 0 = 2 AND NOT j.parked
             ORDER BY best.rank, best.id LIMIT n - got FOR UPDATE OF j SKIP LOCKED
         )
         SELECT s.* FROM windlass.start(ns, who, from_pool, at, ARRAY(SELECT t.id FROM taken t)) AS s;
@@ -557,12 +563,16 @@ LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH started AS (
+    WITH wanted AS MATERIALIZED (
+        SELECT w.id, nextval('windlass.fences') AS fence
+        FROM (SELECT u.id FROM unnest(ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.ord) AS w
+    ),
+    started AS (
         UPDATE windlass.jobs j SET
-            status = 3, instance = who, fence = nextval('windlass.fences'), attempt = j.attempt + 1, started_at = at,
+            status = 3, instance = who, fence = wanted.fence, attempt = j.attempt + 1, started_at = at,
             ended_at = NULL, progress = NULL
-        FROM unnest(ids) AS wanted (id)
-        WHERE j.namespace = ns AND j.id = wanted.id AND j.status = 2 AND NOT j.parked
+        FROM wanted
+        WHERE j.namespace = ns AND j.id = wanted.id AND j.status + 0 = 2 AND NOT j.parked
         RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace
     ),
     counted AS (
@@ -670,7 +680,7 @@ BEGIN
     PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
     PERFORM pg_advisory_xact_lock_shared(windlass.lock_number(ns, 'gates', ''));
     lanes := windlass.open_lanes(ns, who, from_pool, names);
-    IF lanes IS NULL OR lanes = '{}' THEN
+    IF lanes = '{}' THEN
         RETURN;
     END IF;
     FOR number IN
@@ -771,7 +781,7 @@ BEGIN
             END,
             cancelling = false
         FROM told t
-        WHERE j.namespace = ns AND j.id = t.id AND j.status = 3 AND j.fence = t.fence
+        WHERE j.namespace = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
         RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
             t.status AS said
     ),
@@ -961,7 +971,7 @@ BEGIN
         PERFORM windlass.lock_keys(ns, workers, keys);
         WITH before AS MATERIALIZED (
             SELECT j.id, j.status FROM windlass.jobs j
-            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status <= 1 AND j.run_at <= at ORDER BY j.id FOR UPDATE
+            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= 1 AND j.run_at <= at ORDER BY j.id FOR UPDATE
         ),
         queued AS (
             UPDATE windlass.jobs j SET status = 2, parked = j.key IS NOT NULL
@@ -1311,7 +1321,7 @@ BEGIN
         SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
         WHERE n.nspname = trim(both '"' from trim(trailing '.' from 'windlass.'))
             AND p.proname IN (
-                'add', 'claim', 'consider', 'finish', 'beat', 'leave', 'promote', 'reap', 'prune', 'hold', 'put',
+                'add', 'claim', 'consider', 'start', 'note_starts', 'finish', 'beat', 'leave', 'promote', 'reap', 'prune', 'hold', 'put',
                 'switch', 'cancel', 'requeue', 'discard'
             )
     LOOP
