@@ -27,6 +27,8 @@ class Settled(Struct, frozen=True):
 
     outcome: Outcome
     started_at: float
+    written: bool = False
+    """Whether the store has it already: the job ended it in a transaction of its own."""
 
 
 class Outbox:
@@ -84,14 +86,14 @@ class Outbox:
             self._task = None
 
     async def _write(self, batch: list[Settled]) -> None:
-        outcomes = [settled.outcome for settled in batch]
+        outcomes = [settled.outcome for settled in batch if not settled.written]
         repeated = judged = False
         while True:
             try:
                 if not judged:
                     await self._before(batch)
                     judged = True
-                finished = await self._store.finish(outcomes, self._clock.now())
+                finished = await self._store.finish(outcomes, self._clock.now()) if outcomes else Finished([], [])
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
             except Exception as error:
@@ -107,7 +109,9 @@ class Outbox:
                 repeated = True
                 await pause(self._clock, RETRY_SECONDS)
             else:
-                self._written(batch, finished)
+                accepted = iter(finished.accepted)
+                everything = [settled.written or next(accepted) for settled in batch]
+                self._written(batch, Finished(everything, finished.disabled))
                 return
 
     async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:

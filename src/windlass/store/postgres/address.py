@@ -67,7 +67,9 @@ def parse(url: str) -> Address:
     theirs = [(name, value) for name, value in pairs if name not in OWN]
     pooling = own.get("pooling", "session")
     if pooling not in POOLING:
-        raise UnknownStoreError(f"the parameter 'pooling' of postgresql:// cannot be {pooling!r}; {' or '.join(POOLING)}")
+        raise UnknownStoreError(
+            f"the parameter 'pooling' of postgresql:// cannot be {pooling!r}; {' or '.join(POOLING)}"
+        )
     schema = own.get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise UnknownStoreError(

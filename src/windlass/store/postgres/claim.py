@@ -1,8 +1,8 @@
 """Claiming: which jobs an instance gets.
 
-Where nothing but pause and disable can hold a pool's jobs back, one statement takes the first by rank. Otherwise a short
-transaction locks the workers that gates tie together, reads the facts, lets `windlass.core.admission` choose, and starts
-what it chose: the rules are in one place for every store.
+Where nothing but pause and disable can hold a pool's jobs back, one statement takes the first by rank. Otherwise a
+short transaction locks the workers that gates tie together, reads the facts, lets `windlass.core.admission` choose, and
+starts what it chose: the rules are in one place for every store.
 """
 
 from collections.abc import Collection
@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import json
 
 from windlass.core.admission import Choice, Head, choose
+from windlass.core.model import Claimed
 from windlass.store.postgres import arrays, rows
 from windlass.store.postgres.facts import decode
 from windlass.store.postgres.session import Session
@@ -63,6 +64,6 @@ async def _note_starts(session: Session, choice: Choice) -> None:
     session.ring(await session.value("note_starts", (session.namespace, *told)))
 
 
-def _claimed(found: list[tuple[Any, ...]], pool: str) -> list[rows.Claimed]:
+def _claimed(found: list[tuple[Any, ...]], pool: str) -> list[Claimed]:
     found.sort(key=lambda row: (row[0], row[1]))
     return [rows.claimed(row, pool) for row in found]

@@ -26,7 +26,8 @@ async def check(session: Session, address: Address, *, listens: bool) -> dict[st
         "server": f"PostgreSQL {session.conn.info.parameter_status('server_version')}",
         "durability": durability(settings),
         "integrity": await _integrity(session),
-        "schema version": f"{version}" + (f"; to be done by `windlass db upgrade`: {', '.join(waiting)}" if waiting else ""),
+        "schema version": f"{version}"
+        + (f"; to be done by `windlass db upgrade`: {', '.join(waiting)}" if waiting else ""),
         "latency": f"{latency * 1000:.1f} ms a round trip",
         "clock skew": f"{server_time - time.time() - latency / 2:+.3f} s: the server's clock against this machine's",
         "wake-up": _wake_up(address, listens=listens),
@@ -45,7 +46,9 @@ def durability(settings: dict[str, str]) -> str:
     """What a power cut could lose, in plain words."""
     said = ", ".join(f"{name}={settings[name]}" for name in SETTINGS[:3])
     if settings["fsync"] == "off":
-        loss = "a power cut or a crash of the system can lose anything, and can damage the whole database: turn fsync on"
+        loss = (
+            "a power cut or a crash of the system can lose anything, and can damage the whole database: turn fsync on"
+        )
     elif settings["full_page_writes"] == "off":
         loss = "a power cut in the middle of a page can damage the database: turn full_page_writes on"
     elif settings["synchronous_commit"] == "off":
@@ -59,9 +62,7 @@ def durability(settings: dict[str, str]) -> str:
 
 
 async def _integrity(session: Session) -> str:
-    rows: list[Any] = await session.query(
-        session.sql["docs_read"], (session.namespace,)
-    )
+    rows: list[Any] = await session.query(session.sql["docs_read"], (session.namespace,))
     return "; ".join(unreadable(rows)) or "ok"
 
 

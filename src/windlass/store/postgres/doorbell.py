@@ -1,9 +1,9 @@
 """Rings across processes: a thread with one connection that listens, and tells others what was written here.
 
-NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics gather, and each of them
-is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its NOTIFY,
-a connection breaks), so every bell rings now and then without one. Behind a proxy that hands out the server by the
-transaction nobody can listen: there, bells ring by the clock alone.
+NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics gather, and each of
+them is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its
+NOTIFY, a connection breaks), so every bell rings now and then without one. Behind a proxy that hands out the server by
+the transaction nobody can listen: there, bells ring by the clock alone.
 """
 
 import os
@@ -83,6 +83,11 @@ class Doorbell:
             self._thread = threading.Thread(target=self._run, name="windlass doorbell", daemon=True)
             self._thread.start()
 
+    @property
+    def started(self) -> bool:
+        """Whether it has begun, and got through or failed once."""
+        return self._thread is not None and self._ready.is_set()
+
     def wait_ready(self) -> None:
         """Return when it listens, or when that has failed once."""
         self._ready.wait(PATIENCE)
@@ -102,10 +107,6 @@ class Doorbell:
                 if end >= 0:
                     os.close(end)
             self._wake_in = self._wake_out = -1
-
-    def close_bells(self) -> None:
-        """End every wait."""
-        self._bells.close()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
 

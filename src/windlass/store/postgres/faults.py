@@ -26,10 +26,10 @@ _CONNECTION_WORDS: Final = (
     (r'role ".*" does not exist', "there is no such user; make it with CREATE ROLE, or name another in the URL"),
     (r'database ".*" does not exist', "make it with `createdb`, or name another in the URL"),
     (r"no pg_hba.conf entry", "the server does not let this user in from here: its pg_hba.conf wants another line"),
-    (r"Connection refused|No such file or directory", "nothing listens there: is the server up, and are host and port right?"),
+    (r"Connection refused|No such file or directory", "nothing listens there: look at the server, the host, the port"),
     (r"could not translate host name|Name or service not known|failed to resolve", "no such host: look at the URL"),
     (r"timeout expired|timed out", "it does not answer: look at the network, or at a firewall in between"),
-    (r"too many clients|remaining connection slots", "it has no connection left: raise max_connections, or put a pooler in between"),
+    (r"too many clients|remaining connection slots", "it has no connection left: raise max_connections, or pool"),
     (r"the database system is (starting up|shutting down|in recovery)", "it is on its way up or down; this passes"),
     (r"SSL|certificate", "TLS does not come about: look at sslmode and the certificates in the URL"),
 )  # fmt: skip

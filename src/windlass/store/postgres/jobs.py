@@ -44,7 +44,7 @@ async def _add(session: Session, jobs: Sequence[Timed]) -> list[Added]:
 
 
 def apart(jobs: Sequence[Timed]) -> list[list[Timed]]:
-    """The same jobs in parts in which no id comes twice: what becomes of the first decides what becomes of the second."""
+    """The same jobs in parts in which no id comes twice: what becomes of the first decides about the second."""
     ids = {job.id for job, _ in jobs}
     if len(ids) == len(jobs):
         return [list(jobs)]

@@ -1,10 +1,10 @@
 """One connection of one event loop, on which calls take effect in the order in which they are made.
 
-A call is handed over and awaited; whoever is cancelled while it waits leaves a call that happens all the same. While one
-call is under way, the jobs that others want to add gather, and go together in one round trip.
+A call is handed over and awaited. Whoever is cancelled meanwhile takes back a call that has not begun; one that has
+begun goes on. While one call is under way, the jobs that others want to add gather, and go together in one round trip.
 
-It owns connecting, and what becomes of a connection that broke: the call that was under way fails, the next one connects
-anew. A call that the server has undone, because two of them wanted each other's locks, is made again.
+It owns connecting, and what becomes of a connection that broke: the call that was under way fails, the next one
+connects anew. A call that the server has undone, because two of them wanted each other's locks, is made again.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ TRIES: Final = 10
 IDLE_SECONDS: Final = 0.25
 """After so long a connection may have been closed by the other side: look before it is used."""
 MOST_TOGETHER: Final = 1_000
+LONGEST_FAREWELL: Final = 1.0
 
 
 class Call(Generic[T]):
@@ -93,8 +94,19 @@ class Line:
         self._last = call.done
         if self._task is None:
             self._task = self.loop.create_task(self._run(), name="windlass postgres")
-        # Shielded: a caller that is cancelled does not cancel what others may wait for.
-        return await asyncio.shield(call.done)
+        try:
+            return await asyncio.shield(call.done)
+        except asyncio.CancelledError:
+            await self._let_go(call)
+            raise
+
+    async def _let_go(self, call: Call[Any]) -> None:
+        """Its caller is cancelled: it never happens, or, if it has begun, it has happened when the caller goes on."""
+        if call in self._calls:
+            self._calls.remove(call)
+            call.done.cancel()
+        elif not call.done.done():
+            await asyncio.wait([call.done], timeout=LONGEST_FAREWELL)
 
     # ── making the calls ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -168,7 +180,7 @@ class Line:
             except TimeoutError:
                 self._drop()
                 raise StoreBusyError(
-                    f"{self._address.place} has not answered for {LONGEST_CALL:.0f} s. Look for locks in pg_stat_activity."
+                    f"{self._address.place} has not answered for {LONGEST_CALL:.0f} s; look into pg_stat_activity"
                 ) from None
             except asyncio.CancelledError:
                 self._drop()
@@ -191,12 +203,8 @@ class Line:
         return self._conn
 
     def _hung_up(self) -> bool:
-        """Whether the server has said something unasked while nobody looked: that it closes."""
-        if self._conn is None or time.monotonic() - self._used_at < IDLE_SECONDS:
-            return False
-        poll = select.poll()
-        poll.register(self._conn.fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        rested = time.monotonic() - self._used_at > IDLE_SECONDS
+        return self._conn is not None and rested and hung_up(self._conn)
 
     def _drop(self) -> None:
         conn, self._conn = self._conn, None
@@ -219,9 +227,7 @@ class Line:
         self._drop()
 
 
-async def connect(
-    address: Address, prepare: Callable[[AsyncConnection[Any]], Awaitable[None]]
-) -> AsyncConnection[Any]:
+async def connect(address: Address, prepare: Callable[[AsyncConnection[Any]], Awaitable[None]]) -> AsyncConnection[Any]:
     """A new connection, made ready."""
     try:
         conn = await AsyncConnection.connect(
@@ -237,6 +243,13 @@ async def connect(
             raise translate(error, address.place) from error
         raise
     return conn
+
+
+def hung_up(conn: AsyncConnection[Any]) -> bool:
+    """Whether the server has said something unasked while nobody looked: that it closes."""
+    poll = select.poll()
+    poll.register(conn.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def hang_up(conn: AsyncConnection[Any]) -> None:

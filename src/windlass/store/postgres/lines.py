@@ -1,4 +1,5 @@
-"""The lines of one store: for each event loop one for calls that keep their order, and one for long searches.
+"""The connections of one store: for each event loop a line for calls that keep their order, one for long searches, and
+spare ones for transactions of jobs.
 
 It owns opening (the schema and the number of the namespace, looked up by every new connection) and closing, from
 whatever thread it is asked. Doorbell and bells live as long as the store.
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg import errors as pg
 
@@ -17,10 +19,31 @@ from windlass.store.postgres.address import Address
 from windlass.store.postgres.doorbell import Doorbell, channel
 from windlass.store.postgres.line import Line
 from windlass.store.postgres.session import Session
+from windlass.store.postgres.spares import Spares
 from windlass.store.postgres.sql import statements
 
 T = TypeVar("T")
 Todo = Callable[[Session], Awaitable[T]]
+
+
+class Here(Struct, frozen=True):
+    """What one event loop has."""
+
+    calls: Line
+    searches: Line
+    spares: Spares
+
+    async def close(self) -> None:
+        """Finish what was called. On its own event loop."""
+        await self.calls.close()
+        await self.searches.close()
+        self.spares.close()
+
+    def abandon(self) -> None:
+        """Its event loop has ended."""
+        self.calls.abandon()
+        self.searches.abandon()
+        self.spares.close()
 
 
 class Lines:
@@ -33,48 +56,51 @@ class Lines:
         self._sql = statements(address.schema)
         self._namespace = 0
         self._lock = threading.Lock()
-        self._lines: dict[asyncio.AbstractEventLoop, tuple[Line, Line]] = {}
+        self._here: dict[asyncio.AbstractEventLoop, Here] = {}
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def call(self, todo: Todo[T]) -> T:
         """Do this in the order of the calls of this event loop; ring when it is done."""
-        return await self._here()[0].call(lambda conn: self._ringing(conn, todo))
+        return await self.here().calls.call(lambda conn: self._ringing(conn, todo))
 
     async def gather(
         self, things: list[Any], together: Callable[[Session, list[Any]], Awaitable[list[Any]]]
     ) -> list[Any]:
         """The same, for things that can go together with those of other callers."""
-        return await self._here()[0].gather(
+        return await self.here().calls.gather(
             things, lambda conn, all_: self._ringing(conn, lambda session: together(session, all_))
         )
 
     async def read(self, todo: Todo[T]) -> T:
         """Do this beside the others, once what was called before is done."""
-        calls, searches = self._here()
-        pending = calls.pending()
+        here = self.here()
+        pending = here.calls.pending()
         if pending is not None:
             await asyncio.wait([pending])
-        return await searches.call(lambda conn: todo(self._session(conn)))
+        return await here.searches.call(lambda conn: todo(self.session(conn)))
 
     async def _ringing(self, conn: AsyncConnection[Any], todo: Todo[T]) -> T:
-        session = self._session(conn)
+        session = self.session(conn)
         answer = await todo(session)
         self.doorbell.ring(session.topics)
         return answer
 
-    def _session(self, conn: AsyncConnection[Any]) -> Session:
+    def session(self, conn: AsyncConnection[Any]) -> Session:
+        """What an operation on this connection works with."""
         return Session(conn, self._namespace, self._sql)
 
-    def _here(self) -> tuple[Line, Line]:
+    def here(self) -> Here:
+        """What this event loop has; made when it is first wanted."""
         loop = asyncio.get_running_loop()
-        lines = self._lines.get(loop)
-        if lines is None:
+        here = self._here.get(loop)
+        if here is None:
             self._forget_ended_loops()
-            lines = Line(self._address, self.prepare), Line(self._address, self.prepare)
+            to = (self._address, self.prepare)
+            here = Here(Line(*to), Line(*to), Spares(*to))
             with self._lock:
-                self._lines[loop] = lines
-        return lines
+                self._here[loop] = here
+        return here
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,33 +122,36 @@ class Lines:
         row = await (await conn.execute(self._sql["find_namespace"].encode(), (self._name,))).fetchone()
         return None if row is None else int(row[0])
 
-    def reopen(self) -> None:
-        """Look at the schema again with the next connection."""
-        if not self._lines:
-            self._namespace = 0
+    @property
+    def open(self) -> bool:
+        """Whether the schema is there, as far as anybody knows, and the doorbell is up."""
+        return self._namespace > 0 and self.doorbell.started
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The name of the namespace, and the channel of its rings."""
+        return self._name, channel(self._address.schema, self._namespace)
 
     async def close(self) -> None:
         """Finish what was called, on every event loop, and release everything."""
         with self._lock:
-            lines, self._lines = self._lines, {}
-        for loop, pair in lines.items():
-            for line in pair:
-                await _close(loop, line)
+            everything, self._here = self._here, {}
+            self._namespace = 0
+        for loop, here in everything.items():
+            await _close(loop, here)
         await asyncio.to_thread(self.doorbell.stop)
-        self.doorbell.close_bells()
 
     def _forget_ended_loops(self) -> None:
         with self._lock:
-            ended = {loop: self._lines.pop(loop) for loop in list(self._lines) if loop.is_closed()}
-        for pair in ended.values():
-            for line in pair:
-                line.abandon()
+            ended = [self._here.pop(loop) for loop in list(self._here) if loop.is_closed()]
+        for here in ended:
+            here.abandon()
 
 
-async def _close(loop: asyncio.AbstractEventLoop, line: Line) -> None:
+async def _close(loop: asyncio.AbstractEventLoop, here: Here) -> None:
     if loop is asyncio.get_running_loop():
-        await line.close()
+        await here.close()
     elif loop.is_running():
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(line.close(), loop))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(here.close(), loop))
     else:
-        line.abandon()
+        here.abandon()

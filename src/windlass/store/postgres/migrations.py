@@ -52,7 +52,7 @@ def migrations() -> tuple[Migration, ...]:
 
 def _read(name: str, text: str) -> Migration:
     _, _, before, _, after = _PHASES.split(text)
-    return Migration(int(name.split("_")[0]), name.removesuffix(".sql"), before.strip(), after.strip())
+    return Migration(int(name.split("_", 1)[0]), name.removesuffix(".sql"), before.strip(), after.strip())
 
 
 def newest() -> int:
@@ -65,7 +65,9 @@ def sql(schema: str = DEFAULT_SCHEMA) -> str:
     parts = [_BEGIN]
     for each in migrations():
         parts += [f"-- {each.name}", each.before, each.after, _note(each.number, "before"), _note(each.number, "after")]
-    return in_schema("\n\n".join(parts) + "\n", schema).replace(f"EXISTS {DEFAULT_SCHEMA};", f"EXISTS {quoted(schema)};")
+    return in_schema("\n\n".join(parts) + "\n", schema).replace(
+        f"EXISTS {DEFAULT_SCHEMA};", f"EXISTS {quoted(schema)};"
+    )
 
 
 async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[Step]:
@@ -129,13 +131,13 @@ def _require_known(done: set[tuple[int, str]], conn: Connection) -> None:
     foreign = max((number for number, phase in done if phase == "after"), default=0)
     if foreign > newest():
         raise SchemaVersionError(
-            f"the database {conn.info.dbname} has schema version {foreign}; this windlass works with version {newest()}. "
+            f"database {conn.info.dbname} has schema version {foreign}; this windlass works with version {newest()}. "
             "Upgrade windlass in every process that uses it."
         )
 
 
 def _note(number: int, phase: str) -> str:
-    return f"INSERT INTO windlass.migrations (number, phase) VALUES ({number}, '{phase}') ON CONFLICT DO NOTHING;"
+    return f"INSERT INTO windlass.migrations (number, phase) VALUES ({number}, '{phase}') ON CONFLICT DO NOTHING;"  # noqa: S608 - ours
 
 
 _TABLE: Final = """

@@ -183,3 +183,20 @@ SELECT seq, body FROM windlass.events WHERE namespace = %s AND seq > %s ORDER BY
 -- name: docs_read
 SELECT kind, name, body FROM windlass.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')
 ORDER BY kind, name;
+
+-- ── in other people's transactions ──────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_borrowed
+-- Every driver takes a text where a text is cast to an array. What is too long to be told rings everybody.
+SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
+    added.channel, CASE WHEN length(added.told) < 3000 THEN added.told ELSE '[]' END
+)::text END
+FROM (
+    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS told
+    FROM (SELECT %s::text AS channel, (SELECT no FROM windlass.namespaces WHERE name = %s::text) AS no) AS n
+    CROSS JOIN LATERAL windlass.add(
+        n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
+        %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 8
+    ) AS a
+) AS added;

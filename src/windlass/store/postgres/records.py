@@ -1,7 +1,7 @@
 """Small records: docs, the switch, events, and the numbers for people.
 
-Whoever writes gates also writes down which workers they tie together, so that the database can lock and ring all of them
-without being able to read the docs.
+Whoever writes gates also writes down which workers they tie together, so that the database can lock and ring all of
+them without being able to read the docs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,6 +125,4 @@ def _count(numbers: PoolStats | WorkerStats, counts: Sequence[Any]) -> None:
 
 def unreadable(found: Iterable[tuple[str, str, bytes]]) -> list[str]:
     """Docs (kind, name, body) that claims look into and cannot decode, in words."""
-    return [
-        f"the doc {kind} {name} cannot be read" for kind, name, body in found if read_doc(kind, body) is None
-    ]
+    return [f"the doc {kind} {name} cannot be read" for kind, name, body in found if read_doc(kind, body) is None]

@@ -5,11 +5,12 @@ operation does is in the file it comes from, and mostly in the functions of migr
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from psycopg import AsyncConnection
+import psycopg
 
 from windlass.core.admission import Facts
 from windlass.core.model import (
@@ -30,16 +31,34 @@ from windlass.core.model import (
     Stats,
     WorkerState,
 )
-from windlass.store.postgres import doctor, find, jobs, leader, records
+from windlass.store.postgres import borrowed, doctor, find, jobs, leader, records
 from windlass.store.postgres.address import parse
 from windlass.store.postgres.claim import Claimer
 from windlass.store.postgres.facts import survey
+from windlass.store.postgres.faults import translate
 from windlass.store.postgres.lines import Lines
 from windlass.store.postgres.session import Session
+from windlass.store.postgres.sql import statements
 from windlass.store.protocol import Bell, Claims, Promoted
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Transaction:
+    """An open transaction: it ends with the block it is used in, for good or not at all."""
+
+    def __init__(self, session: Session, place: str) -> None:
+        self.connection = session.conn
+        self._session = session
+        self._place = place
+
+    async def finish(self, outcome: Outcome, now: float) -> bool:
+        """Write what becomes of a job; False if its run is stale, and then nothing must be committed."""
+        try:
+            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+        except psycopg.Error as error:
+            raise translate(error, self._place) from error
 
 
 class PostgresStore:
@@ -49,6 +68,7 @@ class PostgresStore:
         self._address = parse(url)
         self.url = self._address.url
         self._lines = Lines(self._address, namespace)
+        self._sql = statements(self._address.schema)
         self._claimer = Claimer()
 
     async def _call(
@@ -59,9 +79,9 @@ class PostgresStore:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        self._lines.reopen()
-        await self._call(_nothing)
-        await asyncio.to_thread(self._lines.doorbell.wait_ready)
+        if not self._lines.open:
+            await self._call(_nothing)
+            await asyncio.to_thread(self._lines.doorbell.wait_ready)
 
     async def close(self) -> None:
         await self._lines.close()
@@ -158,6 +178,27 @@ class PostgresStore:
         listens = self._lines.doorbell.listens
         return await self._lines.read(partial(doctor.check, address=self._address, listens=listens))
 
+    # ── transactions of others ───────────────────────────────────────────────────────────────────────────────────
+
+    async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """Keep these jobs if, and when, the transaction commits that the user's asynchronous connection is in."""
+        await self.open()
+        return await borrowed.add(connection, self._sql["add_borrowed"], jobs, now=now, place=self._lines.place)
+
+    def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """The same on a blocking connection. The store must be open."""
+        statement = self._sql["add_borrowed"]
+        return borrowed.add_blocking(connection, statement, jobs, now=now, place=self._lines.place)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """A transaction on a connection of the store's own, in which a job can be finished."""
+        async with self._lines.here().spares.one() as conn:
+            session = self._lines.session(conn)
+            async with conn.transaction():
+                yield Transaction(session, self._address.place)
+            self._lines.doorbell.ring(session.topics)
+
 
 async def _nothing(session: Session) -> None:
     """What a call does that only wants the store to be open."""
@@ -169,6 +210,3 @@ async def _add(session: Session, things: list[Any]) -> list[Any]:
 
 async def _server_time(session: Session) -> float:
     return float(await session.value("server_time"))
-
-
-Connection = AsyncConnection[Any]
