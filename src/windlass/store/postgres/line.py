@@ -67,7 +67,8 @@ class Line:
         self._calls: deque[Call[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
         self._used_at = 0.0
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """What makes the calls, while there are any."""
         self._last: asyncio.Future[Any] | None = None
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,8 +93,8 @@ class Line:
     async def _enqueue(self, call: Call[T]) -> T:
         self._calls.append(call)
         self._last = call.done
-        if self._task is None:
-            self._task = self.loop.create_task(self._run(), name="windlass postgres")
+        if self.task is None:
+            self.task = self.loop.create_task(self._run(), name="windlass postgres")
         try:
             return await asyncio.shield(call.done)
         except asyncio.CancelledError:
@@ -118,7 +119,7 @@ class Line:
             self._give_up(StoreUnavailableError(f"{self._address.place}: the event loop of this call has ended"))
             raise
         finally:
-            self._task = None
+            self.task = None
 
     def _next(self) -> list[Call[Any]]:
         """The call whose turn it is, and those that can be made together with it."""
@@ -218,7 +219,7 @@ class Line:
 
     async def close(self) -> None:
         """Finish what was called, and close the connection. On its own event loop."""
-        while (task := self._task) is not None:
+        while (task := self.task) is not None:
             await asyncio.wait([task])
         self._drop()
 

@@ -8,7 +8,9 @@ whatever thread it is asked. Doorbell and bells live as long as the store.
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from psycopg import AsyncConnection
@@ -22,6 +24,7 @@ from windlass.store.postgres.session import Session
 from windlass.store.postgres.spares import Spares
 from windlass.store.postgres.sql import statements
 
+LOOK_AGAIN_SECONDS: Final = 0.02
 T = TypeVar("T")
 Todo = Callable[[Session], Awaitable[T]]
 
@@ -39,8 +42,12 @@ class Here(Struct, frozen=True):
         await self.searches.close()
         self.spares.close()
 
+    def busy(self) -> "asyncio.Task[None] | None":
+        """What goes on there, if anything does."""
+        return self.calls.task or self.searches.task
+
     def abandon(self) -> None:
-        """Its event loop has ended."""
+        """Close the connections, where nothing goes on any more."""
         self.calls.abandon()
         self.searches.abandon()
         self.spares.close()
@@ -151,7 +158,21 @@ class Lines:
 async def _close(loop: asyncio.AbstractEventLoop, here: Here) -> None:
     if loop is asyncio.get_running_loop():
         await here.close()
-    elif loop.is_running():
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(here.close(), loop))
-    else:
+        return
+    done: Future[None] = Future()
+
+    def begin() -> None:  # no coroutine: a loop that is about to end would never run it
+        busy = here.busy()
+        if busy is not None:
+            busy.add_done_callback(lambda _: begin())
+            return
+        here.abandon()
+        done.set_result(None)
+
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(begin)
+    waiting = asyncio.wrap_future(done)
+    while loop.is_running() and not waiting.done():  # it may be about to end, and never begin
+        await asyncio.wait([waiting], timeout=LOOK_AGAIN_SECONDS)
+    if not done.done():
         here.abandon()
