@@ -9,7 +9,6 @@ connects anew. A call that the server has undone, because two of them wanted eac
 
 import asyncio
 import select
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
@@ -25,8 +24,6 @@ T = TypeVar("T")
 Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
 LONGEST_CALL: Final = 120.0
 TRIES: Final = 10
-IDLE_SECONDS: Final = 0.25
-"""After so long a connection may have been closed by the other side: look before it is used."""
 MOST_TOGETHER: Final = 1_000
 LONGEST_FAREWELL: Final = 1.0
 
@@ -66,7 +63,6 @@ class Line:
         self._prepare = prepare
         self._calls: deque[Call[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
-        self._used_at = 0.0
         self.task: asyncio.Task[None] | None = None
         """What makes the calls, while there are any."""
         self._last: asyncio.Future[Any] | None = None
@@ -190,22 +186,16 @@ class Line:
                 if lost(error) or conn.closed:
                     self._drop()
                 raise translate(error, self._address.place) from error
-            finally:
-                self._used_at = time.monotonic()
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _connected(self) -> AsyncConnection[Any]:
-        if self._conn is not None and (self._conn.closed or self._hung_up()):
+        if self._conn is not None and (self._conn.closed or hung_up(self._conn)):
             self._drop()
         if self._conn is None:
             self._conn = await connect(self._address, self._prepare)
         return self._conn
-
-    def _hung_up(self) -> bool:
-        rested = time.monotonic() - self._used_at > IDLE_SECONDS
-        return self._conn is not None and rested and hung_up(self._conn)
 
     def _drop(self) -> None:
         conn, self._conn = self._conn, None

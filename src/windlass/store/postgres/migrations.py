@@ -111,8 +111,13 @@ def _missing(done: set[tuple[int, str]], *, after: bool) -> list[tuple[int, str,
 
 
 async def _done(conn: Connection, schema: str) -> set[tuple[int, str]]:
-    there = await conn.execute("SELECT to_regclass(%s)", (f"{quoted(schema)}.migrations",))
-    if (await there.fetchone())[0] is None:
+    # Not by to_regclass: what that knew before somebody else's commit it goes on believing until the transaction ends.
+    there = await conn.execute(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname = 'migrations'",
+        (schema,),
+    )
+    if await there.fetchone() is None:
         return set()
     rows = await conn.execute(in_schema("SELECT number, phase FROM windlass.migrations", schema))
     return {(number, phase) for number, phase in await rows.fetchall()}
