@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import pytest
 
+from tests.store.servers.postgres import names, server_url
 from windlass.core.model import JobFilter, JobStatus
+from windlass.store.postgres.store import PostgresStore
 from windlass.store.protocol import Store
 from windlass.store.sqlite.store import SqliteStore
 from windlass.testing.acts import NOW, add, claim_one, finish, job, succeeded
@@ -65,11 +68,12 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture(params=[SqliteStore])
+@pytest.fixture(params=["sqlite", *names()])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A store that other processes can open, too; not open yet."""
-    made: Store = request.param(str(tmp_path / "shared.db"))
-    return made
+    if request.param == "sqlite":
+        return SqliteStore(str(tmp_path / "shared.db"))
+    return PostgresStore(f"{server_url(request.param)}?schema=processes_{uuid4().hex}")
 
 
 def script(text: str, *arguments: str) -> list[str]:

@@ -47,7 +47,7 @@ def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) ->
         open_store("sqlite:///some.db")
 
 
-@pytest.mark.parametrize("scheme", ["redis", "rediss", "postgresql"])
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
 def test_stores_to_come_are_known_by_name(scheme: str) -> None:
     message = refusal(f"{scheme}://user:secret@host:1234/0?password=secret")
     assert f"{scheme}:// is known, but this version of windlass cannot open it yet" in message
