@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from windlass.codec import Packed, pack_plain
 from windlass.core.health import Health
 from windlass.core.model import (
+    Added,
     Cancel,
     Change,
     Discard,
     Event,
     JobRecord,
     JobStatus,
+    NewJob,
     PoolConfig,
     Requeue,
     WorkerConfig,
@@ -39,7 +41,7 @@ from windlass.runtime.node import Node, Settings, publish
 from windlass.runtime.portal import Portal
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
-from windlass.store.protocol import Store
+from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
 from windlass.views import Overview, look
 from windlass.worker import Call, Job, Options, Worker, new_job
@@ -287,9 +289,30 @@ class WorkerOrchestrator:
         added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
         known = dict(zip(there, await store.get(there), strict=True)) if there else {}
+        return self._handles(calls, jobs, added, known)
+
+    async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction that the user's connection is in."""
+        store = transactional(await self.store(), "enqueue_with")
+        jobs = [call.job(self) for call in calls]
+        return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
+
+    def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """The same, from synchronous code."""
+        store = transactional(self.from_outside(self.store), "enqueue_with_blocking")
+        jobs = [call.job(self) for call in calls]
+        return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
+
+    def _handles(
+        self,
+        calls: Sequence[Call[Any]],
+        jobs: Sequence[NewJob],
+        added: Sequence[Added],
+        known: Mapping[str, JobRecord | None],
+    ) -> list[Job[Any]]:
         handles: list[Job[Any]] = []
         for call, job, answer in zip(calls, jobs, added, strict=True):
-            record = known.get(answer.id) or JobRecord.of(job, self.now())
+            record = known.get(answer.id) or JobRecord.of(replace(job, id=answer.id), self.now())
             handles.append(Job(record, self, call.worker.signature.decode_result))
         return handles
 

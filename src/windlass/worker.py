@@ -52,6 +52,12 @@ class Desk(Protocol):
     async def submit(self, calls: "Sequence[Call[Any]]") -> "list[Job[Any]]":
         """Add jobs."""
 
+    async def submit_with(self, connection: Any, calls: "Sequence[Call[Any]]") -> "list[Job[Any]]":
+        """Add jobs within the transaction that the user's connection is in."""
+
+    def submit_with_blocking(self, connection: Any, calls: "Sequence[Call[Any]]") -> "list[Job[Any]]":
+        """The same, from synchronous code."""
+
     def from_outside(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Run a coroutine from synchronous code and wait for it."""
 
@@ -120,6 +126,18 @@ class Worker(Generic[P, R]):
         """Add a job from synchronous code."""
         call = self.call(*args, **kwargs)
         return self._desk.from_outside(lambda: self._desk.submit([call]))[0]
+
+    async def enqueue_with(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> "Job[R]":
+        """Add a job within your own transaction: it exists once that commits, and never existed if it is rolled back.
+
+        `connection` is psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession,
+        on the database that the store is in (`postgresql://`).
+        """
+        return (await self._desk.submit_with(connection, [self.call(*args, **kwargs)]))[0]
+
+    def enqueue_with_blocking(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> "Job[R]":
+        """The same from synchronous code: psycopg's, SQLAlchemy's or Django's connection, or SQLAlchemy's Session."""
+        return self._desk.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
 
     def with_options(
         self,

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.store.servers import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
+from tests.store.servers.postgres import names, postgres_servers, server_url
 from windlass.store.memory import MemoryStore
 from windlass.store.protocol import Store
 from windlass.store.sqlite.store import SqliteStore
@@ -18,6 +19,8 @@ from windlass.store.urls import open_store
 from windlass.testing import StoreFactory
 
 GIVEN: Final = os.environ.get("WINDLASS_TEST_REDIS_URL")
+
+__all__ = ["postgres_servers"]
 
 Maker = Callable[[pytest.FixtureRequest], StoreFactory]
 
@@ -118,7 +121,18 @@ def cluster_url(cluster_nodes: list[Server]) -> Iterator[str]:
         node.ask("FLUSHALL")
 
 
-@pytest.fixture(params=[memory, sqlite, valkey, redis, redis_cluster], ids=lambda made: made.__name__)
+def postgres(server: str) -> Maker:
+    def factory(_: pytest.FixtureRequest) -> StoreFactory:
+        return on_server(server_url(server))
+
+    factory.__name__ = server
+    return factory
+
+
+STORES: Final = (memory, sqlite, valkey, redis, redis_cluster, *map(postgres, names()))
+
+
+@pytest.fixture(params=STORES, ids=lambda made: made.__name__)
 def factory(request: pytest.FixtureRequest) -> StoreFactory:
     """Makes empty stores of the kind under test."""
     made: Maker = request.param

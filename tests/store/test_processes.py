@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import pytest
 
+from tests.store.servers.postgres import names, server_url
 from windlass.core.model import JobFilter, JobStatus
+from windlass.store.postgres.store import PostgresStore
 from windlass.store.protocol import Store
 from windlass.store.sqlite.store import SqliteStore
 from windlass.store.urls import open_store
@@ -66,11 +69,13 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture(params=["sqlite", "valkey", "cluster"])
+@pytest.fixture(params=["sqlite", "valkey", "cluster", *names()])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A store that other processes can open, too; not open yet."""
     if request.param == "sqlite":
         return SqliteStore(str(tmp_path / "shared.db"))
+    if request.param in names():
+        return PostgresStore(f"{server_url(request.param)}?schema=processes_{uuid4().hex}")
     return open_store(request.getfixturevalue(f"{request.param}_url"))
 
 

@@ -47,13 +47,6 @@ def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) ->
         open_store("sqlite:///some.db")
 
 
-@pytest.mark.parametrize("scheme", ["postgresql"])
-def test_stores_to_come_are_known_by_name(scheme: str) -> None:
-    message = refusal(f"{scheme}://user:secret@host:1234/0?password=secret")
-    assert f"{scheme}:// is known, but this version of windlass cannot open it yet" in message
-    assert "secret" not in message
-
-
 @pytest.mark.parametrize(
     ("url", "told"),
     [

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from windlass.core.model import Claimed, Progress, WorkerConfig
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 class Context:
     """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_claimed", "_clock", "_report", "cancelled", "deadline", "stopping", "worker")
+    __slots__ = ("_claimed", "_clock", "_report", "_transact", "cancelled", "deadline", "stopping", "worker")
 
     def __init__(
         self,
@@ -24,10 +25,12 @@ class Context:
         deadline: float | None,
         clock: "Clock",
         report: Callable[[Claimed, Progress], None],
+        transact: Callable[[str], AbstractAsyncContextManager[Any]],
     ) -> None:
         self._claimed = claimed
         self._clock = clock
         self._report = report
+        self._transact = transact
         self.worker = worker
         """The worker's configuration."""
         self.deadline = deadline
@@ -70,6 +73,15 @@ class Context:
         if self.cancelled:
             message = f"job {self.job_id} of {self.worker.name} has been told to stop"
             raise JobCancelledError(message)
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """Your writes and the end of this job, together or not at all: `async with ctx.transaction() as connection:`.
+
+        The connection is the store's (PostgreSQL only), inside a transaction. Leaving the block completes the job and
+        commits; if this run is stale, leaving it raises `JobStateError`, and nothing of it was ever written. What the
+        function does afterwards is no longer part of the job, and what it returns is not kept.
+        """
+        return self._transact(self.job_id)
 
     def __getattr__(self, name: str) -> Any:
         # The pattern hands a function its configuration; ours hands it a context, which answers for both.

@@ -6,22 +6,23 @@ The engine never decides what an end means (`core.retry.settle` does) and never 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
 import psutil
 
-from windlass.core.model import Beat, Claimed, JobFilter, JobStatus, PoolConfig
+from windlass.core.model import Beat, Claimed, JobFilter, JobStatus, Outcome, PoolConfig
 from windlass.core.retry import End, EndKind, settle
-from windlass.errors import StoreError
+from windlass.errors import JobStateError, StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.context import Context
 from windlass.runtime.deadlines import Deadlines
 from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync
 from windlass.runtime.outbox import Notebook, Outbox, Settled
 from windlass.runtime.registry import Registry
-from windlass.store.protocol import Bell, Store
+from windlass.store.protocol import Bell, Store, transactional
 
 logger: Final = logging.getLogger("windlass")
 
@@ -118,7 +119,14 @@ class Engine:
         now = self._clock.now()
         timeout = callee.config.timeout_seconds
         deadline = None if timeout is None else now + timeout
-        context = Context(job, callee.config, deadline=deadline, clock=self._clock, report=self._notebook.report)
+        context = Context(
+            job,
+            callee.config,
+            deadline=deadline,
+            clock=self._clock,
+            report=self._notebook.report,
+            transact=self._transaction,
+        )
         context.stopping = self.draining
         run = Run(job, callee, context, now)
         self.runs[job.id] = run
@@ -171,7 +179,10 @@ class Engine:
         if run.patience is not None:
             run.patience.cancel()
         del self.runs[run.job.id]
-        self._settle(run.job, end, started_at=run.started_at)
+        if run.outcome is None:
+            self._settle(run.job, end, started_at=run.started_at)
+        else:
+            self._settled(run, run.outcome, end)
         self._bell.ring()
         if self.on_end is not None:
             self.on_end()
@@ -192,6 +203,35 @@ class Engine:
         elif outcome.report is not None:
             self.failed += 1
         self._outbox.put(Settled(outcome, started_at))
+
+    # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def _transaction(self, job_id: str) -> AsyncIterator[Any]:
+        """A transaction that completes the job when it commits."""
+        store = transactional(self._store, "ctx.transaction()")
+        run = self.runs.get(job_id)
+        if run is None or run.outcome is not None:
+            raise JobStateError(f"job {job_id} has ended: nothing can be written together with its end any more")
+        async with store.transaction() as transaction:
+            yield transaction.connection
+            now = self._clock.now()
+            done = End(EndKind.RETURNED)
+            outcome = settle(run.job, done, run.callee.config, started_at=run.started_at, now=now, rand=0.0)
+            if not await transaction.finish(outcome, now):
+                raise JobStateError(
+                    f"this run of job {job_id} is stale: the job was taken from it. Nothing was written"
+                )
+        run.outcome = outcome
+
+    def _settled(self, run: Run, outcome: Outcome, end: End) -> None:
+        """The function has ended its job itself; whatever it did afterwards does not count."""
+        if end.kind is not EndKind.RETURNED:
+            logger.warning(
+                "job %s of %s had completed, and then: %s", run.job.id, run.job.worker, end.error or end.kind
+            )
+        self.completed += 1
+        self._outbox.put(Settled(outcome, run.started_at, written=True))
 
     # ── ending ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from windlass.core.model import Claimed
+from windlass.core.model import Claimed, Outcome
 from windlass.core.retry import End, EndKind
 from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
 from windlass.runtime.context import Context
@@ -25,7 +25,7 @@ LONGEST_TRACEBACK: Final = 20_000
 class Run:
     """A job in the hands of this process, from claim to end."""
 
-    __slots__ = ("callee", "context", "ended", "job", "patience", "started_at", "stopped_as", "task")
+    __slots__ = ("callee", "context", "ended", "job", "outcome", "patience", "started_at", "stopped_as", "task")
 
     def __init__(self, job: Claimed, callee: Callee, context: Context, started_at: float) -> None:
         self.job = job
@@ -35,6 +35,8 @@ class Run:
         self.ended = False
         self.stopped_as: EndKind | None = None
         """Why we ended it, if we did: the function's own opinion no longer counts then."""
+        self.outcome: Outcome | None = None
+        """What became of the job, if the function has ended it itself, in a transaction."""
         self.task: asyncio.Task[End] | None = None
         self.patience: Timer | None = None
         """Runs while we wait for it to do as it was told."""

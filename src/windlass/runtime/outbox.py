@@ -27,6 +27,8 @@ class Settled(Struct, frozen=True):
 
     outcome: Outcome
     started_at: float
+    written: bool = False
+    """Whether the store has it already: the job ended it in a transaction of its own."""
 
 
 class Outbox:
@@ -84,7 +86,7 @@ class Outbox:
             self._task = None
 
     async def _write(self, batch: list[Settled]) -> None:
-        outcomes = [settled.outcome for settled in batch]
+        outcomes = [settled.outcome for settled in batch if not settled.written]
         repeated = told = False
         while True:
             try:
@@ -92,7 +94,7 @@ class Outbox:
                     for tell in self._before:
                         await tell(batch)
                     told = True
-                finished = await self._store.finish(outcomes, self._clock.now())
+                finished = await self._store.finish(outcomes, self._clock.now()) if outcomes else Finished([], [])
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
             except Exception as error:
@@ -108,7 +110,9 @@ class Outbox:
                 repeated = True
                 await pause(self._clock, RETRY_SECONDS)
             else:
-                self._written(batch, finished)
+                accepted = iter(finished.accepted)
+                everything = [settled.written or next(accepted) for settled in batch]
+                self._written(batch, Finished(everything, finished.disabled))
                 return
 
     async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:

@@ -22,7 +22,8 @@ A lease, a place or a `keep_until` until an instant has ended at that instant.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
@@ -46,6 +47,7 @@ from windlass.core.model import (
     Stats,
     WorkerState,
 )
+from windlass.errors import ConfigurationError
 
 
 class Claims(Struct, frozen=True):
@@ -61,6 +63,42 @@ class Promoted(Struct, frozen=True):
 
     moved: int
     next_at: float | None = None
+
+
+class Transaction(Protocol):
+    """A transaction of the database that the store lives in, with a job's end in it."""
+
+    connection: Any
+    """The connection, of the store's own driver."""
+
+    async def finish(self, outcome: Outcome, now: float) -> bool:
+        """Write the outcome as `Store.finish` does. False if it is refused: then nothing must be committed."""
+
+
+class Transactional(Protocol):
+    """What a store may offer besides: that jobs begin or end within transactions of the same database.
+
+    `add_with` and `add_with_blocking` keep jobs as `Store.add` does, once the transaction commits that the user's
+    connection is in, and ring then. If it is rolled back, they never existed.
+    """
+
+    async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """On an asynchronous connection."""
+
+    def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """On a blocking connection. The store is open."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Begin one. It commits when the block is left, is undone when it raises, and then rings what it concerns."""
+
+
+def transactional(store: "Store", what: str) -> Transactional:
+    """The store, if it offers this; an error that says what to do, if it does not."""
+    if not hasattr(store, "add_with"):
+        raise ConfigurationError(
+            f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
+        )
+    return cast("Transactional", store)
 
 
 class Bell(Protocol):

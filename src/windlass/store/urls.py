@@ -7,6 +7,8 @@
     redis://host:6379/0       a Redis or Valkey server; rediss:// with TLS
     redis+cluster://host:6379,host:6379
     redis+sentinel://host:26379,host:26379/service/0
+    postgresql://user@host/database
+                              a schema of a database; `schema`, `pooling` and `pool_size` are ours, others are libpq's
 
 Parameters follow a question mark: `sqlite:///windlass.db?synchronous=full`.
 """
@@ -54,9 +56,7 @@ def open_store(url: str, *, namespace: str = "default") -> Store:
         return _sqlite(place, options, namespace)
     if scheme in REDIS:
         return _redis(scheme, place, options, namespace)
-    raise UnknownStoreError(
-        f"{scheme}:// is known, but this version of windlass cannot open it yet; sqlite:/// and redis:// work"
-    )
+    return _postgres(f"{scheme}://{rest}", namespace)
 
 
 def _memory(name: str, namespace: str) -> Store:
@@ -91,6 +91,16 @@ def _redis(scheme: str, place: str, options: dict[str, str], namespace: str) -> 
             f"{scheme}:// needs a package that is missing: pip install 'windlass[redis]'"
         ) from error
     return RedisStore(parse(scheme, place, options), namespace=namespace)
+
+
+def _postgres(url: str, namespace: str) -> Store:
+    try:
+        from windlass.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise UnknownStoreError(
+            f"postgresql:// needs the package psycopg ({error}); install it with: pip install 'windlass[postgres]'"
+        ) from None
+    return PostgresStore(url, namespace=namespace)
 
 
 def _options(scheme: str, query: str) -> dict[str, str]:

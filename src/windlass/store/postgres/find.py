@@ -1,0 +1,78 @@
+"""Looking for jobs: from the filter to the index that has them in order."""
+
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import Any, Final
+
+from windlass.core.model import JobFilter, JobRecord
+from windlass.store.postgres import rows
+from windlass.store.postgres.rows import COLUMNS, NUMBERS
+from windlass.store.postgres.session import Session
+
+QUEUED, PROCESSING, COMPLETED = 2, 3, 4
+CONDITIONS: Final = (
+    ("pool", "j.pool = %(pool)s"),
+    ("worker", "j.worker = %(worker)s"),
+    ("key", "j.key = %(key)s"),
+    ("unique_key", "j.unique_key = %(unique_key)s"),
+    ("instance", "j.instance = %(instance)s"),
+    ("error", "position(%(error)s in j.error) > 0"),
+    ("created_after", "j.created_at > %(created_after)s"),
+    ("created_before", "j.created_at < %(created_before)s"),
+    ("behind", "(j.created_at, j.id) < (%(behind)s, %(after)s)"),
+    ("status", "j.status = ANY (%(status)s::int2[])"),
+)
+_COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
+
+
+async def find(session: Session, wanted: JobFilter) -> list[JobRecord]:
+    """Jobs that match, newest first, without their attempts."""
+    statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
+    if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
+        return []
+    args: dict[str, Any] = {name: getattr(wanted, name, None) for name, _ in CONDITIONS}
+    args |= {"namespace": session.namespace, "limit": wanted.limit, "after": wanted.after, "status": statuses}
+    if wanted.after is not None:
+        args["behind"] = await session.value("place_of", (session.namespace, wanted.after))
+        if args["behind"] is None:
+            return []
+    found: list[tuple[Any, ...]] = []
+    for statement, more in await _searches(session, wanted, statuses):
+        found += await _search(session, statement, args | more)
+    newest = nlargest(wanted.limit, found, key=lambda row: (row[COLUMNS.index("created_at")], row[0]))
+    return [rows.record(row) for row in newest]
+
+
+async def _searches(
+    session: Session, wanted: JobFilter, statuses: Sequence[int] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Which indices to look into, and for what."""
+    if wanted.ids is not None:
+        return [("find_ids", {"ids": list(wanted.ids)})]
+    workers = await _workers(session, wanted)
+    if statuses is None:
+        return [("find_by_worker", {"workers": workers})]
+    searches: list[tuple[str, dict[str, Any]]] = []
+    unusual = [status for status in statuses if status < QUEUED or status > COMPLETED]
+    if unusual:
+        searches.append(("find_unusual", {"statuses": unusual, "status": unusual}))
+    if PROCESSING in statuses:
+        searches.append(("find_running", {"workers": workers, "status": None}))
+    usual = [status for status in statuses if status in (QUEUED, COMPLETED)]
+    if usual:
+        searches.append(("find_by_worker", {"workers": workers, "status": usual}))
+    return searches
+
+
+async def _workers(session: Session, wanted: JobFilter) -> list[str]:
+    """The workers that can have such jobs."""
+    if wanted.worker is not None:
+        return [wanted.worker]
+    seen = await session.rows("workers_seen", (session.namespace,))
+    return sorted({worker for worker, pool in seen if wanted.pool in (None, pool)})
+
+
+async def _search(session: Session, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
+    conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
+    text = session.sql[statement].replace("{columns}", _COLUMNS).replace("{wanted}", " AND ".join(conditions) or "true")
+    return await session.query(text, args)

@@ -1,0 +1,1338 @@
+-- The data model of the PostgreSQL store. One schema holds all namespaces; the number of a namespace leads every key and
+-- index, so that two of them cannot meet. The name of the schema is put in place of "windlass." where it is another.
+--
+--   namespaces ─┬─▶ jobs        one row each, from add to prune. Every index but two leaves most of them out
+--               ├─▶ lanes       per worker and pool: how many jobs, by status, what only grows, and when a run last
+--               │               started, ended and succeeded; in slots, so that connections do not wait for each other
+--               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
+--               ├─▶ instances   leases. Lost ones stay, so that they stay lost
+--               ├─▶ places      names held until a time
+--               ├─▶ docs        small records by compare-and-set
+--               └─▶ events
+--
+-- jobs.status:   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
+-- so that a plain comparison says "waits for its time" (<= 1), "live" (<= 3) and "ended" (>= 4).
+--
+-- Who waits for whom. Every function takes its locks in this order, and the counters last:
+--
+--   1  gates of the namespace   advisory; claims share it, whoever changes a gate, a pause or a switch has it alone
+--   2  components               advisory; one for all workers that gates tie together: their claims go one by one
+--   3  concurrency keys         advisory; taken in an earlier statement than the one that counts
+--   4  jobs, by id (a claim skips what is locked)   5  workers, by name   6  lanes, by worker and pool
+--
+-- Planning does not depend on statistics: whatever the planner believes of the tables, each function forbids it the
+-- plans that read them whole. Where jobs are looked up by id, `status + 0` keeps it from reaching for the index of a
+-- status in which it believes there are none.
+
+-- before
+
+CREATE TABLE windlass.namespaces (
+    no     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name   text COLLATE "C" NOT NULL UNIQUE,
+    events bigint NOT NULL DEFAULT 0
+);
+
+CREATE SEQUENCE windlass.fences;
+
+CREATE TABLE windlass.jobs (
+    rank       double precision NOT NULL,
+    run_at     double precision NOT NULL,
+    head_start double precision NOT NULL,
+    created_at double precision NOT NULL,
+    started_at double precision,
+    ended_at   double precision,
+    keep_until double precision,
+    fence      bigint NOT NULL DEFAULT 0,
+    namespace  integer NOT NULL,
+    key_limit  integer NOT NULL,
+    attempt    integer NOT NULL DEFAULT 0,
+    crashes    integer NOT NULL DEFAULT 0,
+    status     smallint NOT NULL CHECK (status BETWEEN 0 AND 6),
+    priority   smallint NOT NULL CHECK (priority BETWEEN 0 AND 3),
+    parked     boolean NOT NULL DEFAULT false,
+    cancelling boolean NOT NULL DEFAULT false,
+    id         text COLLATE "C" NOT NULL,
+    worker     text COLLATE "C" NOT NULL,
+    pool       text COLLATE "C" NOT NULL,
+    cause      text COLLATE "C" NOT NULL,
+    instance   text COLLATE "C",
+    unique_key text COLLATE "C",
+    key        text COLLATE "C",
+    trace      text COLLATE "C",
+    error      text COLLATE "C",
+    payload    bytea NOT NULL,
+    result     bytea,
+    progress   bytea,
+    attempts   bytea[],
+    PRIMARY KEY (namespace, id)
+)
+-- A queue turns over quickly: dead rows are taken away by their number, not by their share of a table that may be large.
+WITH (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.1,
+    autovacuum_vacuum_cost_delay = 1
+);
+
+-- What the planner would learn of a namespace it learns too late, and of one that is new it knows nothing: let it believe
+-- that all rows are of one, so that it never takes a namespace alone for a good reason to use an index.
+ALTER TABLE windlass.jobs ALTER COLUMN namespace SET (n_distinct = 1);
+ALTER TABLE windlass.jobs ALTER COLUMN worker SET (n_distinct = 4);
+ALTER TABLE windlass.jobs ALTER COLUMN pool SET (n_distinct = 2);
+
+-- What could start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
+CREATE INDEX jobs_ready ON windlass.jobs (namespace, pool, worker, rank, id) WHERE status = 2 AND NOT parked;
+
+-- What runs?
+CREATE INDEX jobs_running ON windlass.jobs (namespace, worker, started_at, id) WHERE status = 3;
+
+-- What is due?
+CREATE INDEX jobs_due ON windlass.jobs (namespace, run_at, id) WHERE status <= 1;
+
+-- Is there a live one with this unique key? (Also what forbids a second one.)
+CREATE UNIQUE INDEX jobs_unique ON windlass.jobs (namespace, worker, unique_key)
+    WHERE unique_key IS NOT NULL AND status <= 3;
+
+-- Who shares this concurrency key? Free ones before parked ones, each by rank; and who runs.
+CREATE INDEX jobs_by_key ON windlass.jobs (namespace, worker, key, status, parked, rank, id)
+    WHERE key IS NOT NULL AND status >= 2 AND status <= 3;
+
+-- What may be deleted?
+CREATE INDEX jobs_disposable ON windlass.jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
+
+-- Whom did a person cancel while it ran?
+CREATE INDEX jobs_cancelling ON windlass.jobs (namespace, instance) WHERE cancelling;
+
+-- The newest of a worker, for people.
+CREATE INDEX jobs_newest ON windlass.jobs (namespace, worker, created_at, id);
+
+-- The newest of a status that few jobs are in, for people. The statuses of the hot path are not in it.
+CREATE INDEX jobs_unusual ON windlass.jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
+
+CREATE TABLE windlass.lanes (
+    namespace    integer NOT NULL,
+    worker       text COLLATE "C" NOT NULL,
+    pool         text COLLATE "C" NOT NULL,
+    slot         bigint NOT NULL,
+    scheduled    bigint NOT NULL DEFAULT 0,
+    retrying     bigint NOT NULL DEFAULT 0,
+    queued       bigint NOT NULL DEFAULT 0,
+    processing   bigint NOT NULL DEFAULT 0,
+    completed    bigint NOT NULL DEFAULT 0,
+    dead         bigint NOT NULL DEFAULT 0,
+    cancelled    bigint NOT NULL DEFAULT 0,
+    added        bigint NOT NULL DEFAULT 0,   -- from here on: what only grows
+    succeeded    bigint NOT NULL DEFAULT 0,
+    failed       bigint NOT NULL DEFAULT 0,
+    run_seconds  double precision NOT NULL DEFAULT 0,
+    last_started double precision,
+    last_ended   double precision,
+    last_success double precision,
+    PRIMARY KEY (namespace, worker, pool, slot)
+)
+WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE TABLE windlass.workers (
+    namespace  integer NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    enabled    boolean NOT NULL DEFAULT true,
+    reason     text COLLATE "C",
+    changed_at double precision,
+    failures   integer NOT NULL DEFAULT 0,
+    last_error text COLLATE "C",
+    rate_at    double precision NOT NULL DEFAULT 0,
+    PRIMARY KEY (namespace, name)
+)
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE TABLE windlass.instances (
+    namespace    integer NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    pool         text COLLATE "C",
+    beat         bytea,              -- NULL: it never beat, or it left
+    expires_at   double precision,
+    last_beat_at double precision,
+    lost         boolean NOT NULL DEFAULT false,
+    seen_at      double precision,   -- when it went; NULL: as far as anybody knows, it lives
+    PRIMARY KEY (namespace, name)
+)
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE TABLE windlass.places (
+    namespace integer NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    holder    text COLLATE "C" NOT NULL,
+    until     double precision NOT NULL,
+    PRIMARY KEY (namespace, name, holder)
+);
+
+CREATE TABLE windlass.docs (
+    namespace integer NOT NULL,
+    kind      text COLLATE "C" NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    version   bigint NOT NULL,
+    body      bytea NOT NULL,
+    paused    boolean NOT NULL DEFAULT false,   -- a pool's: whether it is
+    stirs     boolean NOT NULL DEFAULT false,   -- gates: whether it depends on others; a breaker: whether it is open
+    guard     text COLLATE "C",                 -- gates: the breaker
+    ties      text[] COLLATE "C",               -- gates that are not open: all workers that gates tie together
+    PRIMARY KEY (namespace, kind, name)
+);
+
+CREATE TABLE windlass.events (
+    namespace integer NOT NULL,
+    seq       bigint NOT NULL,
+    body      bytea NOT NULL,
+    PRIMARY KEY (namespace, seq)
+);
+
+-- ── locks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- A number that stands for a thing of a namespace, for advisory locks.
+CREATE FUNCTION windlass.lock_number(ns integer, kind text, name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN hashtextextended('windlass.' || kind || ':' || ns::text || ':' || name, 7261697365);
+
+-- Nobody else parks or frees jobs of these workers and keys until the transaction ends. Beyond a hundred of them, one
+-- lock stands for all: the server has room for a few thousand locks only.
+CREATE FUNCTION windlass.lock_keys(ns integer, workers text[], keys text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    numbers bigint[] := ARRAY(
+        SELECT DISTINCT windlass.lock_number(ns, 'key', w || chr(10) || k)
+        FROM unnest(workers, keys) AS pair (w, k) WHERE k IS NOT NULL ORDER BY 1
+    );
+    number bigint;
+BEGIN
+    IF cardinality(numbers) = 0 THEN
+        RETURN;
+    END IF;
+    IF cardinality(numbers) > 100 THEN
+        PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'keys', ''));
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock_shared(windlass.lock_number(ns, 'keys', ''));
+    FOREACH number IN ARRAY numbers LOOP
+        PERFORM pg_advisory_xact_lock(number);
+    END LOOP;
+END $$;
+
+-- ── what several functions need ─────────────────────────────────────────────────────────────────────────────────────
+
+-- Move the counters of these jobs from one status to another; NULL stands for "not there".
+CREATE FUNCTION windlass.tally(ns integer, workers text[], pools text[], olds smallint[], news smallint[], own_slot bigint)
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO windlass.lanes AS l (
+        namespace, worker, pool, slot, scheduled, retrying, queued, processing, completed, dead, cancelled, added
+    )
+    SELECT
+        ns, m.worker, m.pool, coalesce(own_slot, pg_backend_pid() % 8),
+        count(*) FILTER (WHERE m.new = 0) - count(*) FILTER (WHERE m.old = 0),
+        count(*) FILTER (WHERE m.new = 1) - count(*) FILTER (WHERE m.old = 1),
+        count(*) FILTER (WHERE m.new = 2) - count(*) FILTER (WHERE m.old = 2),
+        count(*) FILTER (WHERE m.new = 3) - count(*) FILTER (WHERE m.old = 3),
+        count(*) FILTER (WHERE m.new = 4) - count(*) FILTER (WHERE m.old = 4),
+        count(*) FILTER (WHERE m.new = 5) - count(*) FILTER (WHERE m.old = 5),
+        count(*) FILTER (WHERE m.new = 6) - count(*) FILTER (WHERE m.old = 6),
+        count(*) FILTER (WHERE m.old IS NULL)
+    FROM unnest(workers, pools, olds, news) AS m (worker, pool, old, new)
+    GROUP BY m.worker, m.pool
+    ORDER BY m.worker, m.pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        scheduled = l.scheduled + excluded.scheduled,
+        retrying = l.retrying + excluded.retrying,
+        queued = l.queued + excluded.queued,
+        processing = l.processing + excluded.processing,
+        completed = l.completed + excluded.completed,
+        dead = l.dead + excluded.dead,
+        cancelled = l.cancelled + excluded.cancelled,
+        added = l.added + excluded.added;
+END $$;
+
+-- Of each key's queued jobs let the best be free, as many as the limit of each allows beside those that run, and park the
+-- others; answers with the pools in which one became free. The keys' locks are held. The cost depends on the limit, not
+-- on how many are parked.
+CREATE FUNCTION windlass.repark(ns integer, workers text[], keys text[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    lane record;
+    job record;
+    busy bigint;
+    fitting text[];
+    freed text[];
+    pools text[] := '{}';
+BEGIN
+    FOR lane IN
+        SELECT DISTINCT w AS worker, k AS key FROM unnest(workers, keys) AS pair (w, k) WHERE k IS NOT NULL
+    LOOP
+        -- A claim may be taking one of the free ones: wait for it, and count afterwards.
+        PERFORM 1 FROM windlass.jobs j
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 2 AND NOT j.parked
+        ORDER BY j.rank, j.id FOR UPDATE;
+        SELECT count(*) INTO busy FROM windlass.jobs j
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 3;
+        fitting := '{}';
+        freed := '{}';
+        FOR job IN
+            SELECT * FROM (
+                (SELECT j.rank, j.id, j.key_limit, j.parked, j.pool FROM windlass.jobs j
+                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 2
+                     AND j.parked = false
+                 ORDER BY j.rank, j.id)
+                UNION ALL
+                (SELECT j.rank, j.id, j.key_limit, j.parked, j.pool FROM windlass.jobs j
+                 WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 2
+                     AND j.parked = true
+                 ORDER BY j.rank, j.id)
+            ) AS line ORDER BY line.rank, line.id
+        LOOP
+            EXIT WHEN busy + cardinality(fitting) >= job.key_limit;
+            fitting := fitting || job.id;
+            IF job.parked THEN
+                freed := freed || job.id;
+                pools := pools || job.pool;
+            END IF;
+        END LOOP;
+        UPDATE windlass.jobs j SET parked = true
+        WHERE j.namespace = ns AND j.worker = lane.worker AND j.key = lane.key AND j.status = 2 AND j.parked = false
+            AND j.id <> ALL (fitting);
+        UPDATE windlass.jobs j SET parked = false WHERE j.namespace = ns AND j.id = ANY (freed);
+    END LOOP;
+    RETURN pools;
+END $$;
+
+-- Something changed about these workers that others may wait for: the topics of pools where a job of theirs is queued.
+CREATE FUNCTION windlass.stirred(ns integer, workers text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(array_agg(DISTINCT 'pool:' || l.pool), '{}')
+        FROM (
+            SELECT DISTINCT t.name FROM windlass.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (workers) AND d.ties IS NOT NULL
+        ) AS near
+        CROSS JOIN LATERAL (
+            SELECT l.pool FROM windlass.lanes l WHERE l.namespace = ns AND l.worker = near.name
+            GROUP BY l.pool HAVING sum(l.queued) > 0
+        ) AS l
+    );
+END $$;
+
+-- What anybody waits for may have changed: the topics of all pools that have queued jobs.
+CREATE FUNCTION windlass.stirred_everywhere(ns integer) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(array_agg('pool:' || p.pool), '{}')
+        FROM (SELECT l.pool FROM windlass.lanes l WHERE l.namespace = ns GROUP BY l.pool HAVING sum(l.queued) > 0) AS p
+    );
+END $$;
+
+-- Whether one of these jobs is the next that is due: then something is due sooner than before.
+CREATE FUNCTION windlass.due_first(ns integer, ids text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce((
+            SELECT j.id = ANY (ids) FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+        ), false)
+    );
+END $$;
+
+-- ── add ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Keep these jobs; no id comes twice. For those that were not created, answers with the job that stands in their place.
+-- Within somebody else's transaction (own_slot is given) nothing is locked that others wait for: counters have a row of
+-- their own, and a job with a concurrency key stays scheduled, due at once, until the leader queues it.
+CREATE FUNCTION windlass.add(
+    ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
+    priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
+    causes text[], traces text[], ats double precision[], own_slot bigint,
+    OUT twins text[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    borrowed boolean := own_slot IS NOT NULL;
+    made text[];
+    made_workers text[];
+    made_pools text[];
+    made_keys text[];
+    made_statuses smallint[];
+    left_over integer[];
+    rounds integer := 0;
+BEGIN
+    topics := '{}';
+    IF keys IS NOT NULL AND NOT borrowed THEN
+        PERFORM windlass.lock_keys(ns, workers, keys);
+    END IF;
+    LOOP
+        WITH told AS (
+            SELECT * FROM unnest(
+                ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
+                traces, ats
+            ) WITH ORDINALITY AS t (
+                id, worker, pool, payload, run_at, priority, head_start, unique_key, key, key_limit, cause, trace, at, ord
+            )
+        ),
+        inserted AS (
+            INSERT INTO windlass.jobs AS j (
+                namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
+                cause, unique_key, key, trace, payload
+            )
+            SELECT
+                ns, t.id, t.worker, t.pool,
+                CASE WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN 2 ELSE 0 END,
+                t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed,
+                t.run_at - t.head_start, t.run_at, t.head_start, t.at, t.priority, t.key_limit, t.cause, t.unique_key,
+                t.key, t.trace, t.payload
+            FROM told t
+            WHERE left_over IS NULL OR t.ord = ANY (left_over)
+            ORDER BY t.ord
+            ON CONFLICT DO NOTHING
+            RETURNING j.id, j.worker, j.pool, j.key, j.status
+        )
+        SELECT
+            array_cat(made, array_agg(i.id)), array_cat(made_workers, array_agg(i.worker)),
+            array_cat(made_pools, array_agg(i.pool)), array_cat(made_keys, array_agg(i.key)),
+            array_cat(made_statuses, array_agg(i.status))
+        INTO made, made_workers, made_pools, made_keys, made_statuses
+        FROM inserted i;
+        EXIT WHEN coalesce(cardinality(made), 0) = cardinality(ids);
+        -- Some were there already: by id, or by unique key. One that has ended in between leaves room after all.
+        SELECT array_agg(
+            CASE
+                WHEN t.id = ANY (made) THEN NULL
+                WHEN there.id IS NOT NULL THEN there.id
+                ELSE twin.id
+            END ORDER BY t.ord
+        ), array_agg(t.ord) FILTER (
+            WHERE NOT t.id = ANY (coalesce(made, '{}')) AND there.id IS NULL AND twin.id IS NULL
+        )
+        INTO twins, left_over
+        FROM unnest(ids, workers, unique_keys) WITH ORDINALITY AS t (id, worker, unique_key, ord)
+        LEFT JOIN LATERAL (
+            SELECT j.id FROM windlass.jobs j WHERE j.namespace = ns AND j.id = t.id
+        ) AS there ON true
+        LEFT JOIN LATERAL (
+            SELECT j.id FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.worker = t.worker AND j.unique_key = t.unique_key AND j.status <= 3
+        ) AS twin ON true;
+        rounds := rounds + 1;
+        EXIT WHEN left_over IS NULL OR rounds > 100;
+    END LOOP;
+    IF made IS NULL THEN
+        RETURN;
+    END IF;
+    topics := windlass.stir_added(ns, made, made_workers, made_pools, made_keys, made_statuses, borrowed);
+    PERFORM windlass.tally(ns, made_workers, made_pools, NULL, made_statuses, own_slot);
+END $$;
+
+-- The topics that new jobs concern; frees those that their key allows.
+CREATE FUNCTION windlass.stir_added(
+    ns integer, ids text[], workers text[], pools text[], keys text[], statuses smallint[], borrowed boolean
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[] := ARRAY(
+        SELECT DISTINCT 'pool:' || m.pool FROM unnest(pools, keys, statuses) AS m (pool, key, status)
+        WHERE m.status = 2 AND m.key IS NULL
+    );
+BEGIN
+    IF NOT borrowed AND array_remove(keys, NULL) <> '{}' THEN
+        topics := topics || ARRAY(
+            SELECT 'pool:' || p FROM unnest(windlass.repark(
+                ns,
+                ARRAY(SELECT m.worker FROM unnest(workers, statuses) AS m (worker, status) WHERE m.status = 2),
+                ARRAY(SELECT m.key FROM unnest(keys, statuses) AS m (key, status) WHERE m.status = 2)
+            )) AS p
+        );
+    END IF;
+    IF 0 = ANY (statuses) AND windlass.due_first(ns, ids) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    RETURN topics;
+END $$;
+
+-- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- The workers among these that have a ready job in the pool; none if the instance is lost or the pool is paused.
+CREATE FUNCTION windlass.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM windlass.instances i WHERE i.namespace = ns AND i.name = who AND i.lost) OR EXISTS (
+        SELECT 1 FROM windlass.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
+    ) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(
+        SELECT w FROM unnest(names) AS w
+        CROSS JOIN LATERAL (  -- LIMIT keeps it from becoming a join that reads them all
+            SELECT 1 FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT 1
+        ) AS first
+        WHERE NOT EXISTS (
+            SELECT 1 FROM windlass.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        )
+    );
+END $$;
+
+-- Hand over the first ready jobs by rank, where nothing but pause and disable can hold them back. Where something else
+-- can, answers with one row without an id: see `consider`.
+CREATE FUNCTION windlass.claim(ns integer, who text, from_pool text, n integer, at double precision, names text[])
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    lanes text[];
+    reach integer := n;
+    got integer := 0;
+    seen integer;
+    now_got integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(windlass.lock_number(ns, 'gates', ''));
+    lanes := windlass.open_lanes(ns, who, from_pool, names);
+    IF lanes = '{}' THEN
+        RETURN;
+    END IF;
+    IF EXISTS (
+        SELECT 1 FROM windlass.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL
+    ) THEN
+        RETURN QUERY SELECT
+            NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
+            NULL::double precision, NULL, NULL;
+        RETURN;
+    END IF;
+    IF cardinality(lanes) = 1 THEN
+        RETURN QUERY
+        WITH taken AS MATERIALIZED (
+            SELECT j.id FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lanes[1] AND j.status = 2 AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
+        )
+        SELECT s.* FROM windlass.start(ns, who, from_pool, at, ARRAY(SELECT t.id FROM taken t)) AS s;
+        RETURN;
+    END IF;
+    -- The first of all lanes, merged. What others are just claiming is skipped: then look further down each lane.
+    LOOP
+        RETURN QUERY
+        WITH taken AS MATERIALIZED (
+            SELECT j.id FROM (
+                SELECT b.rank, b.id FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+                    SELECT r.rank, r.id FROM windlass.jobs r
+                    WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                    ORDER BY r.rank, r.id LIMIT reach
+                ) AS b ORDER BY b.rank, b.id
+            ) AS best
+            JOIN windlass.jobs j ON j.namespace = ns AND j.id = best.id
+            WHERE j.status + 0 = 2 AND NOT j.parked
+            ORDER BY best.rank, best.id LIMIT n - got FOR UPDATE OF j SKIP LOCKED
+        )
+        SELECT s.* FROM windlass.start(ns, who, from_pool, at, ARRAY(SELECT t.id FROM taken t)) AS s;
+        GET DIAGNOSTICS now_got = ROW_COUNT;
+        got := got + now_got;
+        EXIT WHEN got >= n;
+        SELECT max(ahead.n) INTO seen FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM (
+                SELECT 1 FROM windlass.jobs r
+                WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                ORDER BY r.rank, r.id LIMIT reach
+            ) AS few
+        ) AS ahead;
+        EXIT WHEN seen < reach;
+        reach := reach * 4;
+    END LOOP;
+END $$;
+
+-- Make these jobs processing, those of them that are still ready.
+CREATE FUNCTION windlass.start(ns integer, who text, from_pool text, at double precision, ids text[])
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT w.id, nextval('windlass.fences') AS fence
+        FROM (SELECT u.id FROM unnest(ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.ord) AS w
+    ),
+    started AS (
+        UPDATE windlass.jobs j SET
+            status = 3, instance = who, fence = wanted.fence, attempt = j.attempt + 1, started_at = at,
+            ended_at = NULL, progress = NULL
+        FROM wanted
+        WHERE j.namespace = ns AND j.id = wanted.id AND j.status + 0 = 2 AND NOT j.parked
+        RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace
+    ),
+    counted AS (
+        INSERT INTO windlass.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
+        SELECT ns, s.worker, from_pool, pg_backend_pid() % 8, -count(*), count(*), at
+        FROM started s GROUP BY s.worker ORDER BY s.worker
+        ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+            queued = l.queued + excluded.queued,
+            processing = l.processing + excluded.processing,
+            last_started = greatest(l.last_started, excluded.last_started)
+    )
+    SELECT * FROM started;
+END $$;
+
+-- All that an admission of jobs of these workers looks at (of all workers, if there are no names), at one instant.
+CREATE FUNCTION windlass.facts(ns integer, at double precision, names text[]) RETURNS json
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        WITH wanted AS (
+            SELECT w AS name FROM unnest(names) AS w
+            UNION
+            SELECT t.name FROM windlass.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND d.ties IS NOT NULL
+            UNION
+            SELECT l.worker FROM windlass.lanes l WHERE names IS NULL AND l.namespace = ns
+            UNION
+            SELECT s.name FROM windlass.workers s WHERE names IS NULL AND s.namespace = ns
+            UNION
+            SELECT d.name FROM windlass.docs d WHERE names IS NULL AND d.namespace = ns AND d.kind = 'gates'
+            UNION
+            SELECT t.name FROM windlass.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE names IS NULL AND d.namespace = ns AND d.kind = 'gates' AND d.ties IS NOT NULL
+        )
+        SELECT json_build_object(
+            'lanes', coalesce((
+                SELECT json_agg(json_build_object(
+                    'state', json_build_object(
+                        'worker', w.name, 'enabled', coalesce(s.enabled, true), 'reason', s.reason,
+                        'changed_at', s.changed_at, 'failures', coalesce(s.failures, 0), 'last_started', l.last_started,
+                        'last_ended', l.last_ended, 'last_success', l.last_success, 'last_error', s.last_error,
+                        'rate_at', coalesce(s.rate_at, 0)
+                    ),
+                    'running', coalesce(l.processing, 0),
+                    'eldest', CASE WHEN l.processing > 0 THEN (
+                        SELECT json_build_array(j.id, coalesce(j.instance, ''), j.started_at) FROM windlass.jobs j
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        ORDER BY j.started_at, j.id LIMIT 1
+                    ) END,
+                    'newest_started_at', CASE WHEN l.processing > 0 THEN (
+                        SELECT j.started_at FROM windlass.jobs j
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        ORDER BY j.started_at DESC, j.id DESC LIMIT 1
+                    ) END,
+                    'head', CASE WHEN l.queued > 0 THEN (
+                        SELECT json_build_array(h.rank, h.id, h.run_at)
+                        FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
+                            SELECT j.rank, j.id, j.run_at FROM windlass.jobs j
+                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 2 AND NOT j.parked
+                            ORDER BY j.rank, j.id LIMIT 1
+                        ) AS h ORDER BY h.rank, h.id LIMIT 1
+                    ) END,
+                    'retrying', coalesce(l.retrying > 0, false),
+                    'live', coalesce(l.scheduled + l.retrying + l.queued + l.processing > 0, false)
+                ))
+                FROM wanted w
+                LEFT JOIN windlass.workers s ON s.namespace = ns AND s.name = w.name
+                LEFT JOIN LATERAL (
+                    SELECT
+                        sum(l.scheduled) AS scheduled, sum(l.retrying) AS retrying, sum(l.queued) AS queued,
+                        sum(l.processing)::bigint AS processing, max(l.last_started) AS last_started,
+                        max(l.last_ended) AS last_ended, max(l.last_success) AS last_success,
+                        array_agg(DISTINCT l.pool) AS pools
+                    FROM windlass.lanes l WHERE l.namespace = ns AND l.worker = w.name
+                ) AS l ON true
+            ), '[]'),
+            'docs', coalesce((
+                SELECT json_agg(json_build_array(d.kind, d.name, replace(encode(d.body, 'base64'), chr(10), '')))
+                FROM windlass.docs d
+                WHERE d.namespace = ns AND (
+                    d.kind IN ('pool', 'breaker')
+                    OR d.kind = 'gates' AND (names IS NULL OR d.name = ANY (ARRAY(SELECT w.name FROM wanted w)))
+                )
+            ), '[]'),
+            'served', coalesce((
+                SELECT json_agg(DISTINCT i.pool) FROM windlass.instances i
+                WHERE i.namespace = ns AND i.beat IS NOT NULL AND i.expires_at > at
+            ), '[]')
+        )
+    );
+END $$;
+
+-- Begin a claim that gates have a say in: nobody else starts a job of the workers concerned until the transaction ends.
+-- Answers with the facts and the first ready jobs of each lane, for `core.admission` to choose from; then comes `settle`.
+CREATE FUNCTION windlass.consider(
+    ns integer, who text, from_pool text, n integer, at double precision, names text[],
+    OUT known json, OUT ahead json
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    lanes text[];
+    number bigint;
+BEGIN
+    -- Should the process be stopped while it chooses, the others must not wait for it for ever.
+    PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
+    PERFORM pg_advisory_xact_lock_shared(windlass.lock_number(ns, 'gates', ''));
+    lanes := windlass.open_lanes(ns, who, from_pool, names);
+    IF lanes = '{}' THEN
+        RETURN;
+    END IF;
+    FOR number IN
+        SELECT DISTINCT windlass.lock_number(ns, 'component', d.ties[1]) FROM windlass.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL ORDER BY 1
+    LOOP
+        PERFORM pg_advisory_xact_lock(number);
+    END LOOP;
+    -- One statement, one instant, after the locks.
+    SELECT windlass.facts(ns, at, lanes), (
+        SELECT json_object_agg(w, (
+            SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.run_at) ORDER BY h.rank, h.id), '[]') FROM (
+                SELECT j.rank, j.id, j.run_at FROM windlass.jobs j
+                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+                ORDER BY j.rank, j.id LIMIT n
+            ) AS h
+        )) FROM unnest(lanes) AS w
+    )
+    INTO known, ahead;
+END $$;
+
+-- Move the rate limits of workers that were started; answers with the topics of those who may wait for these starts: a
+-- dependency that let one go first may be next, and nobody gives way to those who wait for a probe.
+CREATE FUNCTION windlass.note_starts(ns integer, names text[], limited text[], rates double precision[]) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO windlass.workers AS s (namespace, name, rate_at)
+    SELECT ns, m.name, m.rate_at FROM unnest(limited, rates) AS m (name, rate_at) ORDER BY m.name
+    ON CONFLICT (namespace, name) DO UPDATE SET rate_at = excluded.rate_at;
+    RETURN windlass.stirred(ns, ARRAY(
+        SELECT d.name FROM windlass.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND (
+            d.stirs OR EXISTS (
+                SELECT 1 FROM windlass.docs b
+                WHERE b.namespace = ns AND b.kind = 'breaker' AND b.name = d.guard AND b.stirs
+            )
+        )
+    ));
+END $$;
+
+-- ── finish ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Write what became of claimed jobs. Answers with the places of those that were accepted, and of those that disabled
+-- their worker.
+CREATE FUNCTION windlass.finish(
+    ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
+    run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
+    results bytea[], errors text[], reports bytea[], keeps double precision[],
+    OUT accepted integer[], OUT disabled integer[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    workers text[];
+    pools text[];
+    keys text[];
+    landed smallint[];
+    waiting text[];
+BEGIN
+    topics := '{}';
+    disabled := '{}';
+    IF limits IS NOT NULL AND windlass.may_disable(ns, ids, verdicts, limits) THEN
+        PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
+    END IF;
+    SELECT array_agg(j.worker), array_agg(j.key) INTO workers, keys
+    FROM unnest(ids) AS t (id) JOIN windlass.jobs j ON j.namespace = ns AND j.id = t.id WHERE j.key IS NOT NULL;
+    IF keys IS NOT NULL THEN
+        PERFORM windlass.lock_keys(ns, workers, keys);
+    END IF;
+    WITH told AS MATERIALIZED (
+        SELECT DISTINCT ON (t.id, t.fence) * FROM unnest(
+            ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps
+        ) WITH ORDINALITY AS t (
+            id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, ord
+        )
+        ORDER BY t.id, t.fence, t.ord
+    ),
+    written AS (
+        UPDATE windlass.jobs j SET
+            status = CASE
+                WHEN t.status >= 4 THEN t.status
+                WHEN j.cancelling THEN 6
+                WHEN t.status = 1 AND t.run_at > at THEN 1
+                WHEN t.run_at <= at THEN 2
+                ELSE 0
+            END,
+            parked = j.key IS NOT NULL AND t.status < 4 AND NOT j.cancelling AND t.run_at <= at,
+            rank = t.run_at - j.head_start,
+            run_at = t.run_at,
+            attempt = t.attempt,
+            crashes = t.crashes,
+            result = t.result,
+            error = t.error,
+            ended_at = t.ended_at,
+            attempts = CASE WHEN t.report IS NULL THEN j.attempts ELSE j.attempts || t.report END,
+            keep_until = CASE
+                WHEN t.status >= 4 THEN t.keep_until
+                WHEN j.cancelling THEN at + 86400
+            END,
+            cancelling = false
+        FROM told t
+        WHERE j.namespace = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
+        RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
+            t.status AS said
+    ),
+    counted AS (
+        INSERT INTO windlass.lanes AS l (
+            namespace, worker, pool, slot, processing, scheduled, retrying, queued, completed, dead, cancelled,
+            succeeded, failed, run_seconds, last_ended, last_success
+        )
+        SELECT
+            ns, w.worker, w.pool, pg_backend_pid() % 8, -count(*),
+            count(*) FILTER (WHERE w.status = 0),
+            count(*) FILTER (WHERE w.status = 1),
+            count(*) FILTER (WHERE w.status = 2),
+            count(*) FILTER (WHERE w.status = 4),
+            count(*) FILTER (WHERE w.status = 5),
+            count(*) FILTER (WHERE w.status = 6),
+            count(*) FILTER (WHERE w.said = 4),
+            count(*) FILTER (WHERE w.said IN (1, 5)),
+            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 4, 5)), 0),
+            max(w.ended_at) FILTER (WHERE w.status >= 4),
+            max(w.ended_at) FILTER (WHERE w.verdict = 1)
+        FROM written w GROUP BY w.worker, w.pool ORDER BY w.worker, w.pool
+        ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+            processing = l.processing + excluded.processing,
+            scheduled = l.scheduled + excluded.scheduled,
+            retrying = l.retrying + excluded.retrying,
+            queued = l.queued + excluded.queued,
+            completed = l.completed + excluded.completed,
+            dead = l.dead + excluded.dead,
+            cancelled = l.cancelled + excluded.cancelled,
+            succeeded = l.succeeded + excluded.succeeded,
+            failed = l.failed + excluded.failed,
+            run_seconds = l.run_seconds + excluded.run_seconds,
+            last_ended = greatest(l.last_ended, excluded.last_ended),
+            last_success = greatest(l.last_success, excluded.last_success)
+    )
+    SELECT
+        array_agg(w.ord ORDER BY w.ord), array_agg(w.worker ORDER BY w.ord), array_agg(w.pool ORDER BY w.ord),
+        array_agg(w.key ORDER BY w.ord), array_agg(w.status ORDER BY w.ord),
+        array_agg(w.id) FILTER (WHERE w.status <= 1),
+        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 2 AND q.key IS NULL)
+            || CASE WHEN bool_or(w.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(w.status >= 4 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+    INTO accepted, workers, pools, keys, landed, waiting, topics
+    FROM written w;
+    IF accepted IS NULL THEN
+        accepted := '{}';
+        topics := '{}';
+        RETURN;
+    END IF;
+    IF array_remove(keys, NULL) <> '{}' THEN
+        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, workers, keys)) AS p);
+    END IF;
+    disabled := windlass.judge(ns, accepted, workers, ends, verdicts, limits, errors);
+    IF disabled <> '{}' THEN
+        topics := topics || ARRAY['state', 'leader'];
+    END IF;
+    IF waiting IS NOT NULL AND windlass.due_first(ns, waiting) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    topics := topics || windlass.stirred(ns, workers);
+END $$;
+
+-- Whether these outcomes may disable a worker. Then no claim must be under way that still counts on it.
+CREATE FUNCTION windlass.may_disable(ns integer, ids text[], verdicts smallint[], limits integer[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT EXISTS (
+            SELECT 1 FROM unnest(ids, verdicts, limits) AS t (id, verdict, most)
+            JOIN windlass.jobs j ON j.namespace = ns AND j.id = t.id
+            LEFT JOIN windlass.workers s ON s.namespace = ns AND s.name = j.worker
+            WHERE t.verdict < 0 AND t.most IS NOT NULL
+            GROUP BY j.worker, s.failures
+            HAVING coalesce(s.failures, 0) + count(*) >= min(t.most)
+        )
+    );
+END $$;
+
+-- What the ends of runs do to their workers' standing, in the order of the outcomes: `core.standing`, to the letter.
+-- Answers with the places of the outcomes that disabled a worker.
+CREATE FUNCTION windlass.judge(
+    ns integer, places integer[], names text[], ends double precision[], verdicts smallint[], limits integer[],
+    errors text[]
+) RETURNS integer[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    who text;
+    state windlass.workers;
+    place integer;
+    disabled integer[] := '{}';
+BEGIN
+    FOR who IN
+        SELECT DISTINCT m.name COLLATE "C" FROM unnest(places, names) AS m (place, name)
+        WHERE verdicts[m.place] < 0 OR verdicts[m.place] > 0 AND EXISTS (
+            SELECT 1 FROM windlass.workers s
+            WHERE s.namespace = ns AND s.name = m.name AND (s.failures <> 0 OR s.last_error IS NOT NULL)
+        )
+        ORDER BY 1
+    LOOP
+        INSERT INTO windlass.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
+        SELECT s.* INTO state FROM windlass.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
+        FOR place IN SELECT m.place FROM unnest(places, names) AS m (place, name) WHERE m.name = who ORDER BY 1 LOOP
+            IF verdicts[place] > 0 THEN
+                state.failures := 0;
+                state.last_error := NULL;
+            ELSIF verdicts[place] < 0 THEN
+                state.failures := state.failures + 1;
+                state.last_error := errors[place];
+                IF limits[place] IS NOT NULL AND state.failures >= limits[place] AND state.enabled THEN
+                    state.enabled := false;
+                    state.reason := format(
+                        '%s runs in a row failed, the last one with %s', state.failures, coalesce(errors[place], 'None')
+                    );
+                    state.changed_at := ends[place];
+                    disabled := disabled || place;
+                END IF;
+            END IF;
+        END LOOP;
+        UPDATE windlass.workers s SET
+            enabled = state.enabled, reason = state.reason, changed_at = state.changed_at, failures = state.failures,
+            last_error = state.last_error
+        WHERE s.namespace = ns AND s.name = who;
+    END LOOP;
+    RETURN ARRAY(SELECT d FROM unnest(disabled) AS d ORDER BY d);
+END $$;
+
+-- ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Renew these leases; answers with those that are lost, and with the jobs that a person cancelled.
+CREATE FUNCTION windlass.beat(
+    ns integer, names text[], pools text[], beats bytea[], ttl double precision, at double precision,
+    OUT lost text[], OUT cancel_ids text[], OUT cancel_fences bigint[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    alive text[];
+BEGIN
+    WITH renewed AS (
+        INSERT INTO windlass.instances AS i (namespace, name, pool, beat, expires_at, last_beat_at)
+        SELECT DISTINCT ON (b.name) ns, b.name, b.pool, b.beat, at + ttl, at
+        FROM unnest(names, pools, beats) WITH ORDINALITY AS b (name, pool, beat, ord) ORDER BY b.name, b.ord DESC
+        ON CONFLICT (namespace, name) DO UPDATE SET
+            pool = excluded.pool, beat = excluded.beat, expires_at = excluded.expires_at,
+            last_beat_at = excluded.last_beat_at, seen_at = NULL
+        WHERE NOT i.lost
+        RETURNING i.name
+    )
+    SELECT array_agg(r.name) INTO alive FROM renewed r;
+    lost := ARRAY(SELECT b.name FROM unnest(names) WITH ORDINALITY AS b (name, ord)
+                  WHERE b.name <> ALL (coalesce(alive, '{}')) ORDER BY b.ord);
+    SELECT array_agg(j.id ORDER BY j.id), array_agg(j.fence ORDER BY j.id) INTO cancel_ids, cancel_fences
+    FROM windlass.jobs j
+    WHERE j.namespace = ns AND j.cancelling AND j.status = 3 AND j.instance = ANY (coalesce(alive, '{}'));
+END $$;
+
+CREATE FUNCTION windlass.leave(ns integer, names text[], at double precision) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE windlass.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
+    WHERE i.namespace = ns AND i.name = ANY (names);
+    -- Others may have given way to jobs that only these would have run.
+    RETURN ARRAY['leader'] || windlass.stirred_everywhere(ns);
+END $$;
+
+-- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Queue jobs whose time has come, earliest first.
+CREATE FUNCTION windlass.promote(
+    ns integer, n integer, at double precision,
+    OUT moved integer, OUT next_at double precision, OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    due text[];
+    workers text[];
+    pools text[];
+    keys text[];
+    olds smallint[];
+BEGIN
+    topics := '{}';
+    SELECT array_agg(d.id), array_agg(d.worker), array_agg(d.key) INTO due, workers, keys FROM (
+        SELECT j.id, j.worker, j.key FROM windlass.jobs j
+        WHERE j.namespace = ns AND j.status <= 1 AND j.run_at <= at ORDER BY j.run_at, j.id LIMIT n
+    ) AS d;
+    IF due IS NOT NULL THEN
+        PERFORM windlass.lock_keys(ns, workers, keys);
+        WITH before AS MATERIALIZED (
+            SELECT j.id, j.status FROM windlass.jobs j
+            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= 1 AND j.run_at <= at ORDER BY j.id FOR UPDATE
+        ),
+        queued AS (
+            UPDATE windlass.jobs j SET status = 2, parked = j.key IS NOT NULL
+            FROM before b WHERE j.namespace = ns AND j.id = b.id
+            RETURNING j.worker, j.pool, j.key, b.status AS old
+        )
+        SELECT array_agg(q.worker), array_agg(q.pool), array_agg(q.key), array_agg(q.old),
+            coalesce(array_agg(DISTINCT 'pool:' || q.pool) FILTER (WHERE q.key IS NULL), '{}')
+        INTO workers, pools, keys, olds, topics FROM queued q;
+    END IF;
+    moved := coalesce(cardinality(pools), 0);
+    IF moved > 0 THEN
+        IF array_remove(keys, NULL) <> '{}' THEN
+            topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, workers, keys)) AS p);
+        END IF;
+        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(2::smallint, ARRAY[moved]), NULL);
+    END IF;
+    next_at := (
+        SELECT j.run_at FROM windlass.jobs j WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+    );
+END $$;
+
+-- Take jobs from instances without a lease and hand them to `taker` under new fences. Answers with who lost each.
+CREATE FUNCTION windlass.reap(
+    ns integer, taker text, n integer, at double precision,
+    OUT ids text[], OUT losers text[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    gone text[];
+    forgotten integer;
+BEGIN
+    topics := '{}';
+    -- Rows to lock for those that never beat; then whoever beats meanwhile has to wait, and is told.
+    INSERT INTO windlass.instances (namespace, name, seen_at)
+    SELECT ns, h.instance, at FROM (
+        SELECT DISTINCT j.instance FROM windlass.jobs j WHERE j.namespace = ns AND j.status = 3 AND j.instance <> taker
+    ) AS h
+    WHERE NOT EXISTS (SELECT 1 FROM windlass.instances i WHERE i.namespace = ns AND i.name = h.instance)
+    ORDER BY h.instance
+    ON CONFLICT DO NOTHING;
+    gone := ARRAY(
+        SELECT i.name FROM windlass.instances i
+        WHERE i.namespace = ns AND i.name <> taker AND (i.expires_at IS NULL OR i.expires_at <= at)
+        ORDER BY i.name FOR UPDATE
+    );
+    WITH orphans AS MATERIALIZED (
+        SELECT j.id, j.instance FROM windlass.jobs j
+        WHERE j.namespace = ns AND j.status = 3 AND j.instance = ANY (gone)
+        ORDER BY j.started_at, j.id LIMIT n FOR UPDATE SKIP LOCKED
+    ),
+    taken AS (
+        UPDATE windlass.jobs j SET fence = nextval('windlass.fences'), instance = taker
+        FROM orphans o WHERE j.namespace = ns AND j.id = o.id
+        RETURNING j.id, o.instance AS loser, j.started_at
+    )
+    SELECT array_agg(t.id ORDER BY t.started_at, t.id), array_agg(t.loser ORDER BY t.started_at, t.id)
+    INTO ids, losers FROM taken t;
+    UPDATE windlass.instances i SET lost = true, pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
+    WHERE i.namespace = ns AND i.name = ANY (losers);
+    -- One that holds nothing has lost nothing: it may beat again.
+    UPDATE windlass.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
+    WHERE i.namespace = ns AND i.name = ANY (gone) AND i.beat IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM windlass.jobs j WHERE j.namespace = ns AND j.status = 3 AND j.instance = i.name
+    );
+    GET DIAGNOSTICS forgotten = ROW_COUNT;
+    IF ids IS NOT NULL THEN
+        topics := ARRAY['orders'];
+    END IF;
+    IF ids IS NOT NULL OR forgotten > 0 THEN
+        topics := topics || windlass.stirred_everywhere(ns);
+    END IF;
+END $$;
+
+-- Delete jobs that need not be kept, old events, instances that nobody remembers; and fold the counters that jobs added
+-- within other people's transactions have left behind.
+CREATE FUNCTION windlass.prune(ns integer, n integer, at double precision, kept bigint, forget_before double precision)
+RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    workers text[];
+    pools text[];
+    olds smallint[];
+BEGIN
+    WITH doomed AS MATERIALIZED (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.namespace = ns AND j.status >= 4 AND j.keep_until IS NOT NULL AND j.keep_until <= at
+        ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
+    ),
+    deleted AS (
+        DELETE FROM windlass.jobs j USING doomed d WHERE j.namespace = ns AND j.id = d.id
+        RETURNING j.worker, j.pool, j.status
+    )
+    SELECT array_agg(d.worker), array_agg(d.pool), array_agg(d.status) INTO workers, pools, olds FROM deleted d;
+    IF workers IS NOT NULL THEN
+        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]), NULL);
+    END IF;
+    DELETE FROM windlass.events e
+    WHERE e.namespace = ns AND e.seq <= (SELECT x.events - kept FROM windlass.namespaces x WHERE x.no = ns);
+    DELETE FROM windlass.instances i WHERE i.namespace = ns AND i.seen_at < forget_before;
+    PERFORM windlass.fold(ns, n);
+    RETURN coalesce(cardinality(workers), 0);
+END $$;
+
+CREATE FUNCTION windlass.fold(ns integer, n integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH loose AS MATERIALIZED (
+        SELECT l.worker, l.pool, l.slot FROM windlass.lanes l WHERE l.namespace = ns AND l.slot >= 8
+        LIMIT n FOR UPDATE SKIP LOCKED
+    ),
+    taken AS (
+        DELETE FROM windlass.lanes l USING loose o
+        WHERE l.namespace = ns AND l.worker = o.worker AND l.pool = o.pool AND l.slot = o.slot
+        RETURNING l.worker, l.pool, l.scheduled, l.queued, l.added
+    )
+    INSERT INTO windlass.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+    SELECT ns, t.worker, t.pool, pg_backend_pid() % 8, sum(t.scheduled), sum(t.queued), sum(t.added)
+    FROM taken t GROUP BY t.worker, t.pool ORDER BY t.worker, t.pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        scheduled = l.scheduled + excluded.scheduled,
+        queued = l.queued + excluded.queued,
+        added = l.added + excluded.added;
+END $$;
+
+-- ── coordination ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CREATE FUNCTION windlass.hold(
+    ns integer, place text, who text, most integer, ttl double precision, at double precision
+) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    others bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'place', place));
+    DELETE FROM windlass.places p WHERE p.namespace = ns AND p.name = place AND p.until <= at;
+    SELECT count(*) INTO others FROM windlass.places p
+    WHERE p.namespace = ns AND p.name = place AND p.holder <> who;
+    IF others >= most AND NOT EXISTS (
+        SELECT 1 FROM windlass.places p WHERE p.namespace = ns AND p.name = place AND p.holder = who
+    ) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO windlass.places (namespace, name, holder, until) VALUES (ns, place, who, at + ttl)
+    ON CONFLICT (namespace, name, holder) DO UPDATE SET until = excluded.until;
+    RETURN true;
+END $$;
+
+-- ── small records ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Write a doc as the next version, if the stored one is the version it was made from. One that claims look into waits
+-- for the claims that are under way.
+CREATE FUNCTION windlass.put(
+    ns integer, of_kind text, called text, was bigint, bytes bytea, is_paused boolean, does_stir boolean, breaker text,
+    weighs boolean,
+    OUT written boolean, OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+    topics := '{}';
+    IF weighs THEN
+        PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
+    END IF;
+    IF was = 0 THEN
+        INSERT INTO windlass.docs (namespace, kind, name, version, body, paused, stirs, guard)
+        VALUES (ns, of_kind, called, 1, bytes, is_paused, does_stir, breaker) ON CONFLICT DO NOTHING;
+    ELSE
+        UPDATE windlass.docs d SET
+            version = was + 1, body = bytes, paused = is_paused, stirs = does_stir, guard = breaker
+        WHERE d.namespace = ns AND d.kind = of_kind AND d.name = called AND d.version = was;
+    END IF;
+    written := FOUND;
+    IF written THEN
+        topics := ARRAY['state', 'leader'];
+    END IF;
+    IF written AND weighs THEN
+        topics := topics || windlass.stirred_everywhere(ns);
+    END IF;
+END $$;
+
+-- Enable a worker, with its failures forgotten, or disable it with a reason.
+CREATE FUNCTION windlass.switch(ns integer, called text, turn_on boolean, because text, at double precision)
+RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
+    INSERT INTO windlass.workers AS s (namespace, name, enabled, reason, changed_at)
+    VALUES (ns, called, turn_on, CASE WHEN NOT turn_on THEN because END, at)
+    ON CONFLICT (namespace, name) DO UPDATE SET
+        enabled = excluded.enabled, reason = excluded.reason, changed_at = excluded.changed_at,
+        failures = CASE WHEN turn_on THEN 0 ELSE s.failures END;
+    RETURN ARRAY['state', 'leader'] || windlass.stirred(ns, ARRAY[called]) || ARRAY(
+        SELECT 'pool:' || l.pool FROM windlass.lanes l WHERE l.namespace = ns AND l.worker = called
+        GROUP BY l.pool HAVING sum(l.queued) > 0
+    );
+END $$;
+
+CREATE FUNCTION windlass.record(ns integer, bodies bytea[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH counted AS (
+        UPDATE windlass.namespaces x SET events = x.events + cardinality(bodies) WHERE x.no = ns RETURNING x.events
+    )
+    INSERT INTO windlass.events (namespace, seq, body)
+    SELECT ns, c.events - cardinality(bodies) + b.ord, b.body
+    FROM counted c CROSS JOIN unnest(bodies) WITH ORDINALITY AS b (body, ord);
+END $$;
+
+-- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- The keys of these jobs are locked; then no other call parks or frees them.
+CREATE FUNCTION windlass.lock_keys_of(ns integer, ids text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    workers text[];
+    keys text[];
+BEGIN
+    SELECT array_agg(j.worker), array_agg(j.key) INTO workers, keys FROM windlass.jobs j
+    WHERE j.namespace = ns AND j.id = ANY (ids) AND j.key IS NOT NULL;
+    IF keys IS NOT NULL THEN
+        PERFORM windlass.lock_keys(ns, workers, keys);
+    END IF;
+END $$;
+
+-- Cancel what waits, ask what runs to stop. Answers, place by place, whether it was done and the status it had.
+CREATE FUNCTION windlass.cancel(
+    ns integer, ids text[], because text, at double precision,
+    OUT done boolean[], OUT had smallint[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    wanted text;
+    job record;
+BEGIN
+    done := '{}';
+    had := '{}';
+    topics := '{}';
+    PERFORM windlass.lock_keys_of(ns, ids);
+    PERFORM 1 FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
+    FOREACH wanted IN ARRAY ids LOOP
+        SELECT j.status, j.worker, j.pool, j.key, j.cause INTO job
+        FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        done := done || coalesce(job.status <= 3, false);
+        had := had || job.status;
+        CONTINUE WHEN job.status IS NULL OR job.status > 3;
+        IF job.status = 3 THEN
+            UPDATE windlass.jobs j SET cancelling = true WHERE j.namespace = ns AND j.id = wanted;
+            topics := topics || 'orders'::text;
+            CONTINUE;
+        END IF;
+        UPDATE windlass.jobs j SET status = 6, parked = false, ended_at = at, error = because, keep_until = at + 86400
+        WHERE j.namespace = ns AND j.id = wanted;
+        topics := topics || 'ended'::text;
+        IF job.cause <> 'enqueued' THEN
+            topics := topics || 'leader'::text;
+        END IF;
+        IF job.key IS NOT NULL AND job.status = 2 THEN
+            topics := topics || ARRAY(
+                SELECT 'pool:' || p FROM unnest(windlass.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
+            );
+        END IF;
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[6::smallint], NULL);
+        UPDATE windlass.lanes l SET last_ended = greatest(l.last_ended, at)
+        WHERE l.namespace = ns AND l.worker = job.worker AND l.pool = job.pool AND l.slot = pg_backend_pid() % 8;
+        topics := topics || windlass.stirred(ns, ARRAY[job.worker]);
+    END LOOP;
+END $$;
+
+-- Queue dead, cancelled, failed and scheduled jobs again, with their counts at zero.
+CREATE FUNCTION windlass.requeue(
+    ns integer, ids text[], due double precision, bytes bytea, at double precision,
+    OUT done boolean[], OUT had smallint[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    wanted text;
+    job record;
+    landing smallint := CASE WHEN due <= at THEN 2 ELSE 0 END;
+BEGIN
+    done := '{}';
+    had := '{}';
+    topics := '{}';
+    PERFORM windlass.lock_keys_of(ns, ids);
+    PERFORM 1 FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
+    FOREACH wanted IN ARRAY ids LOOP
+        SELECT j.status, j.worker, j.pool, j.key INTO job
+        FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        had := had || job.status;
+        IF job.status IS NULL OR job.status NOT IN (0, 1, 5, 6) THEN
+            done := done || false;
+            CONTINUE;
+        END IF;
+        BEGIN
+            UPDATE windlass.jobs j SET
+                status = landing, parked = j.key IS NOT NULL AND landing = 2, run_at = due, rank = due - j.head_start,
+                payload = coalesce(bytes, j.payload), attempt = 0, crashes = 0, ended_at = NULL, result = NULL,
+                progress = NULL, keep_until = NULL
+            WHERE j.namespace = ns AND j.id = wanted;
+        EXCEPTION WHEN unique_violation THEN  -- another live job has its unique key
+            done := done || false;
+            CONTINUE;
+        END;
+        done := done || true;
+        IF landing = 2 AND job.key IS NOT NULL THEN
+            topics := topics || ARRAY(
+                SELECT 'pool:' || p FROM unnest(windlass.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
+            );
+        ELSIF landing = 2 THEN
+            topics := topics || ('pool:' || job.pool);
+        ELSIF windlass.due_first(ns, ARRAY[wanted]) THEN
+            topics := topics || 'leader'::text;
+        END IF;
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[landing], NULL);
+        topics := topics || windlass.stirred(ns, ARRAY[job.worker]);
+    END LOOP;
+END $$;
+
+-- Delete ended jobs.
+CREATE FUNCTION windlass.discard(ns integer, ids text[], OUT done boolean[], OUT had smallint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    wanted text;
+    job record;
+BEGIN
+    done := '{}';
+    had := '{}';
+    PERFORM 1 FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
+    FOREACH wanted IN ARRAY ids LOOP
+        SELECT j.status, j.worker, j.pool INTO job FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        had := had || job.status;
+        done := done || coalesce(job.status >= 4, false);
+        CONTINUE WHEN job.status IS NULL OR job.status < 4;
+        DELETE FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[9::smallint], NULL);
+    END LOOP;
+END $$;
+
+-- ── plans ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- No statement of these functions is right to read a table whole, to sort what an index has in order, or to be planned
+-- anew for its arguments.
+DO $$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN
+        SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname = trim(both '"' from trim(trailing '.' from 'windlass.'))
+            AND p.proname IN (
+                'add', 'claim', 'consider', 'start', 'note_starts', 'finish', 'beat', 'leave', 'promote', 'reap', 'prune', 'hold', 'put',
+                'switch', 'cancel', 'requeue', 'discard'
+            )
+    LOOP
+        EXECUTE format(
+            'ALTER FUNCTION %s SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off '
+            'SET enable_mergejoin = off SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan',
+            function
+        );
+    END LOOP;
+END $$;
+
+-- after
+
+-- Nothing: there was no version before this one.

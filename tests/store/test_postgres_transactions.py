@@ -1,0 +1,308 @@
+"""Jobs that begin and end within transactions: with the user's writes, or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import django
+import psycopg
+import pytest
+import sqlalchemy
+from django.conf import settings
+from django.db import connections, transaction
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from tests.store.servers.postgres import names, server_url
+from windlass import Context, JobStatus, Retry, WorkerOrchestrator
+from windlass.errors import ConfigurationError, JobStateError, LifecycleError
+from windlass.store.postgres.store import PostgresStore
+from windlass.testing.acts import NOW, claim_one, job, statuses
+from windlass.testing.expect import soon
+
+
+@pytest.fixture(scope="module", params=names())
+def url(request: pytest.FixtureRequest) -> str:
+    return server_url(request.param)
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
+    """An app in a namespace of its own, with a task, and a table `notes` beside it."""
+    made = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    made.register_pool("mail")
+
+    @made.task(pool="mail")
+    async def send(to: str) -> None: ...
+
+    async with await AsyncConnection.connect(url, autocommit=True) as conn:
+        await conn.execute("CREATE TABLE IF NOT EXISTS notes (note text)")
+    yield made
+    await made.close()
+
+
+def send(app: WorkerOrchestrator) -> Any:
+    return app._registered.workers["send"]
+
+
+def alchemy(url: str) -> sqlalchemy.URL:
+    info = conninfo_to_dict(url)
+    rest = {name: str(value) for name, value in info.items() if name not in ("user", "password", "dbname")}
+    password = str(info["password"]) if "password" in info else None
+    return sqlalchemy.URL.create(
+        "postgresql+psycopg", username=str(info["user"]), password=password, database=str(info["dbname"]), query=rest
+    )
+
+
+async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
+    store = await app.store()
+    return [record is not None for record in await store.get([one.id for one in jobs])]
+
+
+# ── enqueue ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) -> None:
+    bell = (await app.store()).listen({"pool:mail"})
+    async with await AsyncConnection.connect(url) as conn:
+        undone = await send(app).enqueue_with(conn, to="a")
+        await conn.rollback()
+        assert await there(app, undone) == [False]
+        await conn.execute("INSERT INTO notes VALUES ('kept')")
+        done = await send(app).enqueue_with(conn, to="b")
+        assert await there(app, done) == [False]
+        await conn.commit()
+    assert await there(app, undone, done) == [False, True]
+    await soon(bell.wait(), "a ring with the commit")
+    bell.close()
+    stats = await (await app.store()).stats(app.now())
+    assert (stats.pools["mail"].queued, stats.pools["mail"].added) == (1, 1)
+
+
+@pytest.mark.parametrize("as_session", [False, True])
+async def test_async_sqlalchemy(app: WorkerOrchestrator, url: str, as_session: bool) -> None:
+    engine = create_async_engine(alchemy(url))
+    async with AsyncSession(engine) if as_session else engine.connect() as conn:
+        undone = await send(app).enqueue_with(conn, to="a")
+        await conn.rollback()
+        await conn.execute(sqlalchemy.text("INSERT INTO notes VALUES ('kept')"))
+        done = await send(app).enqueue_with(conn, to="b")
+        await conn.commit()
+    await engine.dispose()
+    assert await there(app, undone, done) == [False, True]
+
+
+def by_psycopg(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
+    with closing(psycopg.connect(url)) as conn:
+        undone = work(conn)
+        conn.rollback()
+        done = work(conn)
+        conn.commit()
+    return undone, done
+
+
+def by_sqlalchemy(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
+    engine = sqlalchemy.create_engine(alchemy(url))
+    with engine.connect() as conn:
+        undone = work(conn)
+        conn.rollback()
+        done = work(conn)
+        conn.commit()
+    engine.dispose()
+    return undone, done
+
+
+def by_session(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
+    engine = sqlalchemy.create_engine(alchemy(url))
+    with Session(engine) as session:
+        undone = work(session)
+        session.rollback()
+        done = work(session)
+        session.commit()
+    engine.dispose()
+    return undone, done
+
+
+class Undo(Exception):  # noqa: N818 - it is no error
+    """Rolls back what Django does."""
+
+
+def by_django(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
+    info = conninfo_to_dict(url)
+    if not settings.configured:
+        settings.configure(DATABASES={})
+        django.setup()
+    name = uuid4().hex
+    place = {"HOST": info["host"], "PORT": info.get("port", ""), "USER": info["user"], "NAME": info["dbname"]}
+    connections.settings[name] = connections.configure_settings(
+        {"default": {}, name: {"ENGINE": "django.db.backends.postgresql", "PASSWORD": info.get("password", ""), **place}}
+    )[name]
+    undone = None
+    try:
+        with transaction.atomic(using=name):
+            undone = work(connections[name])
+            raise Undo
+    except Undo:
+        pass
+    with transaction.atomic(using=name):
+        done = work(connections[name])
+    connections[name].close()
+    return undone, done
+
+
+@pytest.mark.parametrize("by", [by_psycopg, by_sqlalchemy, by_session, by_django])
+async def test_blocking(
+    app: WorkerOrchestrator, url: str, by: Callable[[str, Callable[[Any], Any]], tuple[Any, Any]]
+) -> None:
+    undone, done = await asyncio.to_thread(by, url, lambda conn: send(app).enqueue_with_blocking(conn, to="a"))
+    assert await there(app, undone, done) == [False, True]
+
+
+async def test_an_open_transaction_holds_nobody_up(url: str) -> None:
+    store = PostgresStore(url, namespace=uuid4().hex)
+    await store.open()
+    async with await AsyncConnection.connect(url) as conn:
+        await store.add_with(conn, [job("slow", key="k"), job("slow too")], NOW)
+        await asyncio.gather(*(store.add([job(f"{n}", key="k"), job(f"{n} too")], NOW) for n in range(20)))
+        taken = await store.claim("i", "p", 100, NOW, ["w"])
+        assert len(taken.jobs) == 21
+        await conn.commit()
+    assert (await store.promote(10, NOW)).moved == 1  # a job with a key is queued by the leader
+    assert await statuses(store, "slow", "slow too") == ["queued", "queued"]
+    await claim_one(store, "slow too")
+    await store.prune(10, NOW)
+    stats = await store.stats(NOW)
+    assert (stats.pools["p"].added, stats.pools["p"].queued, stats.pools["p"].processing) == (42, 20, 22)
+    await store.close()
+
+
+async def test_the_same_job_twice_is_one(app: WorkerOrchestrator, url: str) -> None:
+    async with await AsyncConnection.connect(url) as conn:
+        once = send(app).with_options(unique_key="u")
+        first, second = await once.enqueue_with(conn, to="a"), await once.enqueue_with(conn, to="a")
+        await conn.commit()
+    assert first.id == second.id
+    assert (await once.enqueue(to="a")).id == first.id
+
+
+async def test_what_is_no_connection_is_refused(app: WorkerOrchestrator, url: str) -> None:
+    with pytest.raises(LifecycleError, match="AsyncSession"):
+        await send(app).enqueue_with(object(), to="a")
+    with closing(psycopg.connect(url)) as conn, pytest.raises(LifecycleError, match="enqueue_with_blocking"):
+        await send(app).enqueue_with(conn, to="a")
+    async with await AsyncConnection.connect(url) as other:
+        with pytest.raises(LifecycleError, match="await enqueue_with"):
+            await asyncio.to_thread(send(app).enqueue_with_blocking, other, to="a")
+
+
+async def test_other_stores_say_that_they_cannot() -> None:
+    app = WorkerOrchestrator("memory://")
+
+    @app.task()
+    async def send(ctx: Context, to: str) -> None:
+        async with ctx.transaction():
+            pass
+
+    with pytest.raises(ConfigurationError, match="postgresql://"):
+        await send.enqueue_with(object(), to="a")
+    await app.start()
+    sent = await send.with_options(job_id="1").enqueue(to="a")
+    while (await sent.refresh()).error is None:
+        await asyncio.sleep(0.01)
+    assert "postgresql://" in (sent.error or "")
+    await app.stop()
+
+
+# ── finish ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def table(url: str) -> Iterator[str]:
+    """A table with one counter, at 0."""
+    name = f"counter_{uuid4().hex}"
+    with closing(psycopg.connect(url, autocommit=True)) as conn:
+        conn.execute(f"CREATE TABLE {name} (n int)")
+        conn.execute(f"INSERT INTO {name} VALUES (0)")
+        yield name
+        conn.execute(f"DROP TABLE {name}")
+
+
+def count_of(url: str, table: str) -> int:
+    with closing(psycopg.connect(url)) as conn:
+        row = conn.execute(f"SELECT n FROM {table}").fetchone()
+        return int(row[0]) if row else -1
+
+
+async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    @app.task()
+    async def count(ctx: Context, fail: bool) -> str:
+        async with ctx.transaction() as conn:
+            await conn.execute(f"UPDATE {table} SET n = n + 1")
+        with pytest.raises(JobStateError, match="has ended"):
+            async with ctx.transaction():
+                pass
+        if fail:
+            message = "too late to matter"
+            raise RuntimeError(message)
+        return "not kept"
+
+    await app.start()
+    well = await count.enqueue(fail=False)
+    late = await count.enqueue(fail=True)
+    assert [await well.ended(10), await late.ended(10)] == [JobStatus.COMPLETED] * 2
+    await app.stop()
+    assert count_of(url, table) == 2
+    assert (well.record.result, late.attempts) == (None, ())
+    await app.close()
+
+
+async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+
+    @app.task(retry=Retry(base_seconds=0.01, jitter=0.0))
+    async def count(ctx: Context) -> None:
+        async with ctx.transaction() as conn:
+            await conn.execute(f"UPDATE {table} SET n = n + 1")
+            if ctx.attempt < 3:
+                message = "not yet"
+                raise RuntimeError(message)
+
+    await app.start()
+    job = await count.enqueue()
+    assert await job.ended(20) is JobStatus.COMPLETED
+    await app.stop()
+    assert (count_of(url, table), job.attempt) == (1, 3)
+    await app.close()
+
+
+async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    store = await app.store()
+    refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @app.task()
+    async def count(ctx: Context) -> None:
+        try:
+            async with ctx.transaction() as conn:
+                await conn.execute(f"UPDATE {table} SET n = n + 1")
+                [record] = await store.get([ctx.job_id])
+                await store.leave([str(record and record.instance)], app.now())
+                while not await store.reap("another", 10, app.now()):  # it may have beaten in between
+                    await store.leave([str(record and record.instance)], app.now())
+        except JobStateError as error:
+            refused.set_result(str(error))
+            raise
+
+    await app.start()
+    await count.enqueue()
+    assert "stale" in await soon(refused, "the refusal")
+    await app.stop()
+    assert count_of(url, table) == 0
+    await app.close()
