@@ -6,6 +6,17 @@ local now, many, columns = A[1], A[2], A[3]
 local ids, workers, pools, run_ats, head_starts, uniques, keys, limits = unpack(columns, 1, 8)
 local answers, all_new, heard_of = {}, true, {}
 
+-- Hardly ever is one there already, so they are asked about together, and one by one only if any is.
+local job_keys, seen, look = {}, {}, false
+for n = 1, many do
+  job_keys[n] = J .. ids[n]
+  look = look or seen[ids[n]]
+  seen[ids[n]] = true
+end
+for at = 1, many, SLICE do
+  look = look or call('EXISTS', unpack(job_keys, at, math.min(at + SLICE - 1, many))) > 0
+end
+
 local function twin_of(worker, unique)
   local id = call('HGET', P .. 'unique', unique_field(worker, unique))
   local twin = id and parse(id, redis.pcall('HGET', J .. id, 's'))
@@ -18,7 +29,7 @@ local function keep_plain(n)
   local at = lane(pools[n], workers[n])
   local status = run_at <= now and QUEUED or SCHEDULED
   local state = struct.pack(LAYOUT, status, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
-  call('HSET', J .. id, 's', state, 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
+  call('HSET', job_keys[n], 's', state, 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
   at.added = at.added + 1
   count(at, status, 1)
   append_pair(at.fresh, score_of(now), id)
@@ -54,7 +65,7 @@ end
 
 for n = 1, many do
   local twin = uniques[n] and twin_of(workers[n], uniques[n])
-  if call('EXISTS', J .. ids[n]) == 1 then
+  if look and call('EXISTS', job_keys[n]) == 1 then
     answers[n], all_new = 0, false
   elseif twin then
     answers[n], all_new = twin, false

@@ -20,17 +20,29 @@ local function facts_of(worker)
     local state = call('HMGET', P .. 'w:' .. worker, 'on', 'started', 'ended', 'success', 'rate')
     known = {
       enabled = state[1] ~= '0', started = tonumber(state[2]), ended = tonumber(state[3]), success = tonumber(state[4]),
-      rate_at = tonumber(state[5]) or 0, running = call('ZCARD', P .. 'run:' .. worker),
+      rate_at = tonumber(state[5]) or 0, running = call('SCARD', P .. 'run:' .. worker),
     }
     facts[worker] = known
   end
   return known
 end
 
+-- Only looked at while a breaker is half-open, and by people: then few jobs of the worker run, or there is time.
+local function running_of(worker) -- its jobs that run
+  local found = {}
+  for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
+    found[#found + 1] = parse(id, redis.pcall('HGET', J .. id, 's'))
+  end
+  return found
+end
+
 local function newest_of(worker)
   local known = facts_of(worker)
   if not known.newest then
-    known.newest = tonumber(call('ZREVRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')[2]) or 0
+    known.newest = 0
+    for _, job in ipairs(running_of(worker)) do
+      known.newest = math.max(known.newest, job.started)
+    end
   end
   return known.newest
 end

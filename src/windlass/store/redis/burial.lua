@@ -18,7 +18,7 @@ local function standing_place(id, worker) -- its status, and its pool where that
       return QUEUED, pool
     end
   end
-  if call('ZSCORE', P .. 'run:' .. worker, id) then
+  if call('SISMEMBER', P .. 'run:' .. worker, id) == 1 then
     return PROCESSING
   end
   for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
@@ -40,7 +40,8 @@ local function bury(id, pool, why, now) -- the pool is "" where nobody knows it
   if status == PROCESSING and job.instance ~= '' then
     holding[job.instance] = (holding[job.instance] or 0) - 1
   end
-  for _, key in ipairs({ at.run, P .. 'due', P .. 'end', P .. 'st:' .. status }) do
+  append(at.over, id)
+  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'st:' .. status }) do
     place(key, id, false)
   end
   line_up(at, id, false)

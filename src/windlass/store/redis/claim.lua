@@ -229,7 +229,7 @@ local function start_plain(at, id, fence)
   state = state .. instance
   call('HSET', J .. id, 's', state)
   append(at.out, id)
-  append_pair(at.begun, score_of(now), id)
+  append(at.begun, id)
   answer_with(id, state, found[2], found[3])
 end
 

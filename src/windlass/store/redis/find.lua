@@ -85,7 +85,7 @@ if ids then
   end
 elseif only_running() then
   for _, name in ipairs(worker and { worker } or call('SMEMBERS', P .. 'known')) do
-    for _, id in ipairs(call('ZRANGE', P .. 'run:' .. name, 0, -1)) do
+    for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. name)) do
       local job = fetch(id)
       if job and (not behind or newer({ id = behind[2], created = behind[1] }, job)) then
         seen[#seen + 1] = job

@@ -76,6 +76,7 @@ local function complete(n, id, run_by, told_before, head_start, started_at)
     call('HSET', J .. id, 's', state)
   end
   append(at.over, id)
+  at.plain = at.plain + 1
   at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
   holding[run_by] = (holding[run_by] or 0) - 1
   if columns[14][n] then
@@ -154,8 +155,8 @@ for n = 1, many do
 end
 for _, of_pool in pairs(lanes) do
   for _, at in pairs(of_pool) do
-    count(at, PROCESSING, -at.over.n)
-    count(at, COMPLETED, at.over.n)
+    count(at, PROCESSING, -at.plain)
+    count(at, COMPLETED, at.plain)
   end
 end
 in_slices('ZADD', P .. 'end', kept)

@@ -189,7 +189,7 @@ local function take_out(job)
     end
     set(job, PARKED, false)
   elseif status == PROCESSING then
-    place(at.run, id, false)
+    append(at.over, id)
     holding[job.instance] = (holding[job.instance] or 0) - 1
     if job.key then
       local group = group_of(job)
@@ -219,7 +219,7 @@ local function put_in(job, keep_until)
     end
     return
   elseif status == PROCESSING then
-    place(at.run, id, job.started)
+    append(at.begun, id)
     holding[job.instance] = (holding[job.instance] or 0) + 1
     if job.key then
       local group = group_of(job)

@@ -9,7 +9,7 @@
 --   q:LANE         zset    queued and not parked, by rank
 --   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
 --   ready          set     the pools that have any
---   run:WORKER     zset    processing, by started_at
+--   run:WORKER     set     processing (a small zset would be slow: it compares its scores as texts)
 --   due            zset    scheduled and failed, by run_at
 --   end            zset    ended, by keep_until
 --   all:WORKER     zset    every job, by created_at
@@ -92,8 +92,8 @@ end
 -- A lane is one worker's jobs in one pool: the keys they are under, and what is to be counted and lined up. Most jobs
 -- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for
 -- those that may change their mind: member -> score, or false to take it out.
---   into, out: scores and members for q:LANE, and members to take out     begun, over: likewise for run:WORKER
---   fresh: scores and members for all:WORKER
+--   into, out: scores and members for q:LANE, and members to take out     fresh: scores and members for all:WORKER
+--   begun, over: members for run:WORKER, and members to take out
 local lanes = {}
 local places = {} -- zset -> member -> score, or false to take it out
 local holding = {} -- instance -> how many jobs more
@@ -110,7 +110,7 @@ local function lane(pool, worker)
       pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
       run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
       into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
-      failed = 0, seconds = 0,
+      plain = 0, failed = 0, seconds = 0,
     }
     of_pool[worker] = found
   end
@@ -206,8 +206,8 @@ local function flush()
       if at.moved then
         flush_line(at)
       end
-      in_slices('ZADD', at.run, at.begun)
-      in_slices('ZREM', at.run, at.over)
+      in_slices('SADD', at.run, at.begun)
+      in_slices('SREM', at.run, at.over)
       in_slices('ZADD', at.all, at.fresh)
       flush_numbers(at)
     end

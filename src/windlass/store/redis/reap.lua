@@ -17,14 +17,14 @@ end
 local function orphans(of) -- their jobs, by start, then by id
   local found = {}
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
-    for _, id in ipairs(call('ZRANGE', P .. 'run:' .. worker, 0, -1)) do
+    for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
       local state = redis.pcall('HGET', J .. id, 's')
       local job = parse(id, state)
       if job and of[job.instance] then
         job.worker = worker
         found[#found + 1] = job
       elseif not job then
-        call('ZREM', P .. 'run:' .. worker, id)
+        call('SREM', P .. 'run:' .. worker, id)
       end
     end
   end

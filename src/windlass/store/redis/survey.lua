@@ -5,9 +5,13 @@
 local now, wanted = A[1], A[2]
 
 local function eldest_of(worker)
-  local first = call('ZRANGE', P .. 'run:' .. worker, 0, 0, 'WITHSCORES')
-  local job = first[1] and parse(first[1], redis.pcall('HGET', J .. first[1], 's'))
-  return first[1] and { first[1], job and job.instance or '', first[2] } or {}
+  local eldest
+  for _, job in ipairs(running_of(worker)) do
+    if not eldest or job.started < eldest.started or (job.started == eldest.started and less(job.id, eldest.id)) then
+      eldest = job
+    end
+  end
+  return eldest and { eldest.id, eldest.instance, exact(eldest.started) } or {}
 end
 
 local function is_live(worker)
