@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.store.servers import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
 from tests.store.servers.postgres import names, postgres_servers, server_url
+from tests.store.servers.redis import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
 from windlass.store.memory import MemoryStore
 from windlass.store.protocol import Store
 from windlass.store.sqlite.store import SqliteStore

@@ -140,7 +140,10 @@ def by_django(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
     name = uuid4().hex
     place = {"HOST": info["host"], "PORT": info.get("port", ""), "USER": info["user"], "NAME": info["dbname"]}
     connections.settings[name] = connections.configure_settings(
-        {"default": {}, name: {"ENGINE": "django.db.backends.postgresql", "PASSWORD": info.get("password", ""), **place}}
+        {
+            "default": {},
+            name: {"ENGINE": "django.db.backends.postgresql", "PASSWORD": info.get("password", ""), **place},
+        }
     )[name]
     undone = None
     try:

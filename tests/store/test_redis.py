@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.proxy import Proxy
-from tests.store.servers import DURABLE, Server, namespace
+from tests.store.servers.redis import DURABLE, Server, namespace
 from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
 from windlass.errors import LifecycleError, StoreUnavailableError
 from windlass.store.protocol import Store

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from tests.store.servers import Server, namespace
+from tests.store.servers.redis import Server, namespace
 from windlass import WorkerOrchestrator
 from windlass.cli.entry import main
 

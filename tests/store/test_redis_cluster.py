@@ -1,6 +1,6 @@
 """A cluster: whichever node is named, the one that has the namespace is found, also when it is another one by now."""
 
-from tests.store.servers import Server
+from tests.store.servers.redis import Server
 from windlass.store.urls import open_store
 from windlass.testing.acts import add, claim_one, finish, job, statuses, succeeded
 from windlass.testing.expect import soon

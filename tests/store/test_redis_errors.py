@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.proxy import Proxy
-from tests.store.servers import DURABLE, Server, free_port, namespace
+from tests.store.servers.redis import DURABLE, Server, free_port, namespace
 from windlass.errors import SchemaVersionError, StoreFullError, StoreUnavailableError, UnknownStoreError
 from windlass.store.redis.address import parse
 from windlass.store.urls import open_store
