@@ -107,6 +107,8 @@ async def _amend(session: Session, ids: str | None, change: Change, now: float) 
         case Cancel():
             return await session.row("cancel", (session.namespace, ids, rows.storable(change.reason), now))
         case Requeue():
-            return await session.row("requeue", (session.namespace, ids, change.run_at, change.payload, now))
+            return await session.row(
+                "requeue", (session.namespace, ids, change.run_at, change.payload, change.key, now)
+            )
         case Discard():
             return await session.row("discard", (session.namespace, ids))

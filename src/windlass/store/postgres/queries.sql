@@ -143,7 +143,9 @@ ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 SELECT done, had, topics FROM windlass.cancel(%s::int, %s::text[], %s::text, %s::float8);
 
 -- name: requeue
-SELECT done, had, topics FROM windlass.requeue(%s::int, %s::text[], %s::float8, %s::bytea, %s::float8);
+SELECT done, had, topics FROM windlass.requeue(
+    %s::int, %s::text[], %s::float8, %s::bytea, %s::text, %s::float8
+);
 
 -- name: discard
 SELECT done, had, '{}'::text[] FROM windlass.discard(%s::int, %s::text[]);

@@ -1,5 +1,5 @@
--- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at; behind them the payload,
--- if any. Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that
+-- the payload makes; behind them the payload, if any. Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
 
 local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
@@ -34,6 +34,16 @@ local function clashes(job) -- whether another live job has its unique key
   return twin and twin ~= job.id
 end
 
+local function with_key(info, key) -- field by field: a table with holes would be packed as a map
+  local known = cmsgpack.unpack(info)
+  known[8] = key
+  local packed = { string.char(0x90 + 10) }
+  for n = 1, 10 do
+    packed[n + 1] = cmsgpack.pack(known[n])
+  end
+  return table.concat(packed)
+end
+
 local function requeue(job)
   local status, run_at, payload = job.status, A[4], ARGV[3]
   if status == QUEUED or status == PROCESSING or status == COMPLETED or clashes(job) then
@@ -46,7 +56,8 @@ local function requeue(job)
   job.status, job.run_at = run_at <= now and QUEUED or SCHEDULED, run_at
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
-    call('HSET', J .. job.id, 'p', payload)
+    call('HSET', J .. job.id, 'p', payload, 'i', with_key(call('HGET', J .. job.id, 'i'), A[5]))
+    job.key = A[5] or false
   end
   put_in(job)
   settle(job)

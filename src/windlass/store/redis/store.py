@@ -228,8 +228,8 @@ class RedisStore:
         match change:
             case Cancel(reason=reason):
                 how: tuple[Any, ...] = ("cancel", ids, reason)
-            case Requeue(run_at=run_at, payload=payload):
-                how, behind = ("requeue", ids, run_at), () if payload is None else (payload,)
+            case Requeue(run_at=run_at, payload=payload, key=key):
+                how, behind = ("requeue", ids, run_at, key), () if payload is None else (payload,)
             case _:
                 how = ("discard", ids)
         [answers] = await self._write("amend", now, *how, behind=behind)

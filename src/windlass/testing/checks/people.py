@@ -187,6 +187,21 @@ async def check_requeue_with_another_payload(lab: Lab) -> None:
     equal(await store.prune(10, NOW + 9), 0, "pruned: it lives again")
 
 
+async def check_requeue_under_the_key_of_another_payload(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1", key="wrong", unique_key="u"), job("2", key="right"))
+    await finish(store, failed(await claim_one(store, "1")))
+    await claim_one(store, "2")
+    before = await get(store, "1")
+    await store.amend(["1"], Requeue(run_at=NOW, payload=b"new", key="right"), NOW)
+    again = await get(store, "1")
+    changed = replace(before, status=again.status, payload=b"new", key="right", parked=True)
+    equal(replace(again, error=before.error), replace(changed, attempt=0, ended_at=None, run_at=NOW), "the job")
+    equal(await claim_ids(store), [], "claimed while another has its key")
+    await add(store, job("3", key="wrong"))
+    equal(await claim_ids(store), ["3"], "claimed under the key it had")
+
+
 async def check_requeue_for_later(lab: Lab) -> None:
     await one_of_each(lab.store)
     await lab.store.amend(["dead"], Requeue(run_at=LATER + 1), NOW)

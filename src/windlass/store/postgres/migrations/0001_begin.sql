@@ -1242,7 +1242,7 @@ END $$;
 
 -- Queue dead, cancelled, failed and scheduled jobs again, with their counts at zero.
 CREATE FUNCTION windlass.requeue(
-    ns integer, ids text[], due double precision, bytes bytea, at double precision,
+    ns integer, ids text[], due double precision, bytes bytea, new_key text, at double precision,
     OUT done boolean[], OUT had smallint[], OUT topics text[]
 )
 LANGUAGE plpgsql AS $$
@@ -1254,10 +1254,15 @@ BEGIN
     done := '{}';
     had := '{}';
     topics := '{}';
-    PERFORM windlass.lock_keys_of(ns, ids);
+    IF bytes IS NULL THEN
+        PERFORM windlass.lock_keys_of(ns, ids);
+    ELSE  -- it waits under no key now, and will under the one that its new payload makes
+        PERFORM windlass.lock_keys(ns, array_agg(DISTINCT j.worker), array_agg(DISTINCT new_key))
+        FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) GROUP BY j.worker;
+    END IF;
     PERFORM 1 FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids) ORDER BY j.id FOR UPDATE;
     FOREACH wanted IN ARRAY ids LOOP
-        SELECT j.status, j.worker, j.pool, j.key INTO job
+        SELECT j.status, j.worker, j.pool, CASE WHEN bytes IS NULL THEN j.key ELSE new_key END AS key INTO job
         FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
         had := had || job.status;
         IF job.status IS NULL OR job.status NOT IN (0, 1, 5, 6) THEN
@@ -1266,8 +1271,8 @@ BEGIN
         END IF;
         BEGIN
             UPDATE windlass.jobs j SET
-                status = landing, parked = j.key IS NOT NULL AND landing = 2, run_at = due, rank = due - j.head_start,
-                payload = coalesce(bytes, j.payload), attempt = 0, crashes = 0, ended_at = NULL, result = NULL,
+                status = landing, parked = job.key IS NOT NULL AND landing = 2, run_at = due, rank = due - j.head_start,
+                key = job.key, payload = coalesce(bytes, j.payload), attempt = 0, crashes = 0, ended_at = NULL, result = NULL,
                 progress = NULL, keep_until = NULL
             WHERE j.namespace = ns AND j.id = wanted;
         EXCEPTION WHEN unique_violation THEN  -- another live job has its unique key
