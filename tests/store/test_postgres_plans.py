@@ -91,6 +91,7 @@ def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:
     """How many rows of jobs were read, by index or not."""
     conn.execute("SELECT pg_stat_clear_snapshot()")
     row = conn.execute(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'", (schema,)
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'",
+        (schema,),
     ).fetchone()
     return int(row[0] or 0) if row else 0
