@@ -31,8 +31,9 @@ def test_wheel_has_every_file_of_the_source(checkout: Path, wheel_names: frozens
     assert {path.relative_to(source).as_posix() for path in files} - wheel_names == set()
 
 
-def test_wheel_has_sql(wheel_names: frozenset[str]) -> None:
-    assert [name for name in wheel_names if name.startswith("windlass/store/sqlite/") and name.endswith(".sql")]
+@pytest.mark.parametrize("folder", ["sqlite", "postgres", "postgres/migrations"])
+def test_wheel_has_sql(wheel_names: frozenset[str], folder: str) -> None:
+    assert [name for name in wheel_names if name.startswith(f"windlass/store/{folder}/") and name.endswith(".sql")]
 
 
 def test_wheel_has_lua(wheel_names: frozenset[str]) -> None:

@@ -85,7 +85,7 @@ async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) 
 
 
 @pytest.mark.parametrize("as_session", [False, True])
-async def test_async_sqlalchemy(app: WorkerOrchestrator, url: str, as_session: bool) -> None:
+async def test_async_sqlalchemy(app: WorkerOrchestrator, url: str, *, as_session: bool) -> None:
     engine = create_async_engine(alchemy(url))
     async with AsyncSession(engine) if as_session else engine.connect() as conn:
         undone = await send(app).enqueue_with(conn, to="a")
@@ -128,10 +128,6 @@ def by_session(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
     return undone, done
 
 
-class Undo(Exception):  # noqa: N818 - it is no error
-    """Rolls back what Django does."""
-
-
 def by_django(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
     info = conninfo_to_dict(url)
     if not settings.configured:
@@ -145,13 +141,9 @@ def by_django(url: str, work: Callable[[Any], Any]) -> tuple[Any, Any]:
             name: {"ENGINE": "django.db.backends.postgresql", "PASSWORD": info.get("password", ""), **place},
         }
     )[name]
-    undone = None
-    try:
-        with transaction.atomic(using=name):
-            undone = work(connections[name])
-            raise Undo
-    except Undo:
-        pass
+    with transaction.atomic(using=name):
+        undone = work(connections[name])
+        transaction.set_rollback(True, using=name)
     with transaction.atomic(using=name):
         done = work(connections[name])
     connections[name].close()
@@ -206,7 +198,7 @@ async def test_what_is_no_connection_is_refused(app: WorkerOrchestrator, url: st
 async def test_other_stores_say_that_they_cannot() -> None:
     app = WorkerOrchestrator("memory://")
 
-    @app.task()
+    @app.task(max_retries=0)
     async def send(ctx: Context, to: str) -> None:
         async with ctx.transaction():
             pass
@@ -214,9 +206,8 @@ async def test_other_stores_say_that_they_cannot() -> None:
     with pytest.raises(ConfigurationError, match="postgresql://"):
         await send.enqueue_with(object(), to="a")
     await app.start()
-    sent = await send.with_options(job_id="1").enqueue(to="a")
-    while (await sent.refresh()).error is None:
-        await asyncio.sleep(0.01)
+    sent = await send.enqueue(to="a")
+    assert await sent.ended(10) is JobStatus.DEAD
     assert "postgresql://" in (sent.error or "")
     await app.stop()
 
@@ -245,7 +236,7 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
 
     @app.task()
-    async def count(ctx: Context, fail: bool) -> str:
+    async def count(ctx: Context, *, fail: bool) -> str:
         async with ctx.transaction() as conn:
             await conn.execute(f"UPDATE {table} SET n = n + 1")
         with pytest.raises(JobStateError, match="has ended"):
