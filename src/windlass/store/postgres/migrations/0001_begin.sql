@@ -744,11 +744,6 @@ BEGIN
     IF limits IS NOT NULL AND windlass.may_disable(ns, ids, verdicts, limits) THEN
         PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
     END IF;
-    SELECT array_agg(j.worker), array_agg(j.key) INTO workers, keys
-    FROM unnest(ids) AS t (id) JOIN windlass.jobs j ON j.namespace = ns AND j.id = t.id WHERE j.key IS NOT NULL;
-    IF keys IS NOT NULL THEN
-        PERFORM windlass.lock_keys(ns, workers, keys);
-    END IF;
     WITH told AS MATERIALIZED (
         SELECT DISTINCT ON (t.id, t.fence) * FROM unnest(
             ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps
@@ -833,6 +828,9 @@ BEGIN
         RETURN;
     END IF;
     IF array_remove(keys, NULL) <> '{}' THEN
+        -- After the jobs, against the order above, because only now are the keys known. Whoever holds a key's lock wants
+        -- none of its running jobs, but for a cancel that comes at this very moment: then one of the two begins anew.
+        PERFORM windlass.lock_keys(ns, workers, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, workers, keys)) AS p);
     END IF;
     disabled := windlass.judge(ns, accepted, workers, ends, verdicts, limits, errors);
@@ -875,12 +873,15 @@ DECLARE
     disabled integer[] := '{}';
 BEGIN
     FOR who IN
-        SELECT DISTINCT m.name COLLATE "C" FROM unnest(places, names) AS m (place, name)
-        WHERE verdicts[m.place] < 0 OR verdicts[m.place] > 0 AND EXISTS (
+        SELECT told.name FROM (
+            SELECT m.name COLLATE "C" AS name, min(verdicts[m.place]) AS worst, max(verdicts[m.place]) AS best
+            FROM unnest(places, names) AS m (place, name) GROUP BY 1
+        ) AS told
+        WHERE told.worst < 0 OR told.best > 0 AND EXISTS (
             SELECT 1 FROM windlass.workers s
-            WHERE s.namespace = ns AND s.name = m.name AND (s.failures <> 0 OR s.last_error IS NOT NULL)
+            WHERE s.namespace = ns AND s.name = told.name AND (s.failures <> 0 OR s.last_error IS NOT NULL)
         )
-        ORDER BY 1
+        ORDER BY told.name
     LOOP
         INSERT INTO windlass.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
         SELECT s.* INTO state FROM windlass.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
