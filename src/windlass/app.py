@@ -196,12 +196,13 @@ class WorkerOrchestrator:
         self._refuse_inside_a_job()
         self._hooks.leave_out(asyncio.current_task())
         self._state = "stopping"
-        ending = asyncio.ensure_future(self._end(self._node, timeout_seconds))
+        node = self._node  # ours is forgotten before the store is closed
+        ending = asyncio.ensure_future(self._end(node, timeout_seconds))
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
             # Half a stop would leave leases that nobody lets go of: end what runs, and see it through.
-            self._node.hurry()
+            node.hurry()
             await asyncio.wait([ending])
             raise
 

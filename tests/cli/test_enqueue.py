@@ -117,7 +117,7 @@ def test_trigger_without_waiting(shop: Terminal) -> None:
 
 def test_trigger_says_why_nothing_happens(shop: Terminal) -> None:
     said = shop.refused("trigger", "fetch", "--timeout", "1.2")
-    assert "waits: no running process serves pool default" in said
+    assert "waits: no running process has worker " in said
     assert re.search(r"has not ended within 1\.2 s; it is queued; see: windlass explain \S+", said)
 
 

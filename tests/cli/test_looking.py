@@ -215,7 +215,7 @@ def test_an_unknown_job(command: str, shop: Terminal) -> None:
 def test_explain_why_nobody_runs_it(shop: Terminal) -> None:
     job_id = waiting()
     told = shop.ok("explain", job_id)
-    assert told.startswith(f"job {job_id} waits: no running process serves pool images")
+    assert told.startswith(f"job {job_id} waits: no running process has worker resize in pool images")
     why = shop.json("explain", job_id)
     assert (why["id"], why["status"]) == (job_id, "queued")
     assert [wait["code"] for wait in why["waits"]] == ["unserved"]

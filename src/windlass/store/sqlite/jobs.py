@@ -247,7 +247,8 @@ def bury(session: Session, broken: Unreadable, now: float | None) -> None:
         session.count(pool, worker, DEAD)
         if key is not None and status in (QUEUED, PROCESSING):
             groups.add((worker, key))
-        if status in (SCHEDULED, QUEUED, PROCESSING, FAILED):  # or a schedule would wait for its end for ever
+        known = session.run("read_state", (worker,)).fetchone() is not None  # the number may be damaged, too
+        if known and status in (SCHEDULED, QUEUED, PROCESSING, FAILED):  # or a schedule would wait for its end for ever
             state = session.state(worker)
             state.last_ended = now or (state.last_ended or 0.0) + 1.0
             session.state_changed(worker)
