@@ -214,15 +214,15 @@ async def test_a_read_sees_every_write_that_was_called_before(store: SqliteStore
 # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("windlass")]
+def threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("windlass-")}
 
 
-def descriptors() -> set[str]:
-    """The files of this process that belong to a store."""
+def descriptors(path: str) -> set[str]:
+    """The files of this process that belong to the store there."""
     folder = Path("/proc/self/fd")
     links = (str(link.readlink()) for link in folder.iterdir() if link.is_symlink())
-    return {link for link in links if "windlass.db" in link}
+    return {link for link in links if path in link}
 
 
 async def until(settled: Callable[[], bool]) -> None:
@@ -244,41 +244,44 @@ async def test_closing_finishes_what_was_called(path: str) -> None:
 
 
 async def test_closing_leaves_nothing(path: str) -> None:
+    before = threads()  # other tests of this process may have let theirs go only just now
     store = SqliteStore(path)
     await store.open()
     bell = store.listen(["pool:p"])
     await add(store, job("1"))
     waiting = asyncio.create_task(bell.wait())
-    assert len(threads()) == 3
+    assert len(threads() - before) == 3
     await store.close()
     await waiting
     await store.close()
-    assert threads() == []
-    assert await asyncio.to_thread(descriptors) == set()
+    assert threads() <= before
+    assert await asyncio.to_thread(descriptors, path) == set()
     assert [entry.name for entry in await asyncio.to_thread(lambda: [*Path(f"{path}.side").iterdir()])] == ["turn"]
 
 
 async def test_a_store_that_was_never_opened_holds_nothing(path: str) -> None:
+    before = threads()
     store = SqliteStore(path)
     await store.close()
-    assert threads() == []
+    assert threads() <= before
     assert not await asyncio.to_thread(Path(path).exists)
 
 
 async def test_a_forgotten_store_ends_by_itself(path: str) -> None:
+    before = threads()
     store = SqliteStore(path)
     await add(store, job("1"))
     store.listen(["pool:p"])
-    assert threads()
+    assert threads() - before
     del store
-    await until(lambda: not threads())
-    assert await asyncio.to_thread(descriptors) == set()
+    await until(lambda: threads() <= before)
+    assert await asyncio.to_thread(descriptors, path) == set()
 
 
 async def test_opening_twice_is_opening_once(store: SqliteStore) -> None:
     before = threads()
     await store.open()
-    assert threads() == before
+    assert threads() <= before
 
 
 # ── namespaces ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from windlass.core.model import Beat, Orders
@@ -50,6 +51,8 @@ class Pulse:
         self._obey = obey
         self._step_down = step_down
         self._orphaned = orphaned
+        self.over = asyncio.Event()
+        """Set when there is nothing left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
 
@@ -61,6 +64,7 @@ class Pulse:
     async def poll(self) -> float | None:
         """Beat once."""
         if self._orphaned():  # nobody runs those jobs any more: the lease must end
+            self.over.set()
             return None
         # The store may fail, but it may also just not answer: the watch does not wait for it.
         began = self._clock.monotonic()
@@ -110,7 +114,6 @@ class PulseThread:
         self._pulse = pulse
         self._thread = threading.Thread(target=self._main, name="windlass pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Event | None = None
         self._ready = threading.Event()
 
     def start(self) -> None:
@@ -120,8 +123,9 @@ class PulseThread:
 
     async def stop(self) -> None:
         """End, without holding up the caller's loop."""
-        if self._loop is not None and self._over is not None:
-            self._loop.call_soon_threadsafe(self._over.set)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._pulse.over.set)
         await asyncio.to_thread(self._thread.join)
 
     def _main(self) -> None:
@@ -129,9 +133,8 @@ class PulseThread:
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
         duty = self._pulse.duty()
         duty.start()
         self._ready.set()
-        await self._over.wait()
+        await self._pulse.over.wait()
         await duty.stop()
