@@ -91,7 +91,7 @@ class WorkerOrchestrator:
         self._operations = Operations(self._store, self._clock.now)
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
-        self._on_time = False
+        self._opened = False
         self._starting: asyncio.Event | None = None
         self._triggering: set[str] = set()
         self._portal = Portal()
@@ -179,7 +179,7 @@ class WorkerOrchestrator:
             await node.start()
         except BaseException:
             self._state = "stopped"
-            await self._store.close()
+            await self._close_store()
             raise
         self._node = node
         self._loop = asyncio.get_running_loop()
@@ -214,7 +214,7 @@ class WorkerOrchestrator:
             self._node = None
             self._loop = None
             self._portal.close()
-            await self._store.close()
+            await self._close_store()
 
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
@@ -253,6 +253,10 @@ class WorkerOrchestrator:
             message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
             raise LifecycleError(message)
         self._portal.close()
+        await self._close_store()
+
+    async def _close_store(self) -> None:
+        self._opened = False
         await self._store.close()
 
     def _new_node(self, registry: Registry, settings: Settings) -> Node:
@@ -264,10 +268,10 @@ class WorkerOrchestrator:
 
     async def store(self) -> Store:
         """The store, open. The first time, our clock is set by its own."""
-        await self._store.open()
-        if not self._on_time:
+        if not self._opened:
+            await self._store.open()
             self._clock.follow(await self._store.server_time())
-            self._on_time = True
+            self._opened = True
         return self._store
 
     @property
