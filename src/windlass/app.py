@@ -5,7 +5,7 @@ It decides nothing itself: rules are in `core`, running is in `runtime`, questio
 
 import asyncio
 import logging
-import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
@@ -33,14 +33,17 @@ from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerErr
 from windlass.events import AnyHook, Hooks
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
-from windlass.registration import Registrations
+from windlass.registration import Registrations, import_name
 from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
 from windlass.runtime.engine import Engine
+from windlass.runtime.messages import Definition, Hello
 from windlass.runtime.node import Node, Settings, publish
+from windlass.runtime.planner import Planner
 from windlass.runtime.portal import Portal
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
+from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
 from windlass.views import Overview, look
@@ -78,6 +81,8 @@ class WorkerOrchestrator:
         if not namespace:
             message = f"namespace must be a string that is not empty, not {namespace!r}"
             raise ConfigurationError(message)
+        self._url = store if isinstance(store, str) else None
+        self._namespace = namespace
         self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store
         self._settings = Settings(
             tick_interval=tick_interval,
@@ -172,7 +177,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self._store.open()
-            node = self._new_node(registry, self._settings)
+            node = self._new_node(registry, self._settings, self._hello(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
                 node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
@@ -224,28 +229,15 @@ class WorkerOrchestrator:
 
     async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
         """Start, go on until SIGTERM or SIGINT, stop. A second signal means now."""
-        loop = asyncio.get_running_loop()
-        signalled = asyncio.Event()
-
-        def on_signal() -> None:
-            if signalled.is_set() and self._node is not None:
-                logger.warning("a second signal: stopping now")
-                self._node.hurry()
-            signalled.set()
-
         # Before the start: a signal that came during it would leave leases behind.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal)
-        try:
+        with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
             await self.start()
             await signalled.wait()
-            logger.info(
-                "stopping: running work may finish within %g s; a second signal stops it now", stop_timeout_seconds
-            )
             await self.stop(stop_timeout_seconds)
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+
+    def _hurry(self) -> None:
+        if self._node is not None:
+            self._node.hurry()
 
     async def close(self) -> None:
         """Let go of the store, in a process that only asks or enqueues. `stop` does it for one that runs workers."""
@@ -259,9 +251,59 @@ class WorkerOrchestrator:
         self._opened = False
         await self._store.close()
 
-    def _new_node(self, registry: Registry, settings: Settings) -> Node:
+    def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
         return Node(
-            registry, store=self._store, clock=self._clock, hooks=self._hooks, states=self._states, settings=settings
+            registry,
+            store=self._store,
+            clock=self._clock,
+            hooks=self._hooks,
+            states=self._states,
+            settings=settings,
+            hello=hello,
+        )
+
+    # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def hooks(self) -> Hooks:
+        """Who wants to hear of events."""
+        return self._hooks
+
+    def callees(self) -> Mapping[str, Worker[Any, Any]]:
+        """The workers, ready to be run."""
+        self._registered.complete()
+        return self._registered.workers
+
+    def definition(self) -> Definition:
+        """All that a node must know of this app in order to run it without importing it."""
+        if self._url is None:
+            message = "windlass run needs an orchestrator whose store is given as a URL, so that others can open it too"
+            raise ConfigurationError(message)
+        registry = self._registered.complete()
+        return Definition(
+            store=self._url,
+            namespace=self._namespace,
+            tick_interval=self._settings.tick_interval,
+            lease_seconds=self._settings.lease_seconds,
+            health_checks=self._settings.health_checks,
+            workers=[worker.config for worker in registry.workers.values()],
+            pools=list(registry.pools.values()),
+            gates=dict(registry.gates),
+            hooks=bool(self._hooks),
+        )
+
+    def _hello(self, registry: Registry) -> Hello | None:
+        """What the processes of process pools are told; None if there are none."""
+        apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
+        if not apart:
+            return None
+        return Hello(
+            app=import_name(self, apart[0]),
+            role="alone",
+            now=self.now(),
+            lease_seconds=self._settings.lease_seconds,
+            path=sys.path,
+            log_level=logging.getLevelName(logging.getLogger().level).lower() if logging.getLogger().handlers else None,
         )
 
     # ── what handles need ────────────────────────────────────────────────────────────────────────────────────────
@@ -465,7 +507,8 @@ class WorkerOrchestrator:
         pool = worker.config.pool
         one = replace(everything.pools[pool], min_workers=1, max_workers=1)
         visitor = self._new_node(
-            Registry({worker.name: worker}, {pool: one}, everything.gates), self._settings.visitor()
+            Registry({worker.name: worker}, {pool: one}, everything.gates, {worker.name: worker}),
+            self._settings.visitor(),
         )
         job = (await self.submit([call]))[0]
         await visitor.start()
@@ -529,7 +572,7 @@ class WorkerOrchestrator:
         }
 
     def _engines(self) -> Collection[Engine]:
-        return self._node.engines.values() if self._node is not None else ()
+        return self._node.engines if self._node is not None else ()
 
     # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -546,12 +589,16 @@ class WorkerOrchestrator:
         self._hooks.fire(await self._operations.pause(name, paused=paused, reason=reason, known=self._pool_names()))
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
-        """Decide now how many workers each pool should have; where the pools run in this process, make it so."""
+        """Decide now how many workers each pool should have, and write it down; the nodes keep to it."""
         await self.store()
         if self._node is not None and self._state == "running":
-            decisions = await self._node.scaler.scale()
-            return {name: decision_dict(decision, seen) for name, (decision, seen) in decisions.items()}
-        return await self._operations.scaling(self._pool_configs())
+            planned = await self._node.plan()
+        else:
+            planned = await Planner(await self.pools(), self._registered.workers, self._store, self._clock).plan()
+            for event in planned.events:
+                self._hooks.fire(event)
+            await self._store.record(planned.events)
+        return {name: decision_dict(decision, seen) for name, (decision, seen) in planned.decisions.items()}
 
     async def recover_stuck_jobs(self) -> int:
         """Take back the jobs of processes that are gone, not waiting for the leader's next look. Answers how many."""
@@ -603,7 +650,7 @@ class WorkerOrchestrator:
         return health
 
     async def _judge_health(self) -> Health:
-        strays = {engine.instance: len(engine.strays) for engine in self._engines()}
+        strays = self._node.strays() if self._node is not None else {}
         return await self._operations.health(strays, lease_seconds=self._settings.lease_seconds)
 
     async def events(self, after: int = 0, limit: int = 100) -> list[Event]:

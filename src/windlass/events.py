@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from windlass.core.model import Event
 from windlass.errors import UnknownOptionError, nearest
@@ -29,6 +29,9 @@ NAMES: Final = {
     "pool.paused": "a pool was paused",
     "pool.resumed": "a pool was resumed",
     "pool.scaled": "a pool changed its size",
+    "pool.failing": "the processes of a pool cannot be started on a node",
+    "pool.recovered": "they can be started again",
+    "node.drained": "a person wants a node to be empty, or takes that back",
     "health.problem": "the health monitor found a problem",
     "health.recovered": "a problem is gone",
 }
@@ -38,6 +41,16 @@ LONGEST_HOOK_SECONDS: Final = 10.0
 
 Hook = Callable[[Event], Awaitable[None] | None]
 AnyHook = TypeVar("AnyHook", bound=Hook)
+
+
+class Listeners(Protocol):
+    """Whoever wants to hear of events: the hooks here, or in another process."""
+
+    def fire(self, event: Event) -> None:
+        """It happened."""
+
+    async def drain(self) -> None:
+        """Wait until all have heard, but not for ever."""
 
 
 class Hooks:
@@ -53,6 +66,9 @@ class Hooks:
             message = f"there is no event {name!r}: {nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
 
     def fire(self, event: Event) -> None:
         """Call the hooks. What they raise is logged: a hook cannot harm the work it hears about."""

@@ -31,7 +31,7 @@ from windlass.core.model import (
     WorkerInstance,
     WorkerState,
 )
-from windlass.core.scaling import Decision, Memory, Seen, decide
+from windlass.core.scaling import Decision, Seen
 from windlass.core.schedule import Cursor, upcoming
 from windlass.errors import (
     ConfigurationError,
@@ -42,7 +42,7 @@ from windlass.errors import (
     UnknownWorkerError,
     nearest,
 )
-from windlass.runtime.scaler import Look, bounded, observe, pool_doc, pool_docs
+from windlass.runtime.planner import pool_doc
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
@@ -231,22 +231,6 @@ class Operations:
         members = await self.instances()
         names = sorted({*known, *stats, *members, *await self.pools()})
         return {name: _dashboard(stats.get(name, PoolStats()), members.get(name, [])) for name in names}
-
-    async def scaling(self, known: Mapping[str, PoolConfig]) -> dict[str, dict[str, Any]]:
-        """What each pool should have, decided from a single look; nothing is changed."""
-        now = self._now()
-        stats = await self._store.stats(now)
-        changes = await pool_docs(self._store)
-        beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
-        answers: dict[str, dict[str, Any]] = {}
-        for name, pool in (await self.pools() | dict(known)).items():
-            members = [beat for beat in beats if beat.pool == name]
-            look = Look(now, stats.pools.get(name, PoolStats()))
-            workers, busy = sum(beat.slots for beat in members), sum(beat.busy for beat in members)
-            seen = observe(look, None, workers=workers, busy=busy)
-            decision = decide(bounded(pool, changes.get(name)), seen, Memory(), now=now)
-            answers[name] = decision_dict(decision, seen)
-        return answers
 
     # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,9 @@
 """What people register: workers and pools, each checked at once, and all of them together at start."""
 
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -71,7 +74,7 @@ class Registrations:
 
     def complete(self) -> Registry:
         """Everything together, checked: pools exist, dependencies exist and have no cycle. All problems at once."""
-        problems = [*self._check_pools(), *self._check_kinds()]
+        problems = self._check_pools()
         gates: dict[str, Gates] = {}
         try:
             gates = compile_gates({name: worker.config for name, worker in self.workers.items()})
@@ -81,7 +84,7 @@ class Registrations:
             raise type(problems[0])("\n".join(str(problem) for problem in problems))
         self._take_pool_timeouts()
         used = {worker.config.pool for worker in self.workers.values()} | self.pools.keys()
-        return Registry(self.workers, {name: self.pool(name) for name in sorted(used)}, gates)
+        return Registry(self.workers, {name: self.pool(name) for name in sorted(used)}, gates, self.workers)
 
     def _check_pools(self) -> list[ConfigurationError]:
         errors: list[ConfigurationError] = []
@@ -92,17 +95,33 @@ class Registrations:
                 errors.append(UnknownPoolError(f"worker {name}: {error}"))
         return errors
 
-    def _check_kinds(self) -> list[ConfigurationError]:
-        return [
-            ConfigurationError(
-                f"pool {name}: kind='process' cannot be run yet; use 'thread' for blocking functions, else 'async'"
-            )
-            for name, pool in self.pools.items()
-            if pool.kind == "process"
-        ]
-
     def _take_pool_timeouts(self) -> None:
         for name, worker in self.workers.items():
             timeout = self.pool(worker.config.pool).job_timeout
             if timeout is not None and name not in self._own_timeout:
                 worker.config = replace(worker.config, timeout_seconds=timeout)
+
+
+def import_name(app: object, pool: str) -> str:
+    """How another process gets at the same orchestrator: `module:name`, or a program's path and a name."""
+    for module in [*sys.modules.values()]:
+        for name, value in [*getattr(module, "__dict__", {}).items()]:
+            if value is app and not name.startswith("__"):
+                if module.__name__ != "__main__":
+                    return f"{module.__name__}:{name}"
+                return _in_program(module, name)
+    message = (
+        f"pool {pool}: kind='process' runs jobs in processes of their own, and those must be able to import this "
+        "orchestrator: give it a name in a module, as in `app = WorkerOrchestrator(…)`"
+    )
+    raise ConfigurationError(message)
+
+
+def _in_program(module: ModuleType, name: str) -> str:
+    spec, file = module.__spec__, getattr(module, "__file__", None)
+    if spec is not None:
+        return f"{spec.name}:{name}"
+    if file is None:
+        message = "kind='process' needs a program in a file, which its processes can import; this one was typed in"
+        raise ConfigurationError(message)
+    return f"{Path(file).resolve()}:{name}"

@@ -140,7 +140,7 @@ async def test_scaling_says_why(stage: Stage, clock: ManualClock) -> None:
         await act.finish()
     await clock.advance(400)
     assert app._node is not None
-    assert app._node.engines["mail"].slots == 1
+    assert app._node.teams["mail"].target == 1
     scaled = [event for event in await app.events() if event.name == "pool.scaled"]
     assert scaled[0].data["after"] > scaled[0].data["before"] == 1
     assert "scale_up_threshold" in scaled[0].message

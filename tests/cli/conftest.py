@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import SHOP, Terminal
-from windlass.cli.loading import load_app
+from windlass.loading import load_app
 
 
 @pytest.fixture

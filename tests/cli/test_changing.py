@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, in_shop
 from windlass import WorkerOrchestrator
-from windlass.cli.loading import load_app
+from windlass.loading import load_app
 from windlass.worker import Options
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
-from windlass.cli.loading import load_app
+from windlass.loading import load_app
 
 HEAD = "from windlass import WorkerOrchestrator\n"
 

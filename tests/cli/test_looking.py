@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, in_shop
 from windlass import JobStatus, WorkerOrchestrator
-from windlass.cli.loading import load_app
+from windlass.loading import load_app
 from windlass.worker import Options
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, eventually, until
 from windlass import JobStatus
-from windlass.cli.loading import load_app
+from windlass.loading import load_app
 
 AT_ONCE = 4.0
 """Less than the five seconds between two looks of a node: what comes sooner came by an order."""

@@ -131,6 +131,15 @@ class Stage:
             await self.stop(app)
             await app.close()
 
+    def bench(self, app: WorkerOrchestrator) -> None:
+        """Let it claim nothing any more, while everything else of it goes on."""
+        node = app._node
+        assert node is not None
+        for team in node.teams.values():
+            team.close()
+            for engine in team.engines:
+                engine.draining = True
+
     async def crash(self, app: WorkerOrchestrator) -> None:
         """As if its process had been killed: nothing of it runs any more, and nobody was told."""
         node = app._node
@@ -140,7 +149,7 @@ class Stage:
             if duty._task is not None:
                 duty._task.cancel()
             duty._bell.close()
-        for engine in node.engines.values():
+        for engine in node.engines:
             for run in list(engine.runs.values()):
                 run.ended = True
                 if run.task is not None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +10,7 @@ from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, 
 from windlass import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
 from windlass.core.model import JobFilter
 from windlass.runtime.clock import ManualClock, settle
+from windlass.runtime.runner import LocalRunner
 
 METHODS = [
     "add",
@@ -181,7 +182,8 @@ async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
 
     await app.start()
     (engine,) = app._engines()
-    start, refusals = engine._threads.start, [1, 1]
+    threads = cast("LocalRunner", engine.runner)._threads
+    start, refusals = threads.start, [1, 1]
 
     def no_more_threads(work: Any) -> None:
         if refusals:
@@ -189,7 +191,7 @@ async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
             raise RuntimeError("can't start new thread")
         start(work)
 
-    monkeypatch.setattr(engine._threads, "start", no_more_threads)
+    monkeypatch.setattr(threads, "start", no_more_threads)
     jobs = await app.enqueue_many([plain.call(n) for n in range(3)])
     await settle()
     await clock.advance(1)

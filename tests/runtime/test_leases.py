@@ -152,7 +152,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     assert node is not None
     job = await first._registered.workers["act"].enqueue()
     await settle()
-    name = node.engines["default"].instance
+    name = node.teams["default"].engines[0].instance
     await second.start()
     stage.faults.fail()
     await clock.advance(LEASE * 2)
@@ -163,7 +163,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "by the second"
     assert node.reporter.refused == 1
-    assert node.engines["default"].instance == f"{name}.1"
+    assert node.teams["default"].engines[0].instance == f"{name}.1"
     await stage.stop(second)
     again = await first._registered.workers["act"].enqueue()
     await settle()
@@ -236,7 +236,7 @@ async def test_a_leader_that_was_robbed_of_the_jobs_it_was_settling_leads_on_vis
     leader_node, victim_node = leader._node, victim._node
     assert leader_node is not None
     assert victim_node is not None
-    leader_node.engines["default"].draining = True
+    stage.bench(leader)
     await leader.resume_pool("default")
     await settle()
     assert act.running == 1
@@ -393,7 +393,7 @@ async def test_a_machine_that_slept_does_not_take_its_own_jobs_for_lost(
     await second.pause_pool("default")
     job = await first._registered.workers["act"].enqueue()
     assert second._node is not None
-    second._node.engines["default"].draining = True
+    stage.bench(second)
     await second.resume_pool("default")
     await settle()
     assert act.running == 1

@@ -14,9 +14,9 @@ import click
 from msgspec import Struct
 
 from windlass.app import WorkerOrchestrator
-from windlass.cli.loading import load_app
 from windlass.cli.output import aside
 from windlass.errors import StoreUnavailableError
+from windlass.loading import load_app
 
 DEFAULT_FILE: Final = "windlass.db"
 _SQLITE: Final = "sqlite:///"

@@ -13,13 +13,13 @@ from windlass.cli.doctor import doctor
 from windlass.cli.enqueue import enqueue
 from windlass.cli.events import events
 from windlass.cli.jobs import explain, job, jobs
-from windlass.cli.leaving import end_in_time
 from windlass.cli.pools import pause, pools, resume
 from windlass.cli.run import run
 from windlass.cli.status import status
 from windlass.cli.trigger import trigger
 from windlass.cli.workers import disable, enable, workers
 from windlass.errors import StoreError, UnknownStoreError, WindlassError
+from windlass.leaving import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, enqueue, trigger),

@@ -1,4 +1,4 @@
-"""`windlass run`: run an app in this process, until a signal."""
+"""`windlass run`: a node that runs the workers of an app, until a signal."""
 
 import asyncio
 import logging
@@ -7,14 +7,12 @@ from typing import Final
 
 import click
 
-from windlass.app import WorkerOrchestrator
-from windlass.cli.leaving import end_in_time
-from windlass.cli.loading import load_app
-from windlass.cli.logs import FORMATS, LEVELS, set_up_logging
 from windlass.cli.output import aside, show_table
 from windlass.cli.parameters import seconds
 from windlass.cli.pools import bounds
 from windlass.core.schedule import describe
+from windlass.logs import FORMATS, LEVELS, set_up_logging
+from windlass.service import Service, shown
 
 logger: Final = logging.getLogger("windlass")
 
@@ -29,31 +27,35 @@ logger: Final = logging.getLogger("windlass")
     metavar="TIME",
     help="How long running work may go on after the first signal.",
 )
+@click.option("--label", multiple=True, metavar="NAME", help="Something this machine has that pools may ask for: gpu.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
-def run(app_name: str, stop_timeout: float, log_level: str, log_format: str) -> None:
+def run(app_name: str, stop_timeout: float, label: tuple[str, ...], log_level: str, log_format: str) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
 
     The first signal lets running work finish; the second stops it now. What was not finished runs again elsewhere, or
     at the next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
-    app = load_app(app_name)
-    introduce(app, app_name, as_json=log_format == "json")
-    with asyncio.Runner() as runner:
-        runner.run(app.run(stop_timeout_seconds=stop_timeout))
-        timer = end_in_time(0)
-    timer.cancel()
+    asyncio.run(_run(app_name, stop_timeout=stop_timeout, level=log_level, style=log_format, labels=label))
 
 
-def introduce(app: WorkerOrchestrator, name: str, *, as_json: bool) -> None:
+async def _run(name: str, *, stop_timeout: float, level: str, style: str, labels: tuple[str, ...]) -> None:
+    service = Service(name, log_level=level, log_format=style, labels=labels)
+    definition = await service.describe()
+    introduce(definition, name, as_json=style == "json")
+    await service.run(definition, stop_timeout_seconds=stop_timeout)
+
+
+def introduce(definition: "Definition", name: str, *, as_json: bool) -> None:
     """Say what is about to run."""
-    workers, pools = app.registered()
-    sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in pools.values()}
+    workers = {config.name: config for config in definition.workers}
+    sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
-    headline = f"windlass {version('windlass')} runs {name} on {app.store_url}"
+    store = shown(definition)
+    headline = f"windlass {version('windlass')} runs {name} on {store}"
     if as_json:
-        logger.info(headline, extra={"app": name, "store": app.store_url, "workers": schedules, "pools": sizes})
+        logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
     else:
         aside(f"{headline}\n")
         show_table(
@@ -64,5 +66,3 @@ def introduce(app: WorkerOrchestrator, name: str, *, as_json: bool) -> None:
         aside("")
     if not workers:
         logger.warning("%s has no workers: is the module that registers them imported?", name)
-    if app.store_url.startswith("memory:"):
-        logger.warning("the store is memory: no other process can see it, and everything in it ends with this one")

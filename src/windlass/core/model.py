@@ -129,6 +129,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True):
     max_jobs_per_instance: int | None = None
     max_memory_per_instance: int | None = None
     priority_aging_seconds: float = 3600.0
+    labels: tuple[str, ...] = ()
+    """What a node must have to host it, such as "gpu"."""
 
 
 class NewJob(Struct, frozen=True, kw_only=True):
@@ -350,6 +352,17 @@ class PoolDoc(Struct, frozen=True):
     max_workers: int | None = None
 
 
+class Plan(Struct, frozen=True, kw_only=True):
+    """How many workers of which pool each node shall run (doc kind "plan"): the leader writes it, nodes keep to it."""
+
+    nodes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node -> pool -> workers."""
+    unplaced: dict[str, str] = field(default_factory=dict)
+    """Pools that should have more than fit anywhere, and why they do not fit."""
+    drained: dict[str, float] = field(default_factory=dict)
+    """Nodes that a person wants to be empty, and since when."""
+
+
 class Beat(Struct, frozen=True, kw_only=True):
     """A sign of life of one instance, which renews its lease."""
 
@@ -365,6 +378,24 @@ class Beat(Struct, frozen=True, kw_only=True):
     status: Literal["idle", "busy", "draining"] = "idle"
     workers: tuple[str, ...] = ()
     """The workers it knows. Jobs of others are not for it, even in its pool."""
+    apart: bool = False
+    """Whether its jobs run in processes of their own: when it vanishes, they are not to blame."""
+    pid: int = 0
+    machine: "NodeBeat | None" = None
+    """Said by a node of itself, under the name by which it leads."""
+
+
+class NodeBeat(Struct, frozen=True, kw_only=True):
+    """What a node has, and what it can host."""
+
+    host: str
+    cores: float
+    memory: int
+    labels: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    """The pools that it knows."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """Pools whose processes cannot be started here, and why."""
 
 
 class Orders(Struct, frozen=True):
@@ -399,6 +430,7 @@ class WorkerInstance(Struct, frozen=True, kw_only=True):
     completed: int = 0
     failed: int = 0
     memory: int = 0
+    pid: int = 0
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@
     raised       failed and due again after a back-off; dead once the retries are used up
     timed_out    likewise
     crashed      failed and due again soon, the attempt uncounted; dead at the third crash
+    lost         queued again in its old place, the attempt uncounted; dead at the tenth time
     drained      queued again in its old place, the attempt uncounted
     cancelled    cancelled
     undecodable  dead: the same bytes will not fit next time either
@@ -22,6 +23,8 @@ from windlass.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, Outc
 
 CRASH_LIMIT: Final = 3
 """A job that kills its process this often is dead."""
+LOSS_LIMIT: Final = 10
+"""A job that is lost with its node this often is dead: perhaps it is what takes them down."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
 
@@ -33,6 +36,8 @@ class EndKind(StrEnum):
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"
     """Its process died in its hands."""
+    LOST = "lost"
+    """The whole node vanished, with everything that it ran: the job is not to blame, as far as anybody knows."""
     DRAINED = "drained"
     """Handed back by an instance that stops or steps down."""
     CANCELLED = "cancelled"
@@ -117,8 +122,12 @@ def settle(
     now: float,
     rand: float,
     instance: str | None = None,
+    losses: int = 0,
 ) -> Outcome:
-    """What becomes of the job. `rand` is in [0, 1); without a `config` the worker is unknown here: defaults."""
+    """What becomes of the job. `rand` is in [0, 1); without a `config` the worker is unknown here: defaults.
+
+    `losses`: how often it was lost before.
+    """
     if end.kind is EndKind.RETURNED:
         return _completed(job, end, config, now)
     run = _Run(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
@@ -127,6 +136,8 @@ def settle(
             return _failed(run)
         case EndKind.CRASHED:
             return _crashed(run)
+        case EndKind.LOST:
+            return _lost(run, losses + 1)
         case EndKind.DRAINED:
             return run.outcome(JobStatus.QUEUED, attempt=_uncounted(job))
         case EndKind.CANCELLED:
@@ -185,6 +196,14 @@ def _crashed(run: _Run) -> Outcome:
         return run.dead(f"crashed {crashes} times, the last time: {error}", attempt=attempt, crashes=crashes)
     in_seconds = backoff(CRASH_RETRY, crashes, run.rand)
     return run.again(error, in_seconds=in_seconds, attempt=attempt, crashes=crashes)
+
+
+def _lost(run: _Run, losses: int) -> Outcome:
+    error = run.end.error or "its node vanished"
+    attempt = _uncounted(run.job)
+    if losses >= LOSS_LIMIT:
+        return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
+    return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
 
 
 def _unsaid(run: _Run) -> str:

@@ -188,7 +188,8 @@ class Placement(Struct, frozen=True):
 def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
     """Which node shall run how many workers of which pool.
 
-    Workers stay where they are, as far as they are still wanted and fit. Every pool gets its minimum first, for which
+    Workers stay where they are, as far as they are still wanted and fit; those that take nothing are spread evenly,
+    since moving them costs nothing. Every pool gets its minimum first, for which
     another pool may have to give up what it has above its own, the lowest priority first. What room is left goes to the
     pools by priority, in turns among equals, each worker to the node with the most room.
     """
@@ -223,6 +224,8 @@ class _Board:
     def keep(self, targets: Mapping[str, int]) -> None:
         """Leave workers where they are, up to so many of each pool, first where there are most of them."""
         for pool, target in targets.items():
+            if not self.wants[pool].cpu and not self.wants[pool].memory:
+                continue
             for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
                 there = self.nodes[name].placed.get(pool, 0)
                 while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):

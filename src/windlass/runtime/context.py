@@ -25,7 +25,7 @@ class Context:
         deadline: float | None,
         clock: "Clock",
         report: Callable[[Claimed, Progress], None],
-        transact: Callable[[str], AbstractAsyncContextManager[Any]],
+        transact: Callable[[], AbstractAsyncContextManager[Any]],
     ) -> None:
         self._claimed = claimed
         self._clock = clock
@@ -81,7 +81,7 @@ class Context:
         commits; if this run is stale, leaving it raises `JobStateError`, and nothing of it was ever written. What the
         function does afterwards is no longer part of the job, and what it returns is not kept.
         """
-        return self._transact(self.job_id)
+        return self._transact()
 
     def __getattr__(self, name: str) -> Any:
         # The pattern hands a function its configuration; ours hands it a context, which answers for both.

@@ -1,39 +1,34 @@
-"""One pool in this process: claim up to the free slots, start, collect.
+"""One instance of a pool: claim up to the free slots, have them run, collect.
 
 The engine never decides what an end means (`core.retry.settle` does) and never writes it (the outbox does).
 """
 
-import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
-
-import psutil
+from typing import TYPE_CHECKING, Final
 
 from windlass.core.model import Beat, Claimed, JobFilter, JobStatus, Outcome, PoolConfig
 from windlass.core.retry import End, EndKind, settle
-from windlass.errors import JobStateError, StoreError
+from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
-from windlass.runtime.context import Context
 from windlass.runtime.deadlines import Deadlines
-from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync
-from windlass.runtime.outbox import Notebook, Outbox, Settled
+from windlass.runtime.execute import Run
+from windlass.runtime.outbox import Outbox, Settled
+from windlass.runtime.quarantine import Quarantine
 from windlass.runtime.registry import Registry
-from windlass.store.protocol import Bell, Store, transactional
+from windlass.runtime.runner import Runner
+from windlass.store.protocol import Bell, Claims, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 logger: Final = logging.getLogger("windlass")
 
-_process: Final = psutil.Process()
-
-STUBBORN_SECONDS: Final = 5.0
-"""How long a function that was told to stop may take before it is given up on."""
-
 
 class Engine:
-    """Runs the jobs of one pool as one instance of it, on this event loop and in threads of its own."""
+    """Claims jobs of one pool under one lease, and hands them to its runner."""
 
     def __init__(
         self,
@@ -43,18 +38,20 @@ class Engine:
         store: Store,
         clock: Clock,
         outbox: Outbox,
-        notebook: Notebook,
+        runner: Runner,
         bell: Bell,
         node: str,
+        name: str,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.pool = pool
-        self.slots = max(pool.min_workers, 1)
+        self.slots = 0
         self.runs: dict[str, Run] = {}
-        self.strays: set[Run] = set()
-        """Runs that were given up on and whose function goes on regardless."""
+        self.runner = runner
         self.completed = 0
         self.failed = 0
         self.draining = False
+        self._ending = False
         self.on_end: Callable[[], None] | None = None
         """Called after each end, for whoever waits for the last one."""
         self._registry = registry
@@ -64,29 +61,34 @@ class Engine:
         self._store = store
         self._clock = clock
         self._outbox = outbox
-        self._notebook = notebook
         self._bell = bell
         self._node = node
         self._lives = 0
         self._started_at = clock.now()
-        self._threads = Threads()
         self._deadlines = Deadlines(clock, partial(self.end, kind=EndKind.TIMED_OUT))
-        self._loop = asyncio.get_running_loop()
         self._in_doubt = False
         self._leased: str | None = None
         """The name under which it holds a lease. Without one it claims nothing: jobs would be taken from it at once."""
-        self.instance = f"{node}/{pool.name}"
+        self._name = name
+        self.instance = name
+        self._quarantine = quarantine
+        self._isolated: set[str] = set()
+        """Jobs of ours that run in quarantine."""
 
     # ── claiming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def poll(self) -> float | None:
-        """Claim as many jobs as there are free slots and start them; answers when time alone may bring more."""
+    @property
+    def free(self) -> int:
+        """How many more jobs it could run now."""
+        return self.slots - len(self.runs) if self._serves_as(self.instance) else 0
+
+    async def claim(self) -> Claims:
+        """Claim as many jobs as there are free slots and start them; answers with what the store had."""
         if self._in_doubt:
             await self.reconcile()
-        free = self.slots - len(self.runs)
-        instance = self.instance
-        if free <= 0 or not self._serves_as(instance):
-            return None
+        free, instance = self.free, self.instance
+        if free <= 0:
+            return Claims([])
         self._in_doubt = True
         claims = await self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
         for job in claims.jobs:
@@ -96,10 +98,10 @@ class Engine:
                 self._settle(job, End(EndKind.DRAINED), started_at=self._clock.now())
         # Only now: should one of them have been impossible to start, the others are handed back.
         self._in_doubt = False
-        return claims.next_at
+        return claims
 
     def _serves_as(self, instance: str) -> bool:
-        return not self.draining and self._leased == instance
+        return not self.draining and self._leased == instance and self.runner.open
 
     async def reconcile(self) -> None:
         """Hand back jobs that the store says are ours and of which we know nothing: the answer to a claim got lost."""
@@ -115,70 +117,47 @@ class Engine:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, job: Claimed) -> None:
-        callee = self._registry.workers[job.worker]
-        now = self._clock.now()
-        timeout = callee.config.timeout_seconds
-        deadline = None if timeout is None else now + timeout
-        context = Context(
-            job,
-            callee.config,
-            deadline=deadline,
-            clock=self._clock,
-            report=self._notebook.report,
-            transact=self._transaction,
-        )
-        context.stopping = self.draining
-        run = Run(job, callee, context, now)
+        run = Run(job, self._registry.workers[job.worker].config, self._clock.now(), self._ended)
         self.runs[job.id] = run
+        if job.crashes and self._quarantine is not None:
+            self._isolate(run, self._quarantine)
+            return
+        try:
+            self.runner.start(run)
+        except BaseException:  # no more threads to be had, say: the job is not ours after all
+            run.ended = True
+            del self.runs[job.id]
+            raise
+        self._watch(run)
+
+    def _watch(self, run: Run) -> None:
+        timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)
-        if callee.is_async:
-            self._start_task(run, run_async(run))
-        else:
-            self._start_thread(run)
 
-    def _start_thread(self, run: Run) -> None:
-        try:
-            self._threads.start(partial(self._in_thread, run))
-        except RuntimeError:  # no more threads to be had: the job is not ours after all
+    def suspect(self, run: Run) -> None:
+        """Its process died while it ran there among others: it is run again, alone."""
+        run.ended = True
+        again = Run(run.job, run.config, self._clock.now(), self._ended)
+        self.runs[run.job.id] = again
+        if self._quarantine is None or self._ending:
+            self._ended(again, End(EndKind.DRAINED))
+        else:
+            self._isolate(again, self._quarantine)
+
+    def _isolate(self, run: Run, quarantine: Quarantine) -> None:
+        self._isolated.add(run.job.id)
+        quarantine.take(run, self._watch)
+
+    def hand_back(self, runs: Iterable[Run]) -> None:
+        """These have not begun: somebody else may run them."""
+        for run in runs:
             run.ended = True
-            del self.runs[run.job.id]
-            raise
-
-    def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
-        run.task = self._loop.create_task(coroutine)
-        run.task.add_done_callback(partial(self._task_done, run))
-
-    def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled() or task.exception():  # before its first step, or the loop is interrupted
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
-        else:
-            self._ended(run, task.result())
-
-    def _in_thread(self, run: Run) -> None:
-        end = run_sync(run)
-        try:
-            self._loop.call_soon_threadsafe(self._thread_done, run, end)
-        except RuntimeError:  # the loop is gone, and with it everybody who would want to know
-            logger.warning("job %s of %s ended after everything else had", run.job.id, run.job.worker)
-
-    def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
-        if isinstance(end, End):
-            self._ended(run, end)
-        elif run.ended or run.stopped_as is not None:
-            end.close()
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
-        else:
-            self._start_task(run, run_rest(run, end))
+            self._ended(run, End(EndKind.DRAINED))
 
     def _ended(self, run: Run, end: End) -> None:
-        if run.ended:
-            self.strays.discard(run)
-            return
-        run.ended = True
-        if run.patience is not None:
-            run.patience.cancel()
         del self.runs[run.job.id]
+        self._isolated.discard(run.job.id)
         if run.outcome is None:
             self._settle(run.job, end, started_at=run.started_at)
         else:
@@ -204,26 +183,6 @@ class Engine:
             self.failed += 1
         self._outbox.put(Settled(outcome, started_at))
 
-    # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    @asynccontextmanager
-    async def _transaction(self, job_id: str) -> AsyncIterator[Any]:
-        """A transaction that completes the job when it commits."""
-        store = transactional(self._store, "ctx.transaction()")
-        run = self.runs.get(job_id)
-        if run is None or run.outcome is not None:
-            raise JobStateError(f"job {job_id} has ended: nothing can be written together with its end any more")
-        async with store.transaction() as transaction:
-            yield transaction.connection
-            now = self._clock.now()
-            done = End(EndKind.RETURNED)
-            outcome = settle(run.job, done, run.callee.config, started_at=run.started_at, now=now, rand=0.0)
-            if not await transaction.finish(outcome, now):
-                raise JobStateError(
-                    f"this run of job {job_id} is stale: the job was taken from it. Nothing was written"
-                )
-        run.outcome = outcome
-
     def _settled(self, run: Run, outcome: Outcome, end: End) -> None:
         """The function has ended its job itself; whatever it did afterwards does not count."""
         if end.kind is not EndKind.RETURNED:
@@ -236,30 +195,13 @@ class Engine:
     # ── ending ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def end(self, run: Run, kind: EndKind) -> None:
-        """Make a run end: cancel a coroutine, tell a thread. One that does not listen is given up on."""
-        if run.ended or run.stopped_as is not None:
-            return
-        run.stopped_as = kind
-        run.context.cancelled = True
-        if run.task is not None:
-            run.task.cancel()
-        patience = 0.0 if run.task is None and kind is not EndKind.CANCELLED else STUBBORN_SECONDS
-        if patience:
-            run.patience = self._clock.call_in(patience, partial(self._give_up, run))
-        else:
-            self._give_up(run)
-
-    def _give_up(self, run: Run) -> None:
-        if run.ended:
-            return
-        self.strays.add(run)
-        what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
-        logger.error(
-            "job %s of %s was told to stop (%s), but goes on: %s", run.job.id, run.job.worker, run.stopped_as, what
-        )
-        timed_out = run.stopped_as is EndKind.TIMED_OUT
-        why = f"timed out after {run.callee.config.timeout_seconds:g} s" if timed_out else "told to stop"
-        self._ended(run, End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}"))
+        """Make a run end. One that does not listen is given up on."""
+        if not run.ended and run.stopped_as is None:
+            run.stopped_as = kind
+            if self._quarantine is not None and run.job.id in self._isolated:
+                self._quarantine.stop(run)
+            else:
+                self.runner.stop(run)
 
     def cancel(self, job_id: str, fence: int) -> None:
         """A person cancelled this job."""
@@ -270,16 +212,17 @@ class Engine:
     def drain(self) -> None:
         """Claim no more, and let the functions know that the end is near."""
         self.draining = True
-        for run in self.runs.values():
-            run.context.stopping = True
+        self.runner.drain()
 
     def end_all(self) -> None:
         """End every run and hand its job back."""
+        self._ending = True
         for run in list(self.runs.values()):
             self.end(run, EndKind.DRAINED)
 
     def renewed(self) -> None:
         """The lease holds, under the present name."""
+        self.runner.renewed()
         if self._leased != self.instance:
             self._leased = self.instance
             self._bell.ring()
@@ -289,13 +232,14 @@ class Engine:
         logger.error("instance %s could not keep its lease; its %d jobs are stopped", self.instance, len(self.runs))
         self._leased = None
         self.end_all()
+        self._ending = self.draining
         if lost:
             self._lives += 1
-            self.instance = f"{self._node}/{self.pool.name}.{self._lives}"
+            self.instance = f"{self._name}.{self._lives}"
 
     async def close(self) -> None:
         """Let go of the threads, and hand back what a cut-off claim may have brought."""
-        self._threads.close()
+        self.runner.close()
         self._deadlines.close()
         if self._in_doubt:
             try:
@@ -305,8 +249,9 @@ class Engine:
 
     def resize(self, slots: int) -> None:
         """Run up to this many jobs from now on. Running ones are never interrupted."""
-        self.slots = slots
-        self._bell.ring()
+        if slots != self.slots:
+            self.slots = slots
+            self._bell.ring()
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread: reads only."""
@@ -320,7 +265,9 @@ class Engine:
             started_at=self._started_at,
             completed=self.completed,
             failed=self.failed,
-            memory=_process.memory_info().rss,
+            memory=self.runner.memory(),
             workers=self._names,
             status="draining" if self.draining else "busy" if busy else "idle",
+            apart=self.runner.apart,
+            pid=self.runner.pid,
         )

@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import io
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
@@ -9,14 +11,14 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from windlass.core.model import Claimed, Outcome
+from windlass.core.model import Claimed, Outcome, WorkerConfig
 from windlass.core.retry import End, EndKind
 from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
-from windlass.runtime.context import Context
-from windlass.runtime.registry import Callee
 
 if TYPE_CHECKING:
     from windlass.runtime.clock import Timer
+    from windlass.runtime.context import Context
+    from windlass.runtime.registry import Callee
 
 LONGEST_ERROR: Final = 1_000
 LONGEST_TRACEBACK: Final = 20_000
@@ -25,28 +27,38 @@ LONGEST_TRACEBACK: Final = 20_000
 class Run:
     """A job in the hands of this process, from claim to end."""
 
-    __slots__ = ("callee", "context", "ended", "job", "outcome", "patience", "started_at", "stopped_as", "task")
+    __slots__ = (
+        *("callee", "config", "context", "ended", "job", "on_end", "outcome", "patience"),
+        *("started_at", "stopped_as", "task", "thread"),
+    )
 
-    def __init__(self, job: Claimed, callee: Callee, context: Context, started_at: float) -> None:
+    def __init__(
+        self, job: Claimed, config: WorkerConfig, started_at: float, on_end: Callable[["Run", End], None]
+    ) -> None:
         self.job = job
-        self.callee = callee
-        self.context = context
+        self.config = config
         self.started_at = started_at
+        self.on_end = on_end
+        """Called once it has ended, on the event loop."""
         self.ended = False
         self.stopped_as: EndKind | None = None
         """Why we ended it, if we did: the function's own opinion no longer counts then."""
         self.outcome: Outcome | None = None
         """What became of the job, if the function has ended it itself, in a transaction."""
-        self.task: asyncio.Task[End] | None = None
         self.patience: Timer | None = None
         """Runs while we wait for it to do as it was told."""
+        # Where the function runs in this process:
+        self.callee: Callee | None = None
+        self.context: Context | None = None
+        self.task: asyncio.Task[End] | None = None
+        self.thread: int | None = None
 
 
 async def run_async(run: Run) -> End:
     """Run a coroutine function here, on this event loop."""
     try:
-        args, kwargs = run.callee.bind(run.job.payload, run.context)
-        value = await run.callee.function(*args, **kwargs)
+        function, args, kwargs = _bound(run)
+        value = await function(*args, **kwargs)
     except asyncio.CancelledError:
         return _cancelled(run)
     except (KeyboardInterrupt, GeneratorExit):  # meant for the loop that we run on, not for the function
@@ -58,9 +70,10 @@ async def run_async(run: Run) -> End:
 
 def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. A coroutine that it answers with is handed back to be run on the loop."""
+    run.thread = threading.get_ident()
     try:
-        args, kwargs = run.callee.bind(run.job.payload, run.context)
-        value = run.callee.function(*args, **kwargs)
+        function, args, kwargs = _bound(run)
+        value = function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - as above; nobody interrupts this thread
         return _failed(run, error)
     return value if inspect.iscoroutine(value) else _returned(run, value)
@@ -79,6 +92,12 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     return _returned(run, value)
 
 
+def _bound(run: Run) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    assert run.callee is not None  # noqa: S101 - whoever starts a run here has given it both
+    assert run.context is not None  # noqa: S101
+    return run.callee.function, *run.callee.bind(run.job.payload, run.context)
+
+
 def _cancelled(run: Run) -> End:
     if run.stopped_as is not None:
         return End(run.stopped_as)
@@ -92,7 +111,7 @@ def _returned(run: Run, value: Any) -> End:
     if run.stopped_as in {EndKind.TIMED_OUT, EndKind.CANCELLED}:
         return End(run.stopped_as)
     try:
-        return End(EndKind.RETURNED, result=run.callee.encode_result(value))
+        return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:
         return End(EndKind.UNENCODABLE, error=str(error))
     except Exception as error:  # noqa: BLE001 - a user's class may have its own way to be encoded
@@ -121,6 +140,22 @@ def trace_of(error: BaseException) -> str:
     """The traceback, from the user's function on."""
     behind_us = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, behind_us))
+    return _shortened(text)
+
+
+def where(run: Run) -> str | None:
+    """What a run in this process is doing now."""
+    frame = sys._current_frames().get(run.thread) if run.thread is not None else None  # noqa: SLF001
+    if frame is not None:
+        return _shortened("".join(traceback.format_stack(frame)))
+    if run.task is None:
+        return None
+    shown = io.StringIO()
+    run.task.print_stack(file=shown)
+    return _shortened(shown.getvalue())
+
+
+def _shortened(text: str) -> str:
     return _storable(text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:])
 
 

@@ -12,6 +12,7 @@ from msgspec import MsgspecError, msgpack
 
 from windlass.core.admission import Facts, Lane
 from windlass.core.model import (
+    Beat,
     Doc,
     JobFilter,
     JobRecord,
@@ -67,6 +68,9 @@ class Leader:
         self._polled_at = clock.now()
         self._recovers_at = 0.0
         self._in_doubt = False
+        self._look_at = 0.0
+        self._beats: dict[str, Beat] = {}
+        """The instances there were when it last looked."""
         self._timed = {
             name: callee.config
             for name, callee in registry.workers.items()
@@ -128,12 +132,18 @@ class Leader:
 
     async def recover(self) -> int:
         """Take the jobs of instances that are gone, and settle them; answers how many there were."""
+        now = self._clock.now()
+        if now >= self._look_at:  # before anybody is forgotten
+            self._look_at = now + self._ttl / 4
+            self._beats = {known.beat.instance: known.beat for known in await self._store.instances()}
         lost = await self._left_behind() if self._in_doubt else []
         self._in_doubt = True
-        lost += await self._store.reap(self.holder, BATCH, self._clock.now())
+        lost += await self._store.reap(self.holder, BATCH, now)
         self._in_doubt = False
-        for record in lost:
-            self._settle_lost(record)
+        whole = await self._store.get([record.id for record in lost]) if lost else []
+        for record, known in zip(lost, whole, strict=True):
+            losses = sum(attempt.kind == EndKind.LOST for attempt in known.attempts) if known else 0
+            self._settle_lost(record, losses)
         return len(lost)
 
     async def _left_behind(self) -> list[JobRecord]:
@@ -142,10 +152,13 @@ class Leader:
         known = self._outbox.holds()
         return [record for record in held if record.id not in known]
 
-    def _settle_lost(self, record: JobRecord) -> None:
+    def _settle_lost(self, record: JobRecord, losses: int) -> None:
         now = self._clock.now()
         who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
-        end = End(EndKind.CRASHED, error=f"{who} vanished while running it")
+        beat = self._beats.get(record.instance or "")
+        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not.
+        kind = EndKind.LOST if beat is not None and beat.pool and beat.apart else EndKind.CRASHED
+        end = End(kind, error=f"{who} vanished while running it")
         message = f"job {record.id} of {record.worker} was lost by {who} and runs again"
         self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         callee = self._registry.workers.get(record.worker)
@@ -158,6 +171,7 @@ class Leader:
             now=now,
             rand=random.random(),
             instance=record.instance,
+            losses=losses,
         )
         self._outbox.put(Settled(outcome, started_at))
 

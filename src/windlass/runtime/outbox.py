@@ -64,10 +64,14 @@ class Outbox:
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until all is written, but not for ever; answers how many outcomes were given up on."""
         timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        await self.settle()
         timer.cancel()
         return len(self._waiting)
+
+    async def settle(self) -> None:
+        """Wait until all is written, or given up on."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
 
     def _lose_patience(self) -> None:
         self._no_patience = True

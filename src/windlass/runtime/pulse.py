@@ -15,7 +15,7 @@ from windlass.core.model import Beat, Orders
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.duty import Duty
-from windlass.store.protocol import Store
+from windlass.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("windlass")
 
@@ -55,11 +55,17 @@ class Pulse:
         """Set when there is nothing left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
+        self._bell: Bell | None = None
 
     def duty(self) -> Duty:
         """The duty that beats, for the running event loop."""
-        bell = self._store.listen({"orders"})
-        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=self._ttl / BEATS_A_LEASE)
+        self._bell = self._store.listen({"orders"})
+        return Duty("pulse", self.poll, clock=self._clock, bell=self._bell, longest_sleep=self._ttl / BEATS_A_LEASE)
+
+    def poke(self) -> None:
+        """Beat soon: there is somebody new to beat for. Safe from any thread."""
+        if self._bell is not None:
+            self._bell.ring()
 
     async def poll(self) -> float | None:
         """Beat once."""

@@ -8,10 +8,15 @@ from windlass.core.model import PoolConfig, WorkerConfig
 from windlass.runtime.context import Context
 
 
-class Callee(Protocol):
-    """A worker's function, made ready once so that a run costs little."""
+class Known(Protocol):
+    """A worker, as far as one must know it who does not run it."""
 
     config: WorkerConfig
+
+
+class Callee(Known, Protocol):
+    """A worker's function, made ready once so that a run costs little."""
+
     is_async: bool
 
     @property
@@ -29,8 +34,15 @@ class Registry:
     """Everything that is registered, complete and checked."""
 
     def __init__(
-        self, workers: Mapping[str, Callee], pools: Mapping[str, PoolConfig], gates: Mapping[str, Gates]
+        self,
+        workers: Mapping[str, Known],
+        pools: Mapping[str, PoolConfig],
+        gates: Mapping[str, Gates],
+        callees: Mapping[str, Callee] | None = None,
     ) -> None:
         self.workers = workers
         self.pools = pools
         self.gates = gates
+        self.callees = callees or {}
+        """The workers that can be run in this process."""
+        """The workers that can be run in this process."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from windlass.core.model import Event, Finished, JobStatus, Outcome, WorkerState
 from windlass.core.standing import after_run
 from windlass.errors import StoreError
-from windlass.events import Hooks
+from windlass.events import Listeners
 from windlass.runtime.clock import Clock
 from windlass.runtime.outbox import Settled
 from windlass.runtime.registry import Registry
@@ -24,7 +24,7 @@ class Reporter:
     """Hears of every outcome that was written, and tells everyone who should know."""
 
     def __init__(
-        self, registry: Registry, *, store: Store, clock: Clock, hooks: Hooks, states: dict[str, WorkerState]
+        self, registry: Registry, *, store: Store, clock: Clock, hooks: Listeners, states: dict[str, WorkerState]
     ) -> None:
         self.refused = 0
         self._states = states
@@ -52,8 +52,11 @@ class Reporter:
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Something happened: log it, keep it, call the hooks."""
-        event = Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data)
-        logger.log(logging.WARNING if name in _LOUD else logging.INFO, "%s", message)
+        self.tell(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
+
+    def tell(self, event: Event) -> None:
+        """Likewise, of an event that somebody else has put into words."""
+        logger.log(logging.WARNING if event.name in _LOUD else logging.INFO, "%s", event.message)
         self._hooks.fire(event)
         self._later(self._record(event))
 
@@ -107,4 +110,7 @@ async def refresh(
     states.update({name: lane.state for name, lane in facts.lanes.items()})
 
 
-_LOUD: Final = {"worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"}
+_LOUD: Final = {
+    *("worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"),
+    "pool.failing",
+}

@@ -3,11 +3,10 @@
 import logging
 import sys
 import time
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-
-from windlass.cli.words import iso
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
@@ -46,7 +45,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, whatever happens in it."""
         line: dict[str, Any] = {
-            "time": iso(record.created),
+            "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

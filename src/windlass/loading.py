@@ -5,6 +5,7 @@ What goes wrong inside the user's module is theirs to read: their error, their f
 
 import importlib
 import os
+import runpy
 import sys
 import traceback
 from collections.abc import Iterator
@@ -18,10 +19,14 @@ from windlass.errors import AppImportError, WindlassError, nearest
 
 _OURS: Final = str(Path(windlass.__file__).parent) + os.sep
 _SHOWN_FRAMES: Final = 6
+PROGRAM: Final = "__windlass_main__"
+"""What a program's `__name__` is in the processes of its pools."""
 
 
 def load_app(name: str) -> WorkerOrchestrator:
-    """The orchestrator under `module:name`; `module` alone means `module:app`."""
+    """The orchestrator under `module:name`; `module` alone means `module:app`. `/path/to/file.py:name` is a program."""
+    if name.startswith("/"):
+        return _from_program(name)
     module_name, _, attribute = name.partition(":")
     attribute = attribute or "app"
     _refuse_path(name, module_name, attribute)
@@ -45,6 +50,13 @@ def _refuse_path(name: str, module: str, attribute: str) -> None:
     if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
         message = f"{name!r} does not name an app: write MODULE:NAME, for example shop:app"
         raise AppImportError(message)
+
+
+def _from_program(name: str) -> WorkerOrchestrator:
+    """The orchestrator of the program that started us: its file is run once more, but not as `__main__`."""
+    path, _, attribute = name.rpartition(":")
+    found: WorkerOrchestrator = runpy.run_path(path, run_name=PROGRAM)[attribute]
+    return found
 
 
 # ── the module ───────────────────────────────────────────────────────────────────────────────────────────────────────

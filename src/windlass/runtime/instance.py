@@ -1,0 +1,153 @@
+"""Inside a process that a node has started: run what it is told to, say how it ended."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from windlass.core.model import Claimed, Progress
+from windlass.core.retry import End, EndKind
+from windlass.events import Hooks
+from windlass.runtime.clock import SystemClock
+from windlass.runtime.execute import Run
+from windlass.runtime.link import Link
+from windlass.runtime.messages import (
+    Bye,
+    Drain,
+    Ended,
+    Frame,
+    FromNode,
+    Happened,
+    Hello,
+    Orders,
+    Ping,
+    Pong,
+    Revoke,
+    Said,
+    Start,
+    Stop,
+)
+from windlass.runtime.registry import Callee
+from windlass.runtime.runner import LocalRunner
+from windlass.runtime.transact import Transactions
+from windlass.store.protocol import Store
+
+logger: Final = logging.getLogger("windlass")
+
+SAY_SECONDS: Final = 0.1
+"""How long progress is gathered before it is passed on."""
+
+
+class Instance:
+    """Lives until the node says so, or is gone."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        self.over = asyncio.Event()
+        self.clock = SystemClock()
+        self._loop = asyncio.get_running_loop()
+        self._link: Link[Orders] = Link(sock, Orders, heard=self._heard, gone=self.over.set, wrap=self._framed)
+        self._runner: LocalRunner | None = None
+        self._hooks: Hooks | None = None
+        self._runs: dict[str, Run] = {}
+        self._seen = 0
+        self._progress: dict[str, tuple[Claimed, Progress]] = {}
+
+    def say(self, message: Any) -> None:
+        """Tell the node."""
+        self._link.send(message)
+
+    def flush(self) -> None:
+        """Send what was said before this process ends."""
+        self._link.flush()
+
+    def serve(self, callees: Mapping[str, Callee], store: Callable[[], Awaitable[Store]], *, alone: bool) -> None:
+        """From now on, run jobs."""
+        self._callees = callees
+        self._runner = LocalRunner(
+            callees,
+            self.clock,
+            report=self._report,
+            transactions=Transactions(store, self.clock),
+            gives_up=not alone,  # the node ends a process that runs a single job
+        )
+
+    def listen(self, hooks: Hooks) -> None:
+        """From now on, call the hooks."""
+        self._hooks = hooks
+
+    # ── what the node says ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _heard(self, frames: list[Orders]) -> None:
+        messages = [message for frame in frames for message in frame.messages]
+        revoked = {job_id for message in messages if isinstance(message, Revoke) for job_id in message.ids}
+        starts = [message for message in messages if isinstance(message, Start)]
+        if starts:
+            # Before anything begins that might hold this process up: what the node has not heard of, it takes back.
+            self._seen = starts[-1].number
+            self.say(Pong())
+            self.flush()
+        for message in messages:
+            if not isinstance(message, Start):
+                self._obey(message)
+            elif message.job.id not in revoked:
+                self._start(message.job)
+
+    def _obey(self, message: FromNode) -> None:
+        match message:
+            case Stop():
+                run = self._runs.get(message.id)
+                if run is not None and run.job.fence == message.fence and self._runner is not None:
+                    run.stopped_as = message.kind
+                    self._runner.stop(run)
+            case Ping():
+                self.clock.follow(message.now)
+                self.say(Pong())
+            case Happened():
+                if self._hooks is not None:
+                    self._hooks.fire(message.event)
+            case Hello():
+                self.clock.follow(message.now)
+                self.hello.set_result(message)
+            case Drain():
+                if self._runner is not None:
+                    self._runner.drain()
+            case Bye():
+                self.over.set()
+            case _:
+                pass
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, job: Claimed) -> None:
+        assert self._runner is not None  # noqa: S101 - no job comes before we are ready
+        run = Run(job, self._callees[job.worker].config, self.clock.now(), self._ended)
+        self._runs[job.id] = run
+        try:
+            self._runner.start(run)
+        except RuntimeError as error:  # no more threads to be had: somebody else may run it
+            logger.warning("job %s of %s cannot be started: %s; handing it back", job.id, job.worker, error)
+            self._ended(run, End(EndKind.DRAINED))
+
+    def _ended(self, run: Run, end: End) -> None:
+        del self._runs[run.job.id]
+        if run.job.id in self._progress:
+            self._pass_on()
+        stray = self._runner is not None and run in self._runner.strays
+        self.say(Ended(run.job.id, run.job.fence, end, run.outcome, stray))
+
+    def _report(self, job: Claimed, progress: Progress) -> None:
+        """Called from any thread."""
+        first = not self._progress
+        self._progress[job.id] = job, progress
+        if first:
+            self._loop.call_soon_threadsafe(self._loop.call_later, SAY_SECONDS, self._pass_on)
+
+    def _pass_on(self) -> None:
+        said, self._progress = self._progress, {}
+        for job, progress in said.values():
+            self.say(Said(job.id, job.fence, progress))
+
+    def _framed(self, messages: list[Any]) -> Frame:
+        return Frame(self._seen, messages)

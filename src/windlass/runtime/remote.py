@@ -1,0 +1,277 @@
+"""Runs that take place in a process of their own, or in one that they share: the node's side of it.
+
+The process tells how a run ended. When it dies, or does not answer, this side decides: a run that was to stop has
+stopped; a run that was alone has crashed; several are suspects, and each is run again, alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from windlass.core.model import Claimed, Progress
+from windlass.core.retry import End, EndKind
+from windlass.runtime.clock import Clock, Timer
+from windlass.runtime.execute import Run
+from windlass.runtime.messages import (
+    Bye,
+    Drain,
+    Ended,
+    Failed,
+    Frame,
+    Happened,
+    Hello,
+    Ping,
+    Ready,
+    Revoke,
+    Said,
+    Start,
+    Stop,
+)
+from windlass.runtime.process import Process, in_words
+
+logger: Final = logging.getLogger("windlass")
+
+STUBBORN_SECONDS: Final = 5.0
+"""How long a process may take to do as it is told."""
+CANCEL_SECONDS: Final = 1.0
+"""How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
+SILENT_SECONDS: Final = 1.0
+"""A process that shares its runs and has not answered for so long is given no more of them."""
+START_SECONDS: Final = 120.0
+"""How long importing the app may take."""
+
+
+class RemoteRunner:
+    """A process that runs jobs."""
+
+    apart = True
+
+    def __init__(
+        self,
+        hello: Hello,
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        ready: Callable[[], None],
+        gone: Callable[["RemoteRunner"], None],
+        suspect: Callable[[Run], None],
+    ) -> None:
+        self.alone = hello.role == "alone"
+        self.strays: set[Run] = set()
+        self.ready = False
+        self.error: str | None = None
+        """Why it could not begin."""
+        self.served = 0
+        """How many runs have ended in it."""
+        self._clock = clock
+        self._report = report
+        self._tell_ready = ready
+        self._tell_gone = gone
+        self._suspect = suspect
+        self._runs: dict[str, Run] = {}
+        self._numbers: dict[str, int] = {}
+        self._started = 0
+        self._seen = 0
+        self._asked_at: float | None = None
+        self._why_killed: str | None = None
+        self._stack = ""
+        self._ending: set[asyncio.Task[None]] = set()
+        self._memory = 0
+        self._process = Process(heard=self._heard, ended=self._ended)
+        self.pid = self._process.pid
+        self.dead = False
+        self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
+        self._process.send(hello)
+
+    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, run: Run) -> None:
+        """Hand it over."""
+        if self.dead:
+            message = f"the process {self.pid} has just ended"
+            raise RuntimeError(message)
+        self._started += 1
+        self._runs[run.job.id] = run
+        self._numbers[run.job.id] = self._started
+        self._process.send(Start(run.job, self._started))
+
+    def stop(self, run: Run) -> None:
+        """Tell the process; where that does not help, end the process."""
+        assert run.stopped_as is not None  # noqa: S101 - who stops a run says why
+        self._process.send(Stop(run.job.id, run.job.fence, run.stopped_as))
+        patience = STUBBORN_SECONDS
+        if self.alone and run.stopped_as is not EndKind.CANCELLED:
+            patience = CANCEL_SECONDS
+        elif not self.alone:
+            patience += CANCEL_SECONDS  # it has a patience of its own
+        run.patience = self._clock.call_in(patience, partial(self._overdue, run))
+
+    def drain(self) -> None:
+        """Let the functions know."""
+        self._process.send(Drain())
+
+    def tell(self, event: Any) -> None:
+        """Something happened: it shall call the hooks."""
+        self._process.send(Happened(event))
+
+    def memory(self) -> int:
+        """Bytes it used when it was last looked at."""
+        return self._memory
+
+    def measure(self) -> int:
+        """Look how much memory it uses."""
+        self._memory = self._process.memory()
+        return self._memory
+
+    def close(self) -> None:
+        """Let it go. It is given a while."""
+        if not self.dead:
+            self._process.send(Bye())
+            self._patience = self._clock.call_in(STUBBORN_SECONDS, self._process.kill)
+
+    @property
+    def open(self) -> bool:
+        """Whether it takes runs now."""
+        return self.ready and not self.dead and self._why_killed is None and (self.alone or not self.silent)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it was asked a while ago, and has not answered."""
+        return self._asked_at is not None and self._clock.monotonic() - self._asked_at > SILENT_SECONDS
+
+    def renewed(self) -> None:
+        """The lease of its runs holds."""
+        self._process.renew()
+
+    def ping(self) -> None:
+        """Ask whether it is there."""
+        if self._asked_at is None:
+            self._asked_at = self._clock.monotonic()
+        self._process.send(Ping(self._clock.now()))
+
+    def take_back(self) -> list[Run]:
+        """The runs that it cannot have begun, because it has not even heard of them; it never will."""
+        with self._process.frozen() as frozen:  # else it might begin one just now
+            self._process.catch_up()
+            unheard = [run for run in self._runs.values() if self._numbers[run.job.id] > self._seen]
+            if not frozen or not unheard or self._process.unsent:
+                return []
+            self._process.send(Revoke([run.job.id for run in unheard]))
+            if not self._process.flush():  # it may read the first word without the second: leave them with it
+                return []
+        for run in unheard:
+            self._forget(run)
+        return unheard
+
+    def kill(self, why: str) -> None:
+        """End it now. Its runs are told why."""
+        self._later(self._kill(why))
+
+    def fail(self, error: str) -> None:
+        """End it now, and let its runs fail with this error."""
+        for run in self._runs.values():
+            run.stopped_as = run.stopped_as or EndKind.RAISED
+        self.kill(error)
+
+    # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _heard(self, frames: Sequence[Frame]) -> None:
+        self._asked_at = None
+        for frame in frames:
+            self._seen = max(self._seen, frame.seen)
+            for message in frame.messages:
+                match message:
+                    case Ended():
+                        self._run_ended(message)
+                    case Said():
+                        run = self._runs.get(message.id)
+                        if run is not None and run.job.fence == message.fence:
+                            self._report(run.job, message.progress)
+                    case Ready():
+                        self._is_ready()
+                    case Failed():
+                        self.error = message.error
+                    case _:
+                        pass
+
+    def _is_ready(self) -> None:
+        self.ready = True
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+        self._tell_ready()
+
+    def _never_ready(self) -> None:
+        self.kill(f"it was not ready after {START_SECONDS:g} s")
+
+    def _run_ended(self, message: Ended) -> None:
+        run = self._runs.get(message.id)
+        if run is None or run.job.fence != message.fence:
+            return
+        run.outcome = message.outcome
+        if message.stray:
+            self.strays.add(run)
+        self.served += 1
+        self._over(run, message.end)
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _forget(self, run: Run) -> None:
+        del self._runs[run.job.id]
+        del self._numbers[run.job.id]
+        if run.patience is not None:
+            run.patience.cancel()
+            run.patience = None
+
+    def _over(self, run: Run, end: End) -> None:
+        self._forget(run)
+        run.ended = True
+        run.on_end(run, end)
+
+    def _overdue(self, run: Run) -> None:
+        if not run.ended:
+            self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
+
+    async def _kill(self, why: str) -> None:
+        if self.dead or self._why_killed is not None:
+            return
+        self._why_killed = why
+        self._stack = await self._process.stack()
+        if self.alone:
+            self._process.terminate()
+            self._patience = self._clock.call_in(STUBBORN_SECONDS, self._process.kill)
+        else:
+            self._process.kill()
+
+    def _later(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _ended(self, status: int) -> None:
+        self.dead = True
+        if self._patience is not None:
+            self._patience.cancel()
+        how = f"its process {in_words(status)}"
+        stack = self._stack or self._process.last_words() or None
+        left = list(self._runs.values())
+        innocent = [run for run in left if run.stopped_as is None]
+        for run in left:
+            if run.stopped_as is not None:
+                self._over(run, End(run.stopped_as, error=self._in_words(run), traceback=stack))
+        if self._why_killed is None and len(innocent) == 1:
+            self._over(innocent[0], End(EndKind.CRASHED, error=how, traceback=stack))
+        else:
+            for run in innocent:
+                self._forget(run)
+                self._suspect(run)
+        self._tell_gone(self)
+
+    def _in_words(self, run: Run) -> str | None:
+        if run.stopped_as is EndKind.RAISED:
+            return self._why_killed
+        if run.stopped_as is EndKind.TIMED_OUT:
+            return f"timed out after {run.config.timeout_seconds:g} s and did not stop; its process was killed"
+        return None

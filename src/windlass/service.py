@@ -1,0 +1,114 @@
+"""What `windlass run` runs: a node that never imports the app. The processes it starts do."""
+
+import sys
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.core.health import Health
+from windlass.core.model import WorkerConfig, WorkerState
+from windlass.errors import ConfigurationError
+from windlass.monitor import LOOK_SECONDS, HealthMonitor
+from windlass.operations import Operations
+from windlass.runtime.clock import SystemClock
+from windlass.runtime.herald import Herald
+from windlass.runtime.messages import Definition, Hello
+from windlass.runtime.node import Node, Settings
+from windlass.runtime.registry import Registry
+from windlass.runtime.signals import stop_signals
+from windlass.store.protocol import Store
+from windlass.store.urls import open_store
+
+
+class KnownWorker(Struct):
+    """A worker that others run."""
+
+    config: WorkerConfig
+
+
+class Service:
+    """A node, from its first breath to its last."""
+
+    def __init__(self, app: str, *, log_level: str, log_format: str, labels: tuple[str, ...] = ()) -> None:
+        self._hello = Hello(
+            app=app,
+            role="herald",
+            now=0.0,
+            lease_seconds=0.0,
+            path=[str(Path.cwd()), *sys.path],
+            log_level=log_level,
+            log_format=log_format,
+        )
+        self._labels = labels
+        self._clock = SystemClock()
+        self._herald = Herald(self._hello, self._clock)
+        self._node: Node | None = None
+
+    async def describe(self) -> Definition:
+        """What the app is. Raises `AppImportError`."""
+        definition = await self._herald.describe()
+        if definition.store.startswith("memory:"):
+            message = (
+                f"{self._hello.app} keeps its state in {definition.store}, which no other process can see: "
+                "windlass run needs sqlite:///…, redis://… or postgresql://…; in one process, await app.start()"
+            )
+            raise ConfigurationError(message)
+        return definition
+
+    async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
+        """Go on until SIGTERM or SIGINT, then stop. A second signal means now."""
+        store = open_store(definition.store, namespace=definition.namespace)
+        # Before the start: a signal that came during it would leave leases behind.
+        with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
+            try:
+                await store.open()
+                node = self._node = self._compose(definition, store)
+                await node.start()
+                await signalled.wait()
+                await node.stop(stop_timeout_seconds)
+            finally:
+                await self._herald.drain()
+                await store.close()
+
+    def _hurry(self) -> None:
+        if self._node is not None:
+            self._node.hurry()
+
+    def _compose(self, definition: Definition, store: Store) -> Node:
+        settings = Settings(
+            tick_interval=definition.tick_interval,
+            lease_seconds=definition.lease_seconds,
+            apart="all",
+            labels=self._labels,
+            health_checks=definition.health_checks,
+        )
+        registry = Registry(
+            {config.name: KnownWorker(config) for config in definition.workers},
+            {pool.name: pool for pool in definition.pools},
+            definition.gates,
+        )
+        states: dict[str, WorkerState] = {}
+        node = Node(
+            registry,
+            store=store,
+            clock=self._clock,
+            hooks=self._herald,
+            states=states,
+            settings=settings,
+            hello=replace(self._hello, lease_seconds=definition.lease_seconds),
+        )
+        if definition.health_checks:
+            operations = Operations(store, self._clock.now)
+
+            async def judge() -> Health:
+                return await operations.health(node.strays(), lease_seconds=definition.lease_seconds)
+
+            monitor = HealthMonitor(judge, node.reporter.emit, self._clock.now)
+            node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+        return node
+
+
+def shown(definition: Definition) -> str:
+    """The store's URL, without its password."""
+    return open_store(definition.store, namespace=definition.namespace).url
