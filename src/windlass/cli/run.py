@@ -12,7 +12,7 @@ from windlass.cli.parameters import seconds
 from windlass.cli.pools import bounds
 from windlass.core.schedule import describe
 from windlass.logs import FORMATS, LEVELS, set_up_logging
-from windlass.service import Service, shown
+from windlass.service import Definition, Service, shown
 
 logger: Final = logging.getLogger("windlass")
 
@@ -47,7 +47,7 @@ async def _run(name: str, *, stop_timeout: float, level: str, style: str, labels
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
-def introduce(definition: "Definition", name: str, *, as_json: bool) -> None:
+def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
     """Say what is about to run."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}

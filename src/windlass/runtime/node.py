@@ -27,7 +27,7 @@ from windlass.runtime.execute import Run
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
 from windlass.runtime.outbox import Notebook, Outbox
-from windlass.runtime.planner import LOOK_SECONDS, Planned, Planner, read_plan
+from windlass.runtime.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
 from windlass.runtime.pulse import Pulse, PulseThread
 from windlass.runtime.quarantine import Quarantine
 from windlass.runtime.registry import Registry
@@ -134,6 +134,8 @@ class Node:
         self._pulse_thread: PulseThread | None = None
         self._pulse_duty: Duty | None = None
         self._errands: set[asyncio.Task[None]] = set()
+        self._plan_duty: Duty | None = None
+        self._planned_at = 0.0
         self._waiter: Callable[[], None] | None = None
         """Whoever waits for the last of something."""
 
@@ -186,7 +188,7 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self.add_duty("leader", self.leader.poll, "leader")
-            self.add_duty("planner", self._plan_if_leading)
+            self._plan_duty = self.add_duty("planner", self._plan_if_leading)
             self.add_duty("teams", self._look, every=LOOK_SECONDS)
         else:
             self.add_duty("promoter", self.leader.promote, "leader")
@@ -279,9 +281,17 @@ class Node:
         return planned
 
     async def _plan_if_leading(self) -> float | None:
+        now = self._clock.now()
+        if now < self._planned_at + SOON_SECONDS:
+            return self._planned_at + SOON_SECONDS
+        self._planned_at = now
         if self.leader.leading:
             await self.plan()
-        return self._clock.now() + LOOK_SECONDS
+        return now + LOOK_SECONDS
+
+    def _plan_soon(self) -> None:
+        if self._plan_duty is not None:
+            self._plan_duty.ring()
 
     async def _follow_plan(self) -> None:
         _, plan = await read_plan(self._store)
@@ -320,6 +330,7 @@ class Node:
             apart=apart,
             hire=hire,
             dismissed=self._dismissed,
+            full=self._plan_soon,
             clock=self._clock,
             bell=bell,
             emit=self.reporter.emit,
@@ -423,12 +434,12 @@ class Node:
 
     def add_duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
-    ) -> None:
+    ) -> Duty:
         """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
-        self._duties.append(
-            Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest),
-        )
+        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        self._duties.append(duty)
+        return duty
 
     async def _refresh(self) -> None:
         await self.reporter.refresh()
