@@ -19,12 +19,13 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.child import loop_name
-from benchmarks.places import PLACES, Missing, Place
+from benchmarks.places import PLACES, MissingServerError, Place
 from benchmarks.plan import FIGURES, MEASURES, PEER, QUICK, STORES, UNFIT, Sizes
 from benchmarks.report import comparisons, table
 
 CHILD_SECONDS: Final = 300.0
 PEER_NEEDS: Final = {"sqlite": "huey", "redis": "redis", "postgresql": "psycopg"}
+BARE_IS: Final = "Bare: the least that a correct durable queue needs, one process, batches of 100."
 
 Runs = dict[str, dict[str, list[float]]]
 """By subject and figure, what each run found."""
@@ -82,7 +83,7 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
     failed: list[str] = []
     planned = schedule(store, said)
     for number, (what, subject) in enumerate(planned, 1):
-        name = f"{store}, {MEASURES[what].label}, {subject}"
+        name, begun = f"{store}, {MEASURES[what].label}, {subject}", time.monotonic()
         try:
             figures = measure(what, subject, place, said.sizes)
         except subprocess.SubprocessError as error:
@@ -91,7 +92,8 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
             continue
         for figure, value in figures.items():
             runs[subject][figure].append(value)
-        _say(f"» {number}/{len(planned)} {name}: {', '.join(_shown(*found) for found in figures.items())}")
+        shown = ", ".join(_shown(*found) for found in figures.items())
+        _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
 
@@ -104,39 +106,40 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Everything that was found on one store; and what failed."""
+    with PLACES[store]() as place:
+        _say(f"» {place.heading}")
+        runs, failed = run(store, place, said)
+    warnings = [place.warning] if place.warning else []
+    if not find_spec(PEER_NEEDS[store]):
+        warnings.append(f"{PEER} is left out: it needs the package {PEER_NEEDS[store]}")
+    medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
+    compared = [asdict(found) | {"met": found.met} for found in comparisons(store, medians)]
+    told = {"heading": place.heading, "warnings": warnings, "runs": runs, "medians": medians, "comparisons": compared}
+    return told, failed
+
+
 def main() -> int:
     """Measure, and print. Answers with what the process exits with."""
     said, begun = options(), time.monotonic()
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
-    found: dict[str, Any] = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": {}}
-    pages: list[str] = []
+    stores: dict[str, dict[str, Any]] = {}
     failed: list[str] = []
     for store in said.stores:
         try:
-            with PLACES[store]() as place:
-                _say(f"» {place.heading}" + (f"\n» warning: {place.warning}" if place.warning else ""))
-                runs, wrong = run(store, place, said)
-        except Missing as missing:
-            failed.append(f"{store}: {missing}")
-            continue
+            stores[store], wrong = on_store(store, said)
+        except MissingServerError as missing:
+            wrong = [f"{store}: {missing}"]
         failed += wrong
-        medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
-        warnings = [place.warning] if place.warning else []
-        if store == "redis" and not find_spec(PEER_NEEDS[store]):
-            warnings.append("the peer is left out: it needs the package redis")
-        pages.append("\n".join([place.heading, *(f"! {text}" for text in warnings), "", table(store, medians, said.sizes)]))
-        found["stores"][store] = {
-            "heading": place.heading,
-            "warnings": warnings,
-            "runs": runs,
-            "medians": medians,
-            "comparisons": [asdict(compared) | {"met": compared.met} for compared in comparisons(store, medians)],
-        }
-    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s\n")
-    print("\n\n".join(pages))
-    print("\n✗: the goal is missed. Bare: the least that a correct durable queue needs, in batches of 100.")
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
+    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s")
+    for store, told in stores.items():
+        warnings = [f"\nwarning: {warning}" for warning in told["warnings"]]
+        print(f"\n{told['heading']}{''.join(warnings)}\n\n{table(store, told['medians'], said.sizes)}")
+    print(f"\n✗ marks a goal that is missed. {BARE_IS}")
     if said.json:
-        said.json.write_text(json.dumps(found, indent=2) + "\n")
+        written = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": stores}
+        said.json.write_text(json.dumps(written, indent=2) + "\n")
     for line in failed:
         _say(f"failed: {line}")
     return 1 if failed else 0

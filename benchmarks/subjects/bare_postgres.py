@@ -19,7 +19,8 @@ CREATE INDEX IF NOT EXISTS held ON job (lease_until) WHERE status = 1;
 """
 # A table that has just been filled has no statistics, and the plan must not depend on them.
 PLAN: Final = """
-SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+SET plan_cache_mode = force_generic_plan
 """
 ADD: Final = "INSERT INTO job (payload) VALUES (%s)"
 ADD_AND_RING: Final = "WITH added AS (INSERT INTO job (payload) VALUES (%s)) SELECT pg_notify('added', '')"

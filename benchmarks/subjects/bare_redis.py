@@ -1,10 +1,10 @@
 """The bare Redis: two Lua scripts, hiredis, one connection and one to hear of new jobs.
 
-    next     the last id and the last fence
-    ready    ids in rank order
-    held     ids by the end of their lease
-    fence    of each held id, the fence of its claim
-    payload  of each id
+- `next`: the last id and the last fence
+- `ready`: ids in rank order
+- `held`: ids by the end of their lease
+- `fence`: of each held id, the fence of its claim
+- `payload`: of each id
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Wire(asyncio.Protocol):
             else:
                 self.heard.set()
 
-    def ask(self, *command: str | bytes | int | float) -> asyncio.Future[Any]:
+    def ask(self, *command: str | bytes | float) -> asyncio.Future[Any]:
         """Send a command; the future is its answer."""
         answer = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
@@ -105,7 +105,7 @@ class BareRedis(Bare):
 
     async def _connect(self) -> Wire:
         at = urlsplit(self.url)
-        _, wire = await asyncio.get_running_loop().create_connection(Wire, at.hostname, at.port)
+        _, wire = await asyncio.get_running_loop().create_connection(Wire, at.hostname or "", at.port or 6379)
         return wire
 
     async def add(self) -> None:
