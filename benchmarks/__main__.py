@@ -48,6 +48,8 @@ def options() -> argparse.Namespace:
     said.stores = said.stores or list(STORES)
     said.repeat = said.repeat or (1 if said.quick else 3)
     said.sizes = QUICK if said.quick else Sizes()
+    if said.deep is not None and said.deep < said.sizes.drain:
+        parser.error(f"--deep must be at least {said.sizes.drain}: so many jobs are drained")
     if said.deep:
         said.sizes = replace(said.sizes, deep=said.deep)
     return said

@@ -98,6 +98,8 @@ def _settle(asked: asyncio.Future[Any], answer: Any) -> None:
 
 
 class BareRedis(Bare):
+    _bell: Wire | None = None
+
     async def open(self) -> None:
         self._wire = await self._connect()
         self._add = await self._wire.ask("SCRIPT", "LOAD", ADD)
@@ -130,9 +132,12 @@ class BareRedis(Bare):
         await self._bell.ask("SUBSCRIBE", "added")
 
     async def wait(self) -> None:
+        assert self._bell is not None, "nobody listens"
         await self._bell.heard.wait()
         self._bell.heard.clear()
 
     async def close(self) -> None:
         await super().close()
-        self._wire.transport.close()
+        for wire in (self._wire, self._bell):
+            if wire is not None:
+                wire.transport.close()
