@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.child import loop_name
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import FIGURES, MEASURES, PEER, QUICK, STORES, UNFIT, Sizes
+from benchmarks.plan import FIGURES, MEASURES, PEER, QUICK, STORES, SUBJECTS, UNFIT, Sizes
 from benchmarks.report import comparisons, table
 
 CHILD_SECONDS: Final = 300.0
@@ -36,7 +36,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("stores", nargs="*", metavar="STORE", help=f"{', '.join(STORES)}; all by default")
     parser.add_argument("--only", action="append", choices=MEASURES, help="measure this; may be repeated")
-    parser.add_argument("--subject", action="append", help="measure this subject; may be repeated")
+    parser.add_argument("--subject", action="append", choices=SUBJECTS, help="measure this subject; may be repeated")
     parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
     parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
     parser.add_argument("--quick", action="store_true", help="little of everything, once: does it work?")

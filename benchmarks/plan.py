@@ -57,7 +57,7 @@ class Figure:
 class Sizes:
     """How many of everything."""
 
-    single: int = 3_000
+    single: int = 2_000
     together: int = 20_000
     bulk: int = 50_000
     drain: int = 20_000
@@ -73,12 +73,13 @@ QUICK: Final = Sizes(
     single=200, together=1_000, bulk=2_000, drain=2_000, deep=10_000, samples=30, waits=400, idle_seconds=0.5
 )
 ALL: Final = (OURS, BARE, PEER)
+SUBJECTS: Final = (OURS, BARE, BARE_ENGINE, PEER)
 MEASURES: Final = {
     "enqueue": Measure("enqueue, one at a time", ALL, ("enqueue",)),
     "together": Measure("enqueue, 100 callers at once", ALL, ("together",)),
     "bulk": Measure("enqueue, in bulk", (OURS, BARE), ("bulk",)),
-    "drain": Measure("drain, 1 process", (OURS, BARE, BARE_ENGINE, PEER), ("drain",)),
-    "drain2": Measure("drain, 2 processes", (OURS, BARE, PEER), ("drain2",)),
+    "drain": Measure("drain, 1 process", SUBJECTS, ("drain",)),
+    "drain2": Measure("drain, 2 processes", ALL, ("drain2",)),
     "deep": Measure("drain, deep", (OURS,), ("deep",)),
     "latency": Measure("enqueue to start", ALL, ("p50", "p99")),
     "waits": Measure("jobs that wait", (OURS,), ("waits",)),

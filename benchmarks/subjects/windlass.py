@@ -8,6 +8,8 @@ from benchmarks.subjects.subject import Subject
 from windlass import WorkerOrchestrator
 
 SLOTS: Final = 200
+AT_ONCE: Final = 50_000
+"""Jobs of one bulk enqueue: a deep backlog need not fit into memory at once."""
 
 
 def _nothing() -> None:
@@ -42,7 +44,8 @@ class Windlass(Subject):
         await self._job.enqueue()
 
     async def add_many(self, n: int) -> None:
-        await self.app.enqueue_many([self._job.call() for _ in range(n)])
+        for begun in range(0, n, AT_ONCE):
+            await self.app.enqueue_many([self._job.call() for _ in range(min(AT_ONCE, n - begun))])
 
     async def start(self, ran: Callable[[], None]) -> None:
         self._ran = ran
