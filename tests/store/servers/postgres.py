@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,8 +69,9 @@ def _as_nobody() -> dict[str, Any]:
 class Server:
     """One server: started, stopped and killed at will, with all that it keeps."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self._binaries = binaries
+        self._settings = settings
         self._folder = Path(tempfile.mkdtemp(prefix="windlass-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._who = _as_nobody()
@@ -93,7 +94,7 @@ class Server:
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
 
     def start(self) -> None:
-        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
         log = (self._folder / "log").open("ab")
         with log:
