@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from windlass.codec import Packed, pack_plain
-from windlass.core.health import Health
+from windlass.core.health import Finding, Health
 from windlass.core.model import (
     Added,
     Cancel,
@@ -31,6 +31,7 @@ from windlass.core.model import (
 )
 from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
 from windlass.events import AnyHook, Hooks
+from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
 from windlass.registration import Registrations
@@ -41,6 +42,7 @@ from windlass.runtime.node import Node, Settings, publish
 from windlass.runtime.portal import Portal
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
+from windlass.schema import Schema
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
 from windlass.views import Overview, look
@@ -315,6 +317,11 @@ class WorkerOrchestrator:
     def store_url(self) -> str:
         """How to open the same store from another process, without its password."""
         return self._store.url
+
+    @property
+    def schema(self) -> Schema:
+        """The layout of the store's data, for `windlass db`."""
+        return Schema(self._store)
 
     def now(self) -> float:
         """The time by the store's clock, in epoch seconds."""
@@ -648,10 +655,10 @@ class WorkerOrchestrator:
         store = await self.store()
         return await store.events(after, limit)
 
-    async def check(self) -> dict[str, str]:
-        """What the store says about itself, for `windlass doctor`."""
+    async def check(self) -> dict[str, Finding]:
+        """What the store says about itself, and how far away it is, for `windlass doctor`."""
         store = await self.store()
-        return await store.check()
+        return await store.check() | await measure(store, self._clock)
 
 
 class TaskDecorator:

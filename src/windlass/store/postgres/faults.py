@@ -87,7 +87,7 @@ def _read_only(place: str, said: str) -> StoreError:
 def _no_rights(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
         f"{place}: {said}. The user of the URL needs CREATE on the database, so that windlass can make its schema; or "
-        "run `windlass db sql` and have an administrator run what it prints, and GRANT the user what is in it."
+        "have an administrator run what `windlass db sql --grant-to USER` prints."
     )
 
 

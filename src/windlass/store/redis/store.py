@@ -15,6 +15,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     SECONDS_A_DAY,
     Added,
@@ -258,7 +259,7 @@ class RedisStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         return await doctor.check(self._client, self._address, self._prefix)
 
 
