@@ -87,7 +87,7 @@ async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "Not a directory")
+    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "is no folder")
 
 
 def make_folder(path: str) -> None:

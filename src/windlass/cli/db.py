@@ -108,7 +108,7 @@ def _left(seen: SchemaView) -> str:
         return ""
     if seen.version == 0:
         return (
-            "the database is empty: `windlass db upgrade`, or the first process that opens the store, makes the schema"
+            "there is no schema yet: windlass db upgrade makes it, and so does the first process that opens the store"
         )
     when = "" if any(step.phase == "before" for step in left) else ", once no process of the version before is left"
     return f"{counted(len(left), 'step')} to do: windlass db upgrade{when}"

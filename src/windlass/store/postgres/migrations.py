@@ -135,6 +135,12 @@ async def _require_server(conn: Connection) -> None:
         raise StoreUnavailableError(
             f"PostgreSQL {version // 10_000} is too old: windlass needs {OLDEST_SERVER} or newer. Upgrade the server."
         )
+    encoding = conn.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):  # a proxy may not say
+        raise StoreUnavailableError(
+            f"database {conn.info.dbname} is encoded in {encoding}, and windlass needs UTF8. Make one that is: "
+            "createdb --encoding=UTF8 --template=template0 NAME"
+        )
 
 
 def _require_known(done: Done, conn: Connection) -> None:

@@ -10,7 +10,7 @@ from windlass.store.redis.client import Client
 from windlass.store.redis.dial import info
 from windlass.store.redis.docs import READ, stored, unreadable
 
-ON: Final = "in its configuration file, or until it restarts by"
+LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {
     "always": Finding("appendfsync=always: neither a crash nor a power cut loses an acknowledged job"),
     "everysec": Finding(
@@ -20,7 +20,7 @@ FSYNC: Final = {
     "no": Finding(
         "appendfsync=no: a crash of the server loses nothing; a power cut can lose what the system had not yet "
         "written, usually up to half a minute of acknowledged jobs",
-        f"set `appendfsync everysec` {ON} CONFIG SET appendfsync everysec",
+        f"CONFIG SET appendfsync everysec{LASTING}",
         "warning",
     ),
 }
@@ -28,7 +28,7 @@ UNKNOWN_FSYNC: Final = Finding(
     "append-only file: a crash of the server loses nothing; how much a power cut loses cannot be read, because the "
     "server does not let us read appendfsync"
 )
-APPEND: Final = f"set `appendonly yes` {ON} CONFIG SET appendonly yes"
+APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
 NOTHING: Final = Finding(
     "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
 )
@@ -85,9 +85,7 @@ def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:
     if settings.get("save") == "":
         return NOTHING
     if facts.get("rdb_last_bgsave_status", "ok") != "ok":
-        text = (
-            "no append-only file, AND ITS LAST SNAPSHOT FAILED: a crash or a power cut loses what came since"
-        )
+        text = "no append-only file, AND ITS LAST SNAPSHOT FAILED: a crash or a power cut loses what came since"
         return Finding(text, f"look at the server's log and at its disk; {APPEND}", "critical")
     return _snapshots(facts, settings)
 
@@ -111,7 +109,7 @@ def _eviction(facts: dict[str, str]) -> Finding:
         return Finding(f"none of ours: {policy} deletes keys that expire, and windlass has none")
     limited = facts.get("maxmemory", "0") != "0"
     text = f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, by which the server deletes any key when memory is full"
-    remedy = f"set `maxmemory-policy noeviction` {ON} CONFIG SET maxmemory-policy noeviction"
+    remedy = f"CONFIG SET maxmemory-policy noeviction{LASTING}"
     return Finding(text if limited else f"{text}; for now maxmemory is not set", remedy, "critical")
 
 
@@ -127,8 +125,9 @@ def _memory(facts: dict[str, str]) -> Finding:
     if not limit:
         return Finding(f"{used:,} bytes, without a limit")
     text = f"{used:,} bytes of {limit:,}"
-    if used < limit * FULL:
-        return Finding(text)
-    return Finding(
-        f"nearly full: {text}; when it is full, new jobs are refused", "raise maxmemory, or discard jobs", "warning"
-    )
+    remedy = "raise maxmemory, or discard jobs: windlass discard --dead"
+    if used >= limit:
+        return Finding(f"FULL: {text}: new jobs are refused, those that are there are worked off", remedy, "critical")
+    if used >= limit * FULL:
+        return Finding(f"nearly full: {text}; when it is full, new jobs are refused", remedy, "warning")
+    return Finding(text)

@@ -96,7 +96,9 @@ class RedisStore:
         self._is_open = True
 
     async def _agree_on_version(self) -> None:
-        version = await self._client.ask("SET", self._prefix + b"version", VERSION, "NX", "GET")
+        key = self._prefix + b"version"
+        # Not written without need: a server that is full refuses that, and its jobs must be worked off.
+        version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
         if version not in (None, VERSION):
             raise SchemaVersionError(
                 f"{self.url} was written by another version of windlass (its keys are of version {version.decode()}, "
