@@ -356,6 +356,8 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         json.loads(shop.run("retry", "nope", "--json").stdout),
         shop.json("discard", "--dead", "--yes"),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
+        *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
+        {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
     documented = set(re.findall(r"`([a-z_]+)`", page)) - {"at", "_at", "_seconds"}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -57,10 +58,13 @@ def document(*words: str) -> Any:
 
 
 def run(url: str, *statements: str) -> Any:
+    """Run these; what the last one answers."""
+    answer: Any = None
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         for statement in statements:
-            answer = conn.execute(statement.encode())
-        return answer.fetchall() if answer.description else None
+            cursor = conn.execute(statement.encode())
+            answer = cursor.fetchall() if cursor.description else None
+    return answer
 
 
 def psql(server: postgres.Server, url: str, sql: str) -> None:
@@ -111,7 +115,15 @@ def test_an_app_works_on_a_schema_made_by_hand(url: str) -> None:
 
 def test_many_at_once_make_one_schema(url: str) -> None:
     command = [sys.executable, "-m", "windlass", "db", "upgrade", "--json", "--store", url]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+    with closing(psycopg.connect(url)) as migrating:
+        migrating.execute("SELECT pg_advisory_xact_lock(%s)", (migrations._LOCK,))
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        deadline = time.monotonic() + 30
+        while run(url, waiting) != [(5,)]:  # all of them have seen that there is nothing yet
+            assert time.monotonic() < deadline
+            time.sleep(0.01)  # nobody tells who waits
+        migrating.rollback()
     answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 5
     assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 0, 0, 2]

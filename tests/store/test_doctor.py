@@ -71,16 +71,19 @@ def server(program: Path) -> Iterator[Server]:
         yield running
 
 
-def test_a_safe_server_has_no_problems(server: Server) -> None:
-    for fsync, loss in (
+@pytest.mark.parametrize(
+    ("fsync", "loss"),
+    [
         ("everysec", "a power cut can lose about the last second"),
         ("always", "neither a crash nor a power cut loses an acknowledged job"),
-    ):
-        server.ask("CONFIG", "SET", "appendfsync", fsync)
-        report = Report(server.url)
-        assert report.problems == {}
-        assert report.findings["durability"].startswith(f"appendfsync={fsync}: ")
-        assert loss in report.findings["durability"]
+    ],
+)
+def test_a_safe_server_has_no_problems(server: Server, fsync: str, loss: str) -> None:
+    server.ask("CONFIG", "SET", "appendfsync", fsync)
+    report = Report(server.url)
+    assert report.problems == {}
+    assert report.findings["durability"].startswith(f"appendfsync={fsync}: ")
+    assert loss in report.findings["durability"]
     assert report.findings["server"].startswith(("Valkey ", "Redis "))
     assert report.findings["schema version"] == "1"
     assert report.findings["eviction"].startswith("none: ")
