@@ -94,6 +94,17 @@ async def test_one_that_died_at_the_door_does_not_keep_it_shut(stage: Stage) -> 
         await starting
 
 
+async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> None:
+    app, other = stage.faulty_app(), stage.app()
+    app.task(name="mail")(lambda: None)
+    other.task(name="publish")(lambda: None)
+    stage.faults.fail("put")
+    with pytest.raises(StoreUnavailableError):
+        await app.start()
+    assert await stage.store.instances() == []
+    await other.start()
+
+
 async def test_a_node_that_cannot_beat_does_not_start(stage: Stage) -> None:
     app = stage.faulty_app()
     app.task(name="mail")(lambda: None)

@@ -55,7 +55,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert re.search(r"^sqlite:///.*shop\.db at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$", told, re.MULTILINE)
     assert "FAILING: " in told
     assert "windlass run MODULE:NAME" in told
-    assert "worker fetch is disabled: too loud\n            mend the cause, then: windlass enable fetch" in told
+    assert "worker fetch is disabled: too loud\n            remedy: mend the cause, then: windlass enable fetch" in told
     assert "pool images is paused: migration; 1 queued" in told
     assert "windlass resume images" in told
     assert "leader   nobody" in told

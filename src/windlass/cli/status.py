@@ -48,7 +48,7 @@ def show_health(verdict: str, problems: list[Problem]) -> None:
     for problem in problems:
         severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
         show_wrapped(f"  {severity}  ", one_line(problem.message))
-        show_wrapped("            ", one_line(remedy(problem)))
+        show_wrapped("            remedy: ", one_line(remedy(problem)))
 
 
 def pool_state(pool: PoolView) -> str:

@@ -121,14 +121,11 @@ class Node:
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
             await self._enter()
-            await publish(self._registry, self._store)
-            for pool in await self._left_pools():
-                self.engines[pool.name] = self._engine(pool)
-            await self.reporter.refresh()
-            await self.leader.poll()
-        else:
-            await self.reporter.refresh()
-        await self._pulse.poll()
+        try:
+            await self._prepare()
+        except BaseException:
+            await self._leave()
+            raise
         self._start_pulse()
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
@@ -151,6 +148,16 @@ class Node:
             beat=self._pulse.beat,
             leave=self._leave,
         )
+
+    async def _prepare(self) -> None:
+        if self._settings.leads:
+            await publish(self._registry, self._store)
+            for pool in await self._left_pools():
+                self.engines[pool.name] = self._engine(pool)
+        await self.reporter.refresh()
+        if self._settings.leads:
+            await self.leader.poll()
+        await self._pulse.poll()
 
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish for so long, hand back the rest, and leave."""
