@@ -58,11 +58,16 @@ def durability(settings: dict[str, str]) -> Finding:
 
 async def _replication(session: Session) -> str:
     [(n, waited_for)] = await session.query(
-        "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names') <> ''"
+        "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names') <> '' "
+        "AND current_setting('synchronous_commit') IN ('on', 'remote_apply')"
     )
     if not n:
         return "no standbys: when this server and its disk are gone for good, so are the jobs"
-    loss = "a failover loses nothing acknowledged" if waited_for else "a failover can lose the last moments"
+    loss = (
+        "a failover to a synchronous one loses nothing acknowledged"
+        if waited_for
+        else "a failover can lose the last moments"
+    )
     return f"{n} standby{'s' * (n > 1)}; {loss}"
 
 
