@@ -19,6 +19,7 @@ from windlass.errors import ConfigurationError, StoreError
 from windlass.events import Hooks
 from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
+from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
 from windlass.runtime.leader import Leader
@@ -47,6 +48,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     health_checks: bool = True
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
+    namespace: str = ""
+    """Its name, for messages; empty if nobody knows it here."""
 
     def __post_init__(self) -> None:
         for name in ("tick_interval", "lease_seconds"):
@@ -117,14 +120,12 @@ class Node:
         """Make the definitions known, take out the leases, begin."""
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
-            await publish(self._registry, self._store)
-            for pool in await self._left_pools():
-                self.engines[pool.name] = self._engine(pool)
-        await self.reporter.refresh()
-        await self._pulse.poll()
-        if self._settings.leads:
-            await self.leader.poll()
-            await self._pulse.poll()
+            await self._enter()
+        try:
+            await self._prepare()
+        except BaseException:
+            await self._leave()
+            raise
         self._start_pulse()
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
@@ -136,6 +137,27 @@ class Node:
             duty.start()
         workers, pools = len(self._registry.workers), len(self.engines)
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {workers} workers in {pools} pools")
+
+    async def _enter(self) -> None:
+        await enter(
+            self._store,
+            self._clock,
+            node=self.name,
+            workers=self._registry.workers.keys(),
+            namespace=self._settings.namespace,
+            beat=self._pulse.beat,
+            leave=self._leave,
+        )
+
+    async def _prepare(self) -> None:
+        if self._settings.leads:
+            await publish(self._registry, self._store)
+            for pool in await self._left_pools():
+                self.engines[pool.name] = self._engine(pool)
+        await self.reporter.refresh()
+        if self._settings.leads:
+            await self.leader.poll()
+        await self._pulse.poll()
 
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish for so long, hand back the rest, and leave."""
