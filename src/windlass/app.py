@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from windlass.codec import Packed, pack_plain
-from windlass.core.health import Health
+from windlass.core.health import Finding, Health
 from windlass.core.model import (
     Added,
     Cancel,
@@ -31,6 +31,7 @@ from windlass.core.model import (
 )
 from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
 from windlass.events import AnyHook, Hooks
+from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
 from windlass.registration import Registrations, import_name
@@ -44,6 +45,7 @@ from windlass.runtime.portal import Portal
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
 from windlass.runtime.signals import stop_signals
+from windlass.schema import Schema
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
 from windlass.views import Overview, look
@@ -89,6 +91,7 @@ class WorkerOrchestrator:
             lease_seconds=lease_seconds,
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
+            namespace=namespace if isinstance(store, str) else "",
         )
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
@@ -111,13 +114,47 @@ class WorkerOrchestrator:
         self._refuse_while_running(f"worker {name}")
         return self._registered.add_worker(name, function, options, {})
 
-    def worker(self, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]:
-        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default."""
-        return lambda function: self.register_worker(_name(function, options), function, **_nameless(options))
+    @overload
+    def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
 
-    def task(self, **options: Any) -> "TaskDecorator":
-        """Register the decorated function as a TRIGGERED worker, whose parameters are its payload."""
-        return TaskDecorator(self._add_task, options)
+    @overload
+    def worker(self, /, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]: ...
+
+    def worker(
+        self, function: Callable[..., Any] | None = None, /, **options: Any
+    ) -> Worker[..., Any] | Callable[[Callable[..., Any]], Worker[..., Any]]:
+        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default.
+
+        Without options the parentheses may be left out.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Worker[..., Any]:
+            return self.register_worker(_name(function, options), function, **_nameless(options))
+
+        return decorate if function is None else decorate(_callable("worker", function))
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, /, **options: Any) -> "TaskDecorator": ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> "TaskDecorator | Worker[Any, Any]":
+        """Register the decorated function as a TRIGGERED worker, whose parameters are its payload.
+
+        Without options the parentheses may be left out.
+        """
+        decorator = TaskDecorator(self._add_task, options)
+        return decorator if function is None else decorator(_callable("task", function))
 
     def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
         name = _name(function, options)
@@ -138,6 +175,8 @@ class WorkerOrchestrator:
 
     def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
         """Call a function, plain or async, on every event of this name that happens in this process ("*": any)."""
+        if callable(event):
+            raise ConfigurationError('@app.on names an event: @app.on("job.dead"), or @app.on("*") for all of them')
         if hook is not None:
             self._hooks.add(event, hook)
             return hook
@@ -320,6 +359,11 @@ class WorkerOrchestrator:
     def store_url(self) -> str:
         """How to open the same store from another process, without its password."""
         return self._store.url
+
+    @property
+    def schema(self) -> Schema:
+        """The layout of the store's data, for `windlass db`."""
+        return Schema(self._store)
 
     def now(self) -> float:
         """The time by the store's clock, in epoch seconds."""
@@ -658,10 +702,10 @@ class WorkerOrchestrator:
         store = await self.store()
         return await store.events(after, limit)
 
-    async def check(self) -> dict[str, str]:
-        """What the store says about itself, for `windlass doctor`."""
+    async def check(self) -> dict[str, Finding]:
+        """What the store says about itself, and how far away it is, for `windlass doctor`."""
         store = await self.store()
-        return await store.check()
+        return await store.check() | await measure(store, self._clock)
 
 
 class TaskDecorator:
@@ -691,6 +735,14 @@ class TaskDecorator:
 
 def _name(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
     return str(options.get("name") or getattr(function, "__name__", ""))
+
+
+def _callable(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if not callable(function):
+        raise ConfigurationError(
+            f"@app.{decorator} takes options by name, not {function!r}: @app.{decorator}(name={str(function)!r})"
+        )
+    return function
 
 
 def _nameless(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,8 @@
     │   ├── ScheduleError               a bad interval, cron expression or time zone
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
     │   ├── UnknownStoreError           a store URL with a scheme nobody knows, or a malformed one
-    │   └── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   ├── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
     ├── PayloadError                  arguments or results that cannot travel
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
@@ -83,6 +84,10 @@ class UnknownStoreError(ConfigurationError):
 
 class AppImportError(ConfigurationError):
     """`module:name` that cannot be imported, or is no orchestrator."""
+
+
+class NamespaceInUseError(ConfigurationError):
+    """Another app, with other workers, runs in the same namespace."""
 
 
 class PayloadError(WindlassError):

@@ -20,7 +20,6 @@ from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
 
-
 __all__ = ["Definition", "Service", "shown"]
 
 
@@ -80,6 +79,7 @@ class Service:
 
     def _compose(self, definition: Definition, store: Store) -> Node:
         settings = Settings(
+            namespace=definition.namespace,
             tick_interval=definition.tick_interval,
             lease_seconds=definition.lease_seconds,
             apart="all",

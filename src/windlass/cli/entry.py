@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from windlass.cli.changes import cancel, discard, retry
+from windlass.cli.db import db
 from windlass.cli.dead import dead
 from windlass.cli.doctor import doctor
 from windlass.cli.enqueue import enqueue
@@ -24,7 +25,7 @@ from windlass.leaving import end_in_time
 _SECTIONS: Final = {
     "Run": (run, enqueue, trigger),
     "Look": (status, workers, pools, jobs, job, explain, dead, events, doctor),
-    "Change": (enable, disable, pause, resume, cancel, retry, discard),
+    "Change": (enable, disable, pause, resume, cancel, retry, discard, db),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130

@@ -21,6 +21,7 @@ from windlass.events import Listeners
 from windlass.runtime import machine
 from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
+from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
 from windlass.runtime.execute import Run
@@ -61,6 +62,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     health_checks: bool = True
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
+    namespace: str = ""
+    """Its name, for messages; empty if nobody knows it here."""
 
     def __post_init__(self) -> None:
         for name in ("tick_interval", "lease_seconds"):
@@ -163,12 +166,12 @@ class Node:
     async def _start(self) -> None:
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
+            await self._enter()
             await publish(self._registry, self._store)
             for pool in await self._left_pools():
                 self.teams[pool.name] = self._team(pool)
                 self._pools[pool.name] = pool
         await self.reporter.refresh()
-        await self._pulse.poll()
         if self._settings.leads:
             await self.leader.poll()
             await self.plan()  # whoever leads: it need not have seen us yet, and may be dead
@@ -192,6 +195,17 @@ class Node:
             self.add_duty("teams", self._look, every=LOOK_SECONDS)
         else:
             self.add_duty("promoter", self.leader.promote, "leader")
+
+    async def _enter(self) -> None:
+        await enter(
+            self._store,
+            self._clock,
+            node=self.name,
+            workers=self._registry.workers.keys(),
+            namespace=self._settings.namespace,
+            beat=self._pulse.beat,
+            leave=self._leave,
+        )
 
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish for so long, hand back the rest, and leave."""
@@ -459,6 +473,7 @@ class Node:
             status="draining" if self._draining else leads,
             apart=True,
             pid=os.getpid(),
+            workers=tuple(sorted(self._registry.workers)) if self._settings.leads else (),
             machine=self._what_it_has() if self._settings.leads else None,
         )
         return [*(engine.beat() for engine in self.engines), node]

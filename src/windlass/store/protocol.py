@@ -23,11 +23,12 @@ A lease, a place or a `keep_until` until an instant has ended at that instant.
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     Added,
     Amended,
@@ -99,6 +100,37 @@ def transactional(store: "Store", what: str) -> Transactional:
             f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
         )
     return cast("Transactional", store)
+
+
+class SchemaStep(Struct, frozen=True):
+    """One phase of one change of the schema, and whether it has been done."""
+
+    number: int
+    name: str
+    phase: Literal["before", "after"]
+    """What is `before` may be done while processes of the version before still run; `after` only when none is left."""
+    done: bool
+
+
+class Migratable(Protocol):
+    """What a store may offer besides: that its schema is looked at and changed by hand. None of this opens the store.
+
+    All of it raises `SchemaVersionError` if a newer windlass has finished changing the schema.
+    """
+
+    async def schema_steps(self) -> list[SchemaStep]:
+        """Every step there is, known here or only to the database. Only reads."""
+
+    async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
+        """Do what has not been done, all at once or not at all; answers with what it did. Safe when several do it."""
+
+    async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
+        """SQL for an administrator: for an empty database, or (`pending`) for what this one lacks."""
+
+
+def migratable(store: "Store") -> Migratable | None:
+    """The store, if it offers this."""
+    return cast("Migratable", store) if hasattr(store, "schema_steps") else None
 
 
 class Bell(Protocol):
@@ -266,8 +298,9 @@ class Store(Protocol):
     def listen(self, topics: Collection[str]) -> Bell:
         """A bell for these topics. Call it from the event loop that will wait."""
 
-    async def check(self) -> dict[str, str]:
-        """What `windlass doctor` should know: version, durability in plain words, integrity; name -> finding.
+    async def check(self) -> dict[str, Finding]:
+        """What `windlass doctor` should know, by name: version, durability in plain words, integrity.
 
-        "integrity" is "ok", or says what is wrong; docs that `claim` cannot decode are named in it.
+        What can cost somebody a job has a severity and a remedy. "integrity" is "ok", or says what is wrong; docs that
+        `claim` cannot decode are named in it. "schema version" is a number, where there is one.
         """

@@ -33,6 +33,7 @@ SETTINGS: Final = {
     "autovacuum_naptime": "5s",
     "max_wal_size": "1GB",
 }
+USUAL: Final = {"listen_addresses": ""}
 
 
 @cache
@@ -92,6 +93,18 @@ class Server:
     def url_of(self, database: str, user: str = "windlass") -> str:
         """How to reach one of its databases."""
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
+
+    def make_standby(self) -> None:
+        """Let it come up as a standby that only reads, next time."""
+        mark = self._folder / "data" / "standby.signal"
+        mark.touch()
+        if self._who:
+            os.chown(mark, NOBODY, NOBODY)
+
+    @property
+    def psql(self) -> str:
+        """The program of that name, of the same version."""
+        return str(self._binaries / "psql")
 
     def start(self) -> None:
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
@@ -156,12 +169,12 @@ def server_url(name: str) -> str:
     return _shared(name).url
 
 
-def own_server() -> Server:
-    """A server that a test may stop; not started."""
+def own_server(*, usual: bool = False) -> Server:
+    """A server that a test may stop; not started. `usual`: with PostgreSQL's own settings, which a test may alter."""
     found = places()
     if not found:
         _missing("the binaries of a PostgreSQL server")
-    return Server(next(iter(found.values())))
+    return Server(next(iter(found.values())), USUAL if usual else SETTINGS)
 
 
 @pytest.fixture(scope="session", autouse=True)

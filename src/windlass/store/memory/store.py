@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from windlass.core.admission import Choice, Facts, choose, neighbours
 from windlass.core.breaker import BreakerState
+from windlass.core.health import Finding, integrity
 from windlass.core.model import (
     SECONDS_A_DAY,
     Added,
@@ -346,15 +347,16 @@ class MemoryStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         with self._change():
-            unreadable = "; ".join(
-                f"{kind} {name}: {why}" for (kind, name), why in sorted(self._docs.unreadable.items())
-            )
+            unreadable = [
+                f"the doc {kind} {name} cannot be read: {why}"
+                for (kind, name), why in sorted(self._docs.unreadable.items())
+            ]
             return {
-                "store": "memory",
-                "durability": "none: everything ends with this process",
-                "integrity": f"docs that cannot be read: {unreadable}" if unreadable else "ok",
+                "store": Finding("memory"),
+                "durability": Finding("none: everything ends with this process"),
+                "integrity": integrity(unreadable),
             }
 
     # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     SECONDS_A_DAY,
     Added,
@@ -95,7 +96,9 @@ class RedisStore:
         self._is_open = True
 
     async def _agree_on_version(self) -> None:
-        version = await self._client.ask("SET", self._prefix + b"version", VERSION, "NX", "GET")
+        key = self._prefix + b"version"
+        # Not written without need: a server that is full refuses that, and its jobs must be worked off.
+        version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
         if version not in (None, VERSION):
             raise SchemaVersionError(
                 f"{self.url} was written by another version of windlass (its keys are of version {version.decode()}, "
@@ -258,7 +261,7 @@ class RedisStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         return await doctor.check(self._client, self._address, self._prefix)
 
 

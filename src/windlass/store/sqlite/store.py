@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     Added,
     Amended,
@@ -179,7 +180,7 @@ class SqliteStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._engine.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):
             await self._write(_nothing)
         return await asyncio.to_thread(
