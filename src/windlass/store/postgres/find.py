@@ -9,7 +9,7 @@ from windlass.store.postgres import rows
 from windlass.store.postgres.rows import COLUMNS, NUMBERS
 from windlass.store.postgres.session import Session
 
-QUEUED, PROCESSING, COMPLETED = 2, 3, 4
+QUEUED, COMPLETED = 2, 4
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),
     ("worker", "j.worker = %(worker)s"),
@@ -56,9 +56,7 @@ async def _searches(
     unusual = [status for status in statuses if status < QUEUED or status > COMPLETED]
     if unusual:
         searches.append(("find_unusual", {"statuses": unusual, "status": unusual}))
-    if PROCESSING in statuses:
-        searches.append(("find_running", {"workers": workers, "status": None}))
-    usual = [status for status in statuses if status in (QUEUED, COMPLETED)]
+    usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
     if usual:
         searches.append(("find_by_worker", {"workers": workers, "status": usual}))
     return searches

@@ -23,6 +23,12 @@ SELECT twins, topics FROM windlass.add(
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
 );
 
+-- name: add_one
+SELECT twins, topics FROM windlass.add_one(
+    %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
+    %s::float8
+);
+
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
 FROM windlass.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
@@ -118,11 +124,16 @@ WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wan
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_worker
--- serves: jobs_newest
+-- serves: jobs_newest, jobs_running
 SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+    (
+        SELECT * FROM windlass.jobs j
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 3 AND {wanted}
+        ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    )
+    UNION ALL
     SELECT * FROM windlass.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND {wanted}
-    ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual
@@ -132,12 +143,6 @@ SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 1 OR j.status >= 5) AND {wanted}
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
-
--- name: find_running
--- serves: jobs_running
-SELECT {columns} FROM windlass.jobs j
-WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 3 AND {wanted}
-ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: cancel
 SELECT done, had, topics FROM windlass.cancel(%s::int, %s::text[], %s::text, %s::float8);
