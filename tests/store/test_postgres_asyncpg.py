@@ -23,7 +23,7 @@ def place(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {
         "url": server_url(request.param),
         "host": info["host"],
-        "port": int(info.get("port", 5432)),
+        "port": int(info.get("port") or 5432),
         "user": info["user"],
         "password": info.get("password"),
         "database": info["dbname"],

@@ -60,7 +60,7 @@ class Nodes:
         process.kill()
         process.wait()
 
-    async def enqueue(self, **options: Any) -> Job:
+    async def enqueue(self, **options: Any) -> Job[Any]:
         """Until it is acknowledged."""
         task = self.act.with_options(job_id=uuid4().hex, **options)
         while True:
@@ -77,8 +77,10 @@ class Nodes:
         return stats.pools["default"].completed if "default" in stats.pools else 0
 
     async def until(self, completed: int) -> None:
+        bell = (await self.app.store()).listen({"ended"})
         while await self.completed() < completed:
-            await asyncio.sleep(0.02)
+            await bell.wait()
+        bell.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,5 +138,7 @@ async def test_nodes_with_wrong_clocks_agree_by_that_of_the_store(name: str) -> 
 
 
 async def both_there(store: Store) -> None:
-    while len(await store.instances()) < 2:
+    while True:
+        if len(await store.instances()) == 2:
+            return
         await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode, where there is one: few connections to the server, handed out by the transaction.
+"""A real PgBouncer, where there is one: few connections to the server, handed out by the transaction.
 
 It listens on a socket in a folder of its own and on no port, and ends with the test.
 """

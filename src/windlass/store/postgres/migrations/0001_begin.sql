@@ -499,7 +499,8 @@ END $$;
 
 -- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
--- The workers among these that have a ready job in the pool; none if the instance is lost or the pool is paused.
+-- The workers among these that are enabled and, where there are several, have a ready job in the pool; none if the
+-- instance is lost or the pool is paused.
 CREATE FUNCTION windlass.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -507,6 +508,11 @@ BEGIN
         SELECT 1 FROM windlass.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
     ) THEN
         RETURN '{}';
+    END IF;
+    IF cardinality(names) = 1 THEN  -- whoever asks will see whether it has one
+        RETURN ARRAY(SELECT w FROM unnest(names) AS w WHERE NOT EXISTS (
+            SELECT 1 FROM windlass.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        ));
     END IF;
     RETURN ARRAY(
         SELECT w FROM unnest(names) AS w
