@@ -9,7 +9,7 @@ from windlass.store.postgres import rows
 from windlass.store.postgres.rows import COLUMNS, NUMBERS
 from windlass.store.postgres.session import Session
 
-QUEUED, COMPLETED = 2, 4
+QUEUED, PROCESSING, COMPLETED = 2, 3, 4
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),
     ("worker", "j.worker = %(worker)s"),
@@ -57,7 +57,9 @@ async def _searches(
     if unusual:
         searches.append(("find_unusual", {"statuses": unusual, "status": unusual}))
     usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
-    if usual:
+    if usual == [PROCESSING]:
+        searches.append(("find_running", {"workers": workers, "status": None}))
+    elif usual:  # also those that run: in one statement, a job that starts meanwhile is found once
         searches.append(("find_by_worker", {"workers": workers, "status": usual}))
     return searches
 

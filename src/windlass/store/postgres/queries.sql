@@ -144,6 +144,12 @@ SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
+-- name: find_running
+-- serves: jobs_running
+SELECT {columns} FROM windlass.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 3 AND {wanted}
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
 -- name: cancel
 SELECT done, had, topics FROM windlass.cancel(%s::int, %s::text[], %s::text, %s::float8);
 
