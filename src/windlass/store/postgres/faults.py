@@ -31,6 +31,7 @@ _CONNECTION_WORDS: Final = (
     (r"timeout expired|timed out", "it does not answer: look at the network, or at a firewall in between"),
     (r"too many clients|remaining connection slots", "it has no connection left: raise max_connections, or pool"),
     (r"the database system is (starting up|shutting down|in recovery)", "it is on its way up or down; this passes"),
+    (r"unsupported startup parameter", "a proxy such as PgBouncer is in between: add pooling=transaction to the URL"),
     (r"SSL|certificate", "TLS does not come about: look at sslmode and the certificates in the URL"),
 )  # fmt: skip
 

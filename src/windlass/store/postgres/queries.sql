@@ -23,6 +23,12 @@ SELECT twins, topics FROM windlass.add(
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
 );
 
+-- name: add_one
+SELECT twins, topics FROM windlass.add_one(
+    %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
+    %s::float8
+);
+
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
 FROM windlass.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
@@ -118,11 +124,16 @@ WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wan
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_worker
--- serves: jobs_newest
+-- serves: jobs_newest, jobs_running
 SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+    (
+        SELECT * FROM windlass.jobs j
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 3 AND {wanted}
+        ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    )
+    UNION ALL
     SELECT * FROM windlass.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND {wanted}
-    ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual

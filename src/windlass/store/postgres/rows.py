@@ -65,23 +65,47 @@ Row = Sequence[Any]
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
     """New jobs as the function `add` takes them."""
     for job in jobs:
-        if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
-            raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
+        _refuse_nul(job)
+    keys = arrays.texts([job.key for job in jobs])
+    workers = [job.worker for job in jobs]
     return (
         arrays.texts([job.id for job in jobs]),
-        arrays.texts([job.worker for job in jobs]),
-        arrays.texts([job.pool for job in jobs]),
+        arrays.texts(arrays.alike(workers) if keys is None else workers),
+        arrays.texts(arrays.alike([job.pool for job in jobs])),
         arrays.blobs([job.payload for job in jobs]),
-        arrays.numbers([job.run_at for job in jobs]),
-        arrays.numbers([int(job.priority) for job in jobs]),
-        arrays.numbers([job.head_start for job in jobs]),
+        arrays.numbers(arrays.alike([job.run_at for job in jobs])),
+        arrays.numbers(arrays.alike([int(job.priority) for job in jobs])),
+        arrays.numbers(arrays.alike([job.head_start for job in jobs])),
         arrays.texts([job.unique_key for job in jobs]),
-        arrays.texts([job.key for job in jobs]),
-        arrays.numbers([job.key_limit for job in jobs]),
-        arrays.texts([job.cause for job in jobs]),
+        keys,
+        arrays.numbers(arrays.alike([job.key_limit for job in jobs])),
+        arrays.texts(arrays.alike([job.cause for job in jobs])),
         arrays.texts([job.trace for job in jobs]),
-        arrays.numbers(times),
+        arrays.numbers(arrays.alike(times)),
     )
+
+
+def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
+    """One new job without keys, as the function `add_one` takes it."""
+    _refuse_nul(job)
+    return (
+        job.id,
+        job.worker,
+        job.pool,
+        job.payload,
+        job.run_at,
+        int(job.priority),
+        job.head_start,
+        job.key_limit,
+        job.cause,
+        job.trace,
+        now,
+    )
+
+
+def _refuse_nul(job: NewJob) -> None:
+    if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
+        raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
 
 
 def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
