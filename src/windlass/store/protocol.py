@@ -227,7 +227,7 @@ class Store(Protocol):
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
-        """Keep these jobs as they are, whatever is here under their ids. None of them is processing.
+        """Keep these jobs as they are, whatever is here under their ids. None is processing, and no id comes twice.
 
         Everything in a record stays, but for `parked`, which the key's other jobs decide. They are not counted as
         added. A live one whose `unique_key` another live job has is left out.
