@@ -116,9 +116,7 @@ def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
         stir(session, worker)
 
 
-def take_over(
-    session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int
-) -> int:
+def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
     """Go on with these states and totals, and above this fence."""
     for given in states:
         number = session.workers.number(given.worker)

@@ -1,5 +1,7 @@
 """Moving in from another store: what is restored is there as it was, and behaves as it did."""
 
+from typing import Any, Final
+
 from msgspec.structs import replace
 
 from windlass.core.breaker import BreakerState
@@ -15,7 +17,6 @@ from windlass.core.model import (
     Requeue,
     WorkerState,
 )
-from windlass.store.protocol import Store
 from windlass.testing.acts import (
     NOW,
     add,
@@ -34,12 +35,12 @@ from windlass.testing.acts import (
 from windlass.testing.expect import equal, holds, soon
 from windlass.testing.lab import Lab
 
-LARGE = 10_000
-FAR = 1 << 51
+LARGE: Final = 10_000
+FAR: Final = 1 << 51
 """A fence of a store whose fences follow a clock."""
 
 
-def record(id: str, status: JobStatus = JobStatus.QUEUED, worker: str = "w", **more: object) -> JobRecord:
+def record(id: str, status: JobStatus = JobStatus.QUEUED, worker: str = "w", **more: Any) -> JobRecord:
     """A job as another store had it."""
     plain = JobRecord(
         id=id,
@@ -55,10 +56,12 @@ def record(id: str, status: JobStatus = JobStatus.QUEUED, worker: str = "w", **m
     return replace(plain, **more)
 
 
-def run_before(id: str, status: JobStatus, **more: object) -> JobRecord:
+def run_before(id: str, status: JobStatus, **more: Any) -> JobRecord:
     """One that has run, with all that a run leaves behind."""
-    attempt = Attempt(number=1, started_at=NOW - 50.25, ended_at=NOW - 49.5, kind="raised", error="E\n☃", instance="i/1")
-    told: dict[str, object] = {
+    attempt = Attempt(
+        number=1, started_at=NOW - 50.25, ended_at=NOW - 49.5, kind="raised", error="E\n☃", instance="i/1"
+    )
+    told: dict[str, Any] = {
         "payload": b"p" * LARGE,
         "priority": JobPriority.HIGH,
         "head_start": 7200.125,
@@ -116,8 +119,8 @@ async def check_a_restored_job_takes_the_place_of_what_was_there(lab: Lab) -> No
     store = lab.store
     await store.restore([record("1", key="k"), record("2", key="k", run_at=NOW), record("3", unique_key="u")], NOW)
     equal([(await get(store, id)).parked for id in "12"], [False, True], "parked")
-    ended = {"ended_at": NOW - 5, "keep_until": NOW + 5}
-    await store.restore([record("1", JobStatus.COMPLETED, key="k", **ended), record("3", JobStatus.DEAD)], NOW)
+    ended = record("1", JobStatus.COMPLETED, key="k", ended_at=NOW - 5, keep_until=NOW + 5)
+    await store.restore([ended, record("3", JobStatus.DEAD)], NOW)
     equal(await statuses(store, *"123"), ["completed", "queued", "dead"], "statuses")
     equal(await claim_ids(store), ["2"], "claimed: the first of the key has ended")
     await add(store, job("4", unique_key="u"))
@@ -266,7 +269,7 @@ async def check_docs_of_every_kind_are_listed(lab: Lab) -> None:
 
 
 async def check_when_a_job_may_be_pruned_is_told(lab: Lab) -> None:
-    store: Store = lab.store
+    store = lab.store
     await add(store, job("1"), job("2"), job("3"))
     await finish(store, outcome(await claim_one(store, "1"), keep_until=NOW + 9.5))
     await finish(store, failed(await claim_one(store, "2")))
