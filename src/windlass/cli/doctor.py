@@ -16,6 +16,7 @@ from windlass.cli.status import show_health
 from windlass.cli.words import counted, one_line
 from windlass.core.health import Problem
 from windlass.errors import ConfigurationError
+from windlass.transfer.late import Left
 
 CLOCK_SECONDS: Final = 1.0
 """A difference of clocks above this is worth a word."""
@@ -63,6 +64,9 @@ async def _examine(app: WorkerOrchestrator, name: str) -> Report:
         **await app.check(),
     }
     problems = [*_integrity(findings), *_eviction(findings), *(await app.overview()).health.problems]
+    left = await app.left_behind()
+    if left is not None:
+        problems = [_moved(left)]
     ahead = time.time() - await (await app.store()).server_time()
     findings["clock"] = "agrees with the store's"
     if abs(ahead) > CLOCK_SECONDS:
@@ -80,6 +84,17 @@ def _integrity(findings: dict[str, str]) -> list[Problem]:
         return []
     remedy = "stop every node, copy the database for safety, then restore a backup"
     return [Problem("integrity", "store", f"the store is damaged: {found}", remedy, "critical")]
+
+
+def _moved(left: Left) -> Problem:
+    """What is wrong with a store that nobody should use any more is only that."""
+    if not left.late:
+        return Problem(
+            "moved", "store", f"everything in it has moved to {left.to}", "use that one, and delete this one"
+        )
+    message = f"everything in it has moved to {left.to}, and {counted(left.late, 'job')} were added here since"
+    remedy = "give every process the new URL, then carry them: windlass move, as before"
+    return Problem("moved", "store", message, remedy, "critical")
 
 
 def _eviction(findings: dict[str, str]) -> list[Problem]:

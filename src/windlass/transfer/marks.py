@@ -75,7 +75,7 @@ def _read(doc: Doc | None, of: type[Mark]) -> Mark | None:
 
 
 async def refuse_to_change(store: Store) -> None:
-    """Raise if nobody may run or change jobs here: the content of the store moves, or has moved."""
+    """Raise if nobody may run or change jobs here: the content of the store moves, has moved, or is arriving."""
     await refuse_to_add(store)
     _, departure = await departure_from(store)
     if departure is not None and departure.state == "moving":
@@ -83,16 +83,16 @@ async def refuse_to_change(store: Store) -> None:
             f"{store.url} is moving to {departure.to}. Let `windlass move` finish, run it again if it was interrupted, "
             "or give it up with `windlass move --abandon`"
         )
+
+
+async def refuse_to_add(store: Store) -> None:
+    """Raise if the content of the store has moved: what is added now would stay behind. Or if it is still arriving."""
+    _, departure = await departure_from(store)
+    if departure is not None and departure.state == "moved":
+        raise MoveError(f"{store.url} has moved to {departure.to}: use that one")
     _, arrival = await arrival_in(store)
     if arrival is not None and not arrival.done:
         raise MoveError(
             f"the content of {arrival.source} is moving to {store.url}: let `windlass move` finish, or run it again if "
             "it was interrupted"
         )
-
-
-async def refuse_to_add(store: Store) -> None:
-    """Raise if the content of the store has moved: what is added now would stay behind."""
-    _, departure = await departure_from(store)
-    if departure is not None and departure.state == "moved":
-        raise MoveError(f"{store.url} has moved to {departure.to}: use that one")

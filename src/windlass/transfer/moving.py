@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from windlass.core.model import Cancel, Discard, JobFilter, JobRecord, JobStatus, Outcome
+from windlass.core.model import JobFilter, JobRecord, JobStatus, Outcome
 from windlass.errors import MoveError
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
@@ -107,7 +107,7 @@ class Move:
 
     async def run(self) -> Moved:
         """Move everything, and say what was moved. Run again, it goes on where it was interrupted."""
-        if self._source.url == self._destination.url:
+        if await self._is_same():
             raise MoveError(f"{self._source.url} cannot move to itself")
         await self._take_turn()
         try:
@@ -124,6 +124,15 @@ class Move:
             await self._source.drop(KIND, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _is_same(self) -> bool:
+        """Whether both are one store, however they are called: what is held in one cannot be held in the other."""
+        now = await self._source.server_time()
+        await self._source.hold(self._holder, "source", 1, LEASE_SECONDS, now)
+        free = await self._destination.hold(self._holder, "destination", 1, LEASE_SECONDS, now)
+        await self._source.drop(self._holder, "source")
+        await self._destination.drop(self._holder, "destination")
+        return not free
 
     async def _take_turn(self) -> None:
         """Only one at a time; one that was killed is waited for, as long as its place is its own."""
@@ -189,10 +198,9 @@ class Move:
         if time.monotonic() - self._looked_at < LEASE_SECONDS / 4:
             return
         self._looked_at = time.monotonic()
-        if not await self._hold():
-            raise MoveError(
-                f"another `windlass move` of {self._source.url} has taken over from this one: let it finish"
-            )
+        _, arrival = await arrival_in(self._destination)
+        if not await self._hold() or arrival is None or arrival.done:
+            raise MoveError(f"another `windlass move` of {self._source.url} has taken over from this one")
         await self._look()
 
     async def _hand_back(self) -> None:
@@ -214,7 +222,7 @@ class Move:
         for attempt in range(PASSES):
             newest = await self._copy(total)
             if attempt:
-                await self._remove_strays()
+                await self._refuse_strays()
             counted = await self._sum(self._source, "checking the source", total, newest)
             arrived = await self._sum(self._destination, "checking the destination", counted.jobs, None)
             if counted == arrived:
@@ -259,20 +267,22 @@ class Move:
             if other is None or canonical(other) != canonical(record)
         ]
         if missing:
+            await self._stay()
             now = await self._destination.server_time()
             await self._destination.restore([record for record, _ in missing], now)
         self._copied += len(missing)
         return missing
 
-    async def _remove_strays(self) -> None:
-        """Jobs of an earlier part of the move that the source has deleted since."""
+    async def _refuse_strays(self) -> None:
+        """A job that is only in the destination was added there meanwhile: it is not ours to delete."""
         async for page in self._pages(self._destination):
             ids = [record.id for record in page]
-            strays = [id for id, record in zip(ids, await self._source.get(ids), strict=True) if record is None]
-            if strays:
-                now = await self._destination.server_time()
-                await self._destination.amend(strays, Cancel(), now)
-                await self._destination.amend(strays, Discard(), now)
+            for id, record in zip(ids, await self._source.get(ids), strict=True):
+                if record is None:
+                    raise MoveError(
+                        f"{self._destination.url} holds job {id}, which {self._source.url} does not: it was added "
+                        "there meanwhile, or deleted here. Discard it there if nobody needs it, then run this again"
+                    )
 
     async def _sum(self, store: Store, what: str, total: int, newest: tuple[float, str] | None) -> Tally:
         """Everything in a store, up to the newest job that counts."""
