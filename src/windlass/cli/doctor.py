@@ -92,7 +92,7 @@ def _moved(left: Left) -> Problem:
         return Problem(
             "moved", "store", f"everything in it has moved to {left.to}", "use that one, and delete this one"
         )
-    message = f"everything in it has moved to {left.to}, and {counted(left.late, 'job')} were added here since"
+    message = f"everything in it has moved to {left.to}; added here since, and not moved: {counted(left.late, 'job')}"
     remedy = "give every process the new URL, then carry them: windlass move, as before"
     return Problem("moved", "store", message, remedy, "critical")
 

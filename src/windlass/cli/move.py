@@ -23,9 +23,9 @@ _LINE_SECONDS: Final = 5.0
 class Progress:
     """How far it is, beside the output: a bar that moves on a terminal, a line now and then elsewhere."""
 
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._every = _TERMINAL_SECONDS if self._terminal else _LINE_SECONDS
+    def __init__(self, *, terminal: bool) -> None:
+        self._terminal = terminal
+        self._every = _TERMINAL_SECONDS if terminal else _LINE_SECONDS
         self._step = ""
         self._told_at = float("-inf")
 
@@ -38,7 +38,7 @@ class Progress:
         if self._terminal:
             self._end_line(step)
             click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)
-        elif step != self._step or done != total or done:
+        else:
             aside(f"{step}: {done:,}" + (f" of {total:,} jobs" if total else " jobs"))
         self._step = step
 
@@ -78,7 +78,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
     if destination is None:
         message = "where to? windlass move SRC DST"
         raise click.UsageError(message)
-    progress = Progress()
+    progress = Progress(terminal=sys.stderr.isatty())
     try:
         moved = asyncio.run(move_content(source, shared(destination), namespace=space, tell=progress.tell))
     finally:
