@@ -39,7 +39,7 @@ class Progress:
             self._end_line(step)
             click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)
         else:
-            aside(f"{step}: {done:,}" + (f" of {total:,} jobs" if total else " jobs"))
+            aside(f"{step}: " + (f"{done:,} of {total:,} jobs" if total else counted(done, "job")))
         self._step = step
 
     def end(self) -> None:
