@@ -46,11 +46,11 @@ def test_everything_moves_and_it_says_so(shop: Terminal) -> None:
 def test_json(shop: Terminal) -> None:
     add(2)
     told = shop.json("move", OLD, NEW, store=None)
-    assert {name: told[name] for name in ("late", "copied", "handed_back", "jobs")} == {
+    assert {name: told[name] for name in ("late", "copied", "handed_back", "jobs_by_status")} == {
         "late": False,
         "copied": 3,
         "handed_back": 0,
-        "jobs": {"queued": 2, "completed": 1},
+        "jobs_by_status": {"queued": 2, "completed": 1},
     }
     assert told["source"].endswith("/shop.db")
     assert told["destination"].endswith("/new.db")

@@ -130,7 +130,7 @@ def _shape(moved: Moved) -> dict[str, Any]:
         "late": moved.late,
         "copied": moved.copied,
         "handed_back": moved.handed_back,
-        "jobs": moved.arrived.counts,
+        "jobs_by_status": moved.arrived.counts,
         "checksum": None if moved.late else moved.arrived.checksum,
         "workers": moved.small.workers,
         "docs": moved.small.docs,
