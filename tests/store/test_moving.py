@@ -17,6 +17,7 @@ from windlass.core.breaker import BreakerState
 from windlass.core.model import (
     Cancel,
     Discard,
+    Doc,
     Event,
     JobFilter,
     JobRecord,
@@ -340,6 +341,28 @@ async def test_jobs_that_come_too_late_are_told_of_and_carried_by_the_next_run(p
     assert len(await everything(destination)) == 8
 
 
+async def test_a_job_that_came_at_the_last_moment_is_carried_once(
+    pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, destination = pair
+    await add(source, *(job(f"{n}") for n in range(20)))
+    genuine = source.put
+
+    async def put_and_add(doc: Doc) -> bool:
+        if b"moved" in doc.body:
+            await source.add([job("edge")], NOW + 1)
+        return await genuine(doc)
+
+    monkeypatch.setattr(source, "put", put_and_add)
+    assert (await move(source, destination)).arrived.jobs == 21
+    monkeypatch.undo()
+    while ran := await claim(destination, now=NOW + 1):
+        await finish(destination, *(outcome(one, keep_until=NOW) for one in ran))
+    await destination.prune(100, NOW + 1)
+    assert (await move(source, destination)).copied == 0
+    assert await everything(destination) == {}
+
+
 async def test_two_at_a_time_do_not_meet(pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch) -> None:
     source, destination = pair
     monkeypatch.setattr(moving, "LEASE_SECONDS", 0.3)
@@ -358,11 +381,11 @@ async def test_two_at_a_time_do_not_meet(pair: tuple[Store, Store], monkeypatch:
     await reached.wait()
     monkeypatch.setattr(destination, "get", genuine)
     await move(source, destination)
-    ran = await claim(destination)
+    ran = await claim(destination, 20)
     go_on.set()
     with pytest.raises(MoveError, match="has taken over from this one"):
         await first
-    assert await statuses(destination, *(one.id for one in ran)) == ["processing"] * 10
+    assert await statuses(destination, *(one.id for one in ran)) == ["processing"] * 20
 
 
 # ── interrupted ──────────────────────────────────────────────────────────────────────────────────────────────────────
