@@ -82,7 +82,7 @@ async def serving(pools: Pools) -> AsyncIterator[ModuleType]:
         made = reload(application)
         command = [sys.executable, "-m", "windlass", "run", "benchmarks.morning.app:app", "--log-level", "warning"]
         with (Path(folder) / "log").open("w") as log:
-            node = subprocess.Popen(command, stderr=log)
+            node = subprocess.Popen(command, stderr=log)  # noqa: ASYNC220 - nothing else goes on yet
         try:
             await _until_served(made, node)
             yield made

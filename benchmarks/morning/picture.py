@@ -17,10 +17,10 @@ def draw(days: Sequence[Day]) -> str:
     longest = max(day.samples[-1].at for day in days)
     queued = max(sum(sample.queued.values()) for day in days for sample in day.samples) or 1
     workers = max(sum(sample.workers.values()) for day in days for sample in day.samples) or 1
+    high = HIGH * len(days) + 20
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {HIGH * len(days) + 20}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDE}" height="{HIGH * len(days) + 20}" fill="#fff"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {high}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDE}" height="{high}" fill="#fff"/>',
     ]
     for row, day in enumerate(days):
         top = row * HIGH + 10

@@ -48,6 +48,8 @@ from windlass.runtime.signals import stop_signals
 from windlass.schema import Schema
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
+from windlass.transfer.late import Left, left_behind
+from windlass.transfer.marks import refuse_to_add, refuse_to_change
 from windlass.views import Overview, look
 from windlass.worker import Call, Job, Options, Worker, new_job
 
@@ -100,6 +102,7 @@ class WorkerOrchestrator:
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
         self._opened = False
+        self._may_add = False
         self._starting: asyncio.Event | None = None
         self._triggering: set[str] = set()
         self._portal = Portal()
@@ -216,6 +219,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self._store.open()
+            await refuse_to_change(self._store)
             node = self._new_node(registry, self._settings, self._hello(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
@@ -287,7 +291,7 @@ class WorkerOrchestrator:
         await self._close_store()
 
     async def _close_store(self) -> None:
-        self._opened = False
+        self._opened = self._may_add = False
         await self._store.close()
 
     def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
@@ -355,6 +359,20 @@ class WorkerOrchestrator:
             self._opened = True
         return self._store
 
+    async def _store_to_fill(self) -> Store:
+        """The store, open, whose content has not moved elsewhere. That is looked up once."""
+        store = await self.store()
+        if not self._may_add:
+            await refuse_to_add(store)
+            self._may_add = True
+        return store
+
+    async def _store_to_change(self) -> Store:
+        """The store, open, whose content neither has moved elsewhere nor is on its way."""
+        store = await self.store()
+        await refuse_to_change(store)
+        return store
+
     @property
     def store_url(self) -> str:
         """How to open the same store from another process, without its password."""
@@ -375,7 +393,7 @@ class WorkerOrchestrator:
 
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs; answers each with the job that stands for it now."""
-        store = await self.store()
+        store = await self._store_to_fill()
         jobs = [call.job(self) for call in calls]
         added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
@@ -384,13 +402,13 @@ class WorkerOrchestrator:
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction that the user's connection is in."""
-        store = transactional(await self.store(), "enqueue_with")
+        store = transactional(await self._store_to_fill(), "enqueue_with")
         jobs = [call.job(self) for call in calls]
         return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """The same, from synchronous code."""
-        store = transactional(self.from_outside(self.store), "enqueue_with_blocking")
+        store = transactional(self.from_outside(self._store_to_fill), "enqueue_with_blocking")
         jobs = [call.job(self) for call in calls]
         return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
 
@@ -424,7 +442,7 @@ class WorkerOrchestrator:
 
         The worker may be registered by another process in this store; then its payload is checked when it runs.
         """
-        store, workers = await self.store(), await self.workers()
+        store, workers = await self._store_to_fill(), await self.workers()
         if worker not in workers:
             message = f"there is no worker {worker!r}: {nearest(worker, workers)}"
             raise UnknownWorkerError(message)
@@ -468,7 +486,7 @@ class WorkerOrchestrator:
 
     async def discard_job(self, job_id: str) -> None:
         """Delete a job that has ended."""
-        await self.store()
+        await self._store_to_change()
         await self._operations.amend_one(job_id, Discard())
 
     async def cancel_jobs(self, **wanted: Any) -> int:
@@ -491,12 +509,12 @@ class WorkerOrchestrator:
         return pack_plain(await self._operations.known_worker(worker), payload)
 
     async def _amend(self, job_id: str, change: Change) -> Job[Any]:
-        await self.store()
+        await self._store_to_change()
         await self._operations.amend_one(job_id, change)
         return await self.get_job(job_id)
 
     async def _amend_all(self, done: str, change: Change, wanted: Mapping[str, Any]) -> int:
-        await self.store()
+        await self._store_to_change()
         changed = await self._operations.amend_all(job_filter(**wanted), change, at_most=wanted.get("limit"))
         shown = {name: str(value) for name, value in wanted.items()}
         await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
@@ -543,6 +561,7 @@ class WorkerOrchestrator:
 
     async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> bool:
         everything = self._registered.complete()
+        await self._store_to_change()
         await publish(everything, self._store)
         why = await self._operations.stuck(worker.name)
         if why is not None:
@@ -701,6 +720,10 @@ class WorkerOrchestrator:
         """What happened, newest last."""
         store = await self.store()
         return await store.events(after, limit)
+
+    async def left_behind(self) -> Left | None:
+        """Where the content of the store has moved, and how many jobs were added here since; None if it is here."""
+        return await left_behind(await self.store())
 
     async def check(self) -> dict[str, Finding]:
         """What the store says about itself, and how far away it is, for `windlass doctor`."""

@@ -30,6 +30,7 @@
     │   ├── StoreFullError              no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           what it holds cannot be read
     │   └── SchemaVersionError          it was written by another version of windlass
+    ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, called from the wrong place
 
 Messages name the thing that is wrong and the remedy. Nothing here does I/O or imports another part of windlass.
@@ -160,6 +161,10 @@ class CorruptStoreError(StoreError):
 
 class SchemaVersionError(StoreError):
     """The store was written by another version of windlass."""
+
+
+class MoveError(WindlassError):
+    """The content of a store is moving, has moved, or cannot be moved."""
 
 
 class LifecycleError(WindlassError):

@@ -19,6 +19,7 @@ from windlass.runtime.registry import Registry
 from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
+from windlass.transfer.marks import refuse_to_change
 
 __all__ = ["Definition", "Service", "shown"]
 
@@ -65,6 +66,7 @@ class Service:
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
             try:
                 await store.open()
+                await refuse_to_change(store)
                 node = self._node = self._compose(definition, store)
                 await node.start()
                 await signalled.wait()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import Terminal, in_shop
+from tests.cli.terminal import URL, Terminal, in_shop
 from windlass import JobStatus, WorkerOrchestrator
 from windlass.loading import load_app
 from windlass.worker import Options
@@ -341,7 +341,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
             return set().union(*map(fields, value))
         if not isinstance(value, dict):
             return set()
-        own = {"payload", "data", "findings", "depends_on"}
+        own = {"payload", "data", "findings", "depends_on", "jobs_by_status"}
         return {*value, *(name for key, inner in value.items() if key not in own for name in fields(inner))}
 
     job_id = waiting()
@@ -355,6 +355,8 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         shop.json("cancel", job_id),
         json.loads(shop.run("retry", "nope", "--json").stdout),
         shop.json("discard", "--dead", "--yes"),
+        shop.json("move", URL, "--abandon", store=None),
+        shop.json("move", URL, "sqlite:///new.db", store=None),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},

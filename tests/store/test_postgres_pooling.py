@@ -37,7 +37,7 @@ async def test_many_stores_share_few_sessions(pooled: str) -> None:
             break
     assert done == 300
     assert (await stores[0].stats(NOW)).pools["p"].completed == 300
-    assert "polling" in (await stores[0].check())["wake-up"]
+    assert "polling" in (await stores[0].check())["wake-up"].text
     await asyncio.gather(*(store.close() for store in stores))
 
 

@@ -14,6 +14,7 @@ from windlass.cli.status import show_health
 from windlass.cli.words import counted, one_line
 from windlass.core.health import Problem
 from windlass.errors import ConfigurationError
+from windlass.transfer.late import Left
 
 
 class Report(Struct, kw_only=True):
@@ -62,11 +63,25 @@ async def _examine(app: WorkerOrchestrator, name: str) -> Report:
         if finding.severity
     ]
     problems += (await app.overview()).health.problems
+    left = await app.left_behind()
+    if left is not None:
+        problems = [_moved(left)]
     if name:
         findings["app"], wrong = _app(app, name)
         problems = [*wrong, *problems]
     problems.sort(key=lambda problem: problem.severity != "critical")
     return Report(store=app.store_url, findings=findings, problems=problems)
+
+
+def _moved(left: Left) -> Problem:
+    """What is wrong with a store that nobody should use any more is only that."""
+    if not left.late:
+        return Problem(
+            "moved", "store", f"everything in it has moved to {left.to}", "use that one, and delete this one"
+        )
+    message = f"everything in it has moved to {left.to}; added here since, and not moved: {counted(left.late, 'job')}"
+    remedy = "give every process the new URL, then carry them: windlass move, as before"
+    return Problem("moved", "store", message, remedy, "critical")
 
 
 def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:

@@ -21,7 +21,7 @@ disabled, or a doc changed), `ended` (some job ended for good), `orders` (an ins
 A lease, a place or a `keep_until` until an instant has ended at that instant.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, cast
 
@@ -44,6 +44,7 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Stats,
     WorkerState,
@@ -246,14 +247,30 @@ class Store(Protocol):
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
-        """All records of a kind, by name."""
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        """All records of a kind, by name; or of every kind, by kind and name."""
 
     async def put(self, doc: Doc) -> bool:
         """Write it as version `doc.version + 1` if the stored one is `doc.version` (0: none). False if it is not."""
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         """Enable a worker (resetting its failures) or disable it with a reason; answer with its state."""
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
+        """Keep these jobs as they are, whatever is here under their ids. None is processing, and no id comes twice.
+
+        Everything in a record stays, but for `parked`, which the key's other jobs decide. They are not counted as
+        added. A live one whose `unique_key` another live job has is left out.
+        """
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        """Go on where another store ended: with these workers' states, and with the totals of these pools.
+
+        Of the totals what only grows is set. Answers with a fence, higher than every one handed out here and than
+        `fence`; those of later claims are higher still.
+        """
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ operation does is in the file it comes from, and mostly in the functions of migr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -29,11 +29,12 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Stats,
     WorkerState,
 )
-from windlass.store.postgres import borrowed, doctor, find, jobs, leader, migrations, records
+from windlass.store.postgres import borrowed, doctor, find, jobs, leader, migrations, records, restore
 from windlass.store.postgres.address import parse
 from windlass.store.postgres.claim import Claimer
 from windlass.store.postgres.facts import survey
@@ -137,7 +138,7 @@ class PostgresStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
         return await self._call(records.docs, kind)
 
     async def put(self, doc: Doc) -> bool:
@@ -145,6 +146,15 @@ class PostgresStore:
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call(records.switch, worker, enabled=enabled, reason=reason, now=now)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        if jobs:
+            await self._call(restore.restore, jobs)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self._call(restore.take_over, states, totals, fence)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 

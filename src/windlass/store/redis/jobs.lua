@@ -248,6 +248,19 @@ local function settle(job)
   end
 end
 
+-- All fields of a job that is there, and k: when it may be pruned, if that is to be.
+local function all_fields(id)
+  local fields = redis.pcall('HGETALL', J .. id)
+  if fields.err then
+    return { 's', '' }
+  end
+  local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
+  if keep_until then
+    fields[#fields + 1], fields[#fields + 2] = 'k', keep_until
+  end
+  return fields
+end
+
 local function next_fences(n) -- the first of them
   -- A server that lost its last second, or a replica that took over, must not hand out a fence twice: its clock is
   -- later.

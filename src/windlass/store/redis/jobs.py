@@ -24,7 +24,7 @@ STATUSES: Final = (
     JobStatus.CANCELLED,
 )
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
-PARKED, CANCELLING = 1, 2
+PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
@@ -70,7 +70,7 @@ def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def _never_changes(job: NewJob, now: float) -> bytes:
+def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
     never_changes = (
         job.worker,
         job.pool,
@@ -104,6 +104,47 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
         report = OWN_ARGUMENTS + len(behind)
     *before, _, error, keep_until, cause, _ = _told(one)
     return (*before, result, error, keep_until, cause, report)
+
+
+def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
+    """Jobs as `restore.lua` takes them, and the bytes that are sent behind them."""
+    told: list[Any] = []
+    behind: list[bytes] = []
+    for one in records:
+        kept = _fields(one)
+        told.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
+        for pair in kept.items():
+            behind += pair
+    return told, behind
+
+
+def _fields(one: JobRecord) -> Fields:
+    """A job as it is kept; it is parked only when `restore.lua` says so."""
+    optional: dict[bytes, tuple[int, bytes | None]] = {
+        b"r": (HAS_RESULT, one.result),
+        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
+        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
+    }
+    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
+    state = STATE.pack(
+        NUMBERS[one.status],
+        flags + sum(flag for flag, value in optional.values() if value is not None),
+        len(one.attempts),
+        one.attempt,
+        one.crashes,
+        one.fence,
+        one.run_at,
+        one.head_start,
+        math.nan if one.started_at is None else one.started_at,
+        math.nan if one.ended_at is None else one.ended_at,
+    )
+    return {
+        b"s": state + (one.instance or "").encode(),
+        b"i": _never_changes(one, one.created_at),
+        b"p": one.payload,
+        **{name: value for name, (_, value) in optional.items() if value is not None},
+        **{b"a%d" % n: _encode(attempt) for n, attempt in enumerate(one.attempts, 1)},
+    }
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
@@ -157,6 +198,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "instance": state[STATE.size :].decode() or None,
         "started_at": _instant(started),
         "ended_at": _instant(ended),
+        "keep_until": float(found[b"k"]) if b"k" in found else None,
         "unique_key": unique_key,
         "key": key,
         "key_limit": key_limit,

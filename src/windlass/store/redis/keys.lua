@@ -21,7 +21,7 @@
 --   np, nw         hash    status and pool, status and worker -> how many jobs
 --   totals         hash    what only grows, by pool: a added, c completed, f failed      seconds  hash  run_seconds
 --   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
---   d:KIND         hash    docs: name -> "version:body"
+--   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
 --   paused         set     pools

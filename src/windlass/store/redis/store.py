@@ -7,7 +7,7 @@ the Lua file of its name; nothing here decides anything.
 import asyncio
 import secrets
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,6 +32,7 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Requeue,
     Stats,
@@ -45,6 +46,7 @@ from windlass.store.redis.address import Address
 from windlass.store.redis.client import Client
 from windlass.store.redis.docs import stored, told
 from windlass.store.redis.finding import Found, criteria, decoded
+from windlass.store.redis.jobs import whole_jobs
 from windlass.store.redis.listener import Listener
 
 VERSION: Final = b"1"
@@ -184,7 +186,10 @@ class RedisStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        if kind is None:
+            kinds = sorted(name.decode() for name in await self._client.ask("SMEMBERS", self._prefix + b"kinds"))
+            return [doc for each in kinds for doc in await self.docs(each)]
         return stored(kind, await self._client.ask("HGETALL", self._prefix + b"d:" + kind.encode()))
 
     async def put(self, doc: Doc) -> bool:
@@ -195,6 +200,20 @@ class RedisStore:
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         [state] = await self._write("switch", now, worker, enabled, reason)
         return people.state(worker, state)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        told, behind = whole_jobs(jobs)
+        await self._write("restore", told, behind=behind)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        grown = [
+            (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}")
+            for pool, one in totals.items()
+        ]
+        [answer] = await self._write("take_over", [people.told_state(state) for state in states], grown, fence)
+        return int(answer)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 

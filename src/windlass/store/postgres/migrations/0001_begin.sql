@@ -3,7 +3,8 @@
 --
 --   namespaces ─┬─▶ jobs        one row each, from add to prune. Every index but two leaves most of them out
 --               ├─▶ lanes       per worker and pool: how many jobs, by status, what only grows, and when a run last
---               │               started, ended and succeeded; in slots, so that connections do not wait for each other
+--               │               started, ended and succeeded; in slots, so that connections do not wait for each other.
+--               │               Without a pool: only when; without a worker: only what grows (both from another store)
 --               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
 --               ├─▶ instances   leases. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
@@ -657,7 +658,7 @@ BEGIN
             SELECT t.name FROM windlass.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
             WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND d.ties IS NOT NULL
             UNION
-            SELECT l.worker FROM windlass.lanes l WHERE names IS NULL AND l.namespace = ns
+            SELECT l.worker FROM windlass.lanes l WHERE names IS NULL AND l.namespace = ns AND l.worker <> ''
             UNION
             SELECT s.name FROM windlass.workers s WHERE names IS NULL AND s.namespace = ns
             UNION
@@ -1238,6 +1239,140 @@ BEGIN
     FROM counted c CROSS JOIN unnest(bodies) WITH ORDINALITY AS b (body, ord);
 END $$;
 
+-- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
+
+-- Keep these jobs as they are, in place of what is there under their ids; of one that is live, only if no other live job
+-- has its unique key. The last two columns are the attempts, each with the place of its job. Answers with the topics.
+CREATE FUNCTION windlass.restore(
+    ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
+    head_starts double precision[], run_ats double precision[], created_ats double precision[], causes text[],
+    tries integer[], falls integer[], fences bigint[], whos text[], starts double precision[], ends double precision[],
+    unique_keys text[], keys text[], key_limits integer[], results bytea[], errors text[], progresses bytea[],
+    traces text[], keeps double precision[], places integer[], reports bytea[]
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[];
+    old_workers text[];
+    old_pools text[];
+    old_keys text[];
+    olds smallint[];
+    made text[];
+    made_workers text[];
+    made_pools text[];
+    made_keys text[];
+    made_statuses smallint[];
+BEGIN
+    SELECT array_agg(j.worker), array_agg(j.key) INTO old_workers, old_keys
+    FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids);
+    PERFORM windlass.lock_keys(ns, old_workers || workers, old_keys || coalesce(keys, array_fill(NULL::text, ARRAY[cardinality(ids)])));
+    WITH gone AS (
+        DELETE FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids)
+        RETURNING j.worker, j.pool, j.key, j.status
+    )
+    SELECT array_agg(g.worker), array_agg(g.pool), array_agg(g.key), array_agg(g.status)
+    INTO old_workers, old_pools, old_keys, olds FROM gone g;
+    WITH told AS (
+        SELECT * FROM unnest(
+            ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, created_ats, causes, tries,
+            falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces, keeps
+        ) WITH ORDINALITY AS t (
+            id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
+            instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace, keep_until, ord
+        )
+    ),
+    inserted AS (
+        INSERT INTO windlass.jobs AS j (
+            namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
+            attempt, crashes, fence, instance, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload,
+            result, error, progress, attempts
+        )
+        SELECT
+            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 2, t.run_at - t.head_start, t.run_at,
+            t.head_start, t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
+            t.ended_at, t.keep_until, t.cause, t.unique_key, t.key, t.trace, t.payload, t.result, t.error, t.progress,
+            (SELECT array_agg(r.body ORDER BY r.ord)
+             FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord)
+        FROM told t ORDER BY t.ord
+        ON CONFLICT DO NOTHING
+        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.cause
+    )
+    SELECT
+        array_agg(i.id), array_agg(i.worker), array_agg(i.pool), array_agg(i.key), array_agg(i.status),
+        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = 2 AND i.key IS NULL), '{}')
+            || CASE WHEN bool_or(i.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(i.status >= 4 AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+    INTO made, made_workers, made_pools, made_keys, made_statuses, topics FROM inserted i;
+    IF array_remove(old_keys || made_keys, NULL) <> '{}' THEN
+        topics := topics || ARRAY(
+            SELECT 'pool:' || p FROM unnest(windlass.repark(ns, old_workers || made_workers, old_keys || made_keys)) AS p
+        );
+    END IF;
+    IF windlass.due_first(ns, made) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    -- 9 stands for "not there": what came from another store was added there.
+    PERFORM windlass.tally(
+        ns, old_workers || made_workers, old_pools || made_pools,
+        olds || array_fill(9::smallint, ARRAY[coalesce(cardinality(made), 0)]),
+        array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses, NULL
+    );
+    RETURN topics || windlass.stirred(ns, made_workers);
+END $$;
+
+CREATE FUNCTION windlass.take_state(
+    ns integer, called text, is_on boolean, because text, changed double precision, failed integer,
+    started double precision, ended double precision, succeeded double precision, wrong text, rate double precision
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
+    INSERT INTO windlass.workers (namespace, name, enabled, reason, changed_at, failures, last_error, rate_at)
+    VALUES (ns, called, is_on, because, changed, failed, wrong, rate)
+    ON CONFLICT (namespace, name) DO UPDATE SET
+        enabled = excluded.enabled, reason = excluded.reason, changed_at = excluded.changed_at,
+        failures = excluded.failures, last_error = excluded.last_error, rate_at = excluded.rate_at;
+    UPDATE windlass.lanes l SET last_started = NULL, last_ended = NULL, last_success = NULL
+    WHERE l.namespace = ns AND l.worker = called;
+    INSERT INTO windlass.lanes (namespace, worker, pool, slot, last_started, last_ended, last_success)
+    VALUES (ns, called, '', 0, started, ended, succeeded)
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        last_started = excluded.last_started, last_ended = excluded.last_ended, last_success = excluded.last_success;
+    RETURN ARRAY['state', 'leader'] || windlass.stirred(ns, ARRAY[called]) || ARRAY(
+        SELECT 'pool:' || l.pool FROM windlass.lanes l WHERE l.namespace = ns AND l.worker = called
+        GROUP BY l.pool HAVING sum(l.queued) > 0
+    );
+END $$;
+
+-- Totals are counted by lane and read by pool: what is missing is added to a lane of nobody's.
+CREATE FUNCTION windlass.take_totals(
+    ns integer, in_pool text, all_added bigint, all_succeeded bigint, all_failed bigint, seconds double precision
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO windlass.lanes AS l (namespace, worker, pool, slot, added, succeeded, failed, run_seconds)
+    SELECT
+        ns, '', in_pool, 0, all_added - coalesce(sum(o.added), 0), all_succeeded - coalesce(sum(o.succeeded), 0),
+        all_failed - coalesce(sum(o.failed), 0), seconds - coalesce(sum(o.run_seconds), 0)
+    FROM windlass.lanes o WHERE o.namespace = ns AND o.pool = in_pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        added = l.added + excluded.added, succeeded = l.succeeded + excluded.succeeded,
+        failed = l.failed + excluded.failed, run_seconds = l.run_seconds + excluded.run_seconds;
+END $$;
+
+-- A fence above another store's. The sequence is never set back: there is room for those who take one at this moment.
+CREATE FUNCTION windlass.fence_above(other bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    own bigint := nextval('windlass.fences');
+BEGIN
+    IF own <= other THEN
+        PERFORM setval('windlass.fences', other + 1000000);
+        own := nextval('windlass.fences');
+    END IF;
+    RETURN own;
+END $$;
+
 -- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- The keys of these jobs are locked; then no other call parks or frees them.
@@ -1385,7 +1520,7 @@ BEGIN
         WHERE n.nspname = trim(both '"' from trim(trailing '.' from 'windlass.'))
             AND p.proname IN (
                 'add', 'add_one', 'claim', 'consider', 'start', 'start_at', 'note_starts', 'finish', 'beat', 'leave',
-                'promote', 'reap', 'prune', 'hold', 'put', 'switch', 'cancel', 'requeue', 'discard'
+                'promote', 'reap', 'prune', 'hold', 'put', 'switch', 'cancel', 'requeue', 'discard', 'restore'
             )
     LOOP
         EXECUTE format(
