@@ -32,6 +32,7 @@
 --   events         zset    by number                                   last event  string  the last number
 --   fence          string  the last one                                version     string  of this dictionary
 --   bell           channel (sharded) what was rung: "ORIGIN topic\ntopic…"
+--   bell:ORIGIN    channel (sharded) nothing is said there: who listens to the bell listens to the one of its own, too
 
 local P = KEYS[1]
 local call = redis.call
@@ -83,7 +84,12 @@ local function rung() -- tells the others, and answers with what the caller has 
     return ''
   end
   local told = table.concat(names, '\n')
-  call('SPUBLISH', P .. 'bell', ARGV[2] .. ' ' .. told)
+  -- The caller is told by the answer. Where nobody else listens, its own listener would be woken for nothing.
+  local bell = P .. 'bell'
+  local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. ARGV[2])
+  if listening[4] == 0 or listening[2] > listening[4] then
+    call('SPUBLISH', bell, ARGV[2] .. ' ' .. told)
+  end
   return told
 end
 
