@@ -32,7 +32,7 @@ class Line:
     """The connection of one event loop."""
 
     def __init__(self, address: Address, prefix: bytes, on_loss: Callable[[], None]) -> None:
-        self.before: Callable[[], None] | None = None
+        self.before: Callable[[], object] | None = None
         """Sends what somebody has gathered to send it together: nothing that is asked later overtakes it."""
         self._address = address
         self._prefix = prefix
@@ -53,6 +53,11 @@ class Line:
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep(), name="windlass: connection")
         return future
+
+    def flush(self) -> None:
+        """Send what was asked for now, and not at the end of this turn of the loop."""
+        if self._wire is not None:
+            self._wire.flush()
 
     def hang_up(self) -> None:
         """End this connection; the next command makes a new one."""

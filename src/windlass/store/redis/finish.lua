@@ -80,7 +80,8 @@ local function complete(n, id, run_by, told_before, head_start, started_at)
   at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
   holding[run_by] = (holding[run_by] or 0) - 1
   if columns[14][n] then
-    append_pair(kept, score_of(columns[14][n]), id)
+    -- To the millisecond, and none too early: jobs that end together are kept together, and score_of has it written.
+    append_pair(kept, score_of(math.ceil(columns[14][n] * 1024) / 1024), id)
   end
   ring_ended(columns[15][n])
   workers[at.worker] = true

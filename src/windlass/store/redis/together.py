@@ -45,24 +45,30 @@ class Together:
         self._rows += rows
         self._behind += behind
         if len(self._rows) >= ENOUGH:
-            self.go()
+            self._go_now()
         elif self._on_the_way == 0 and not self._is_about_to_go:
             # Not at once: whoever was woken together with this caller adds in the same turn of the loop.
             self._is_about_to_go = True
-            self._loop.call_soon(self.go)
+            self._loop.call_soon(self._go_now)
         return future
 
-    def go(self) -> None:
-        """Send what has been gathered: its turn has come, or something else is to be sent and must not overtake it."""
-        self._is_about_to_go = False
+    def go(self) -> Sent | None:
+        """Send what has been gathered: something else is to be sent, and must not overtake it."""
         if not self._callers:
-            return
+            return None
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
         behind, self._behind = self._behind, []
         sent = self._send(rows, behind)
         self._on_the_way += 1
         sent.answer.add_done_callback(partial(self._arrived, sent, callers))
+        return sent
+
+    def _go_now(self) -> None:
+        self._is_about_to_go = False
+        sent = self.go()
+        if sent is not None:
+            sent.line.flush()
 
     def _arrived(self, sent: Sent, callers: list[Caller], answer: asyncio.Future[Any]) -> None:
         self._on_the_way -= 1
@@ -72,7 +78,7 @@ class Together:
         else:
             self._deal_out(callers, answer)
         if self._on_the_way == 0:
-            self.go()
+            self._go_now()
 
     def _deal_out(self, callers: list[Caller], answer: asyncio.Future[Any]) -> None:
         if answer.cancelled():
