@@ -214,6 +214,61 @@ async def test_a_damaged_record_is_buried_and_stops_nobody(
     await store.close()
 
 
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+@pytest.mark.parametrize("seen_by", ["finish", "find", "reap"])
+async def test_a_damaged_record_does_not_keep_its_concurrency_key(
+    store: Store, valkey_server: Server, place: str, damage: str, seen_by: str
+) -> None:
+    await beat(store, "i", ttl=5)
+    await add(store, job("1", key="k"), job("2", key="k"))
+    claimed = await claim_one(store, "1")
+    spoil(valkey_server, key_of(place, "j:1"), damage)
+    if seen_by == "find":
+        await store.find(JobFilter())
+    if seen_by == "reap":
+        await store.reap("r", 10, NOW + 5)
+    await store.finish([succeeded(claimed)], NOW)
+    assert await claim_ids(store, instance="other") == ["2"]
+    await finish(store, succeeded((await get(store, "2")).claimed()))
+    assert valkey_server.ask("HLEN", key_of(place, "groups")) == 0
+    assert valkey_server.ask("HLEN", key_of(place, "keyed")) == 0
+    await beat(store, "i", "other", ttl=5)
+    await store.reap("r", 10, NOW + 5)
+    assert await store.instances() == [], "nobody holds what is gone"
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+async def test_a_damaged_record_in_the_queue_lets_the_next_of_its_key_pass(
+    store: Store, valkey_server: Server, place: str, damage: str
+) -> None:
+    await add(store, job("1", key="k"), job("2", key="k"))
+    spoil(valkey_server, key_of(place, "j:1"), damage)
+    assert "2" in await claim_ids(store) + await claim_ids(store)
+    await store.close()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["claimed", "looked at"])
+async def test_the_end_of_a_damaged_job_is_an_end_of_its_worker(
+    store: Store, valkey_server: Server, place: str, *, told: bool
+) -> None:
+    await add(store, job("1"))
+    spoil(valkey_server, key_of(place, "j:1"), "s")
+    await (claim(store) if told else store.get(["1"]))
+    ended = (await store.survey(["w"], NOW)).lanes["w"].state.last_ended
+    assert ended == (NOW if told else 1.0), "a schedule waits for its job to end, and starts the next one then"
+    [record] = await store.find(JobFilter())
+    assert (record.status, record.created_at) == (JobStatus.DEAD, NOW)
+    await store.close()
+
+
+def spoil(server: Server, key: str, damage: str) -> None:
+    if damage == "type":
+        server.ask("SET", key, "no hash")
+    else:
+        server.ask("HSET", key, damage, b"\xff" * 30)
+
+
 async def test_a_record_without_payload_is_found_dead(store: Store, valkey_server: Server, place: str) -> None:
     await add(store, job("1"))
     valkey_server.ask("HDEL", key_of(place, "j:1"), "p")

@@ -59,7 +59,7 @@ local function keep(n)
   call('HSET', J .. id, 's', state_of(job), 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
   if job.key then
     jobs[id] = job
-    repark(job)
+    repark(group_of(job))
   end
 end
 

@@ -157,7 +157,7 @@ local function start(job, fence)
   local state = state_of(job)
   call('HSET', J .. job.id, 's', state)
   if job.key then
-    repark(job)
+    repark(group_of(job))
   end
   return state
 end

@@ -94,7 +94,9 @@ local function settle_outcome(job, told)
   job.worker, job.pool, job.cause = told[3], told[4], told[15]
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- Where its place depends on more than the outcome says. What cannot be read has neither key nor age.
-    informed(job, call('HGET', J .. job.id, 'i'))
+    if not informed(job, call('HGET', J .. job.id, 'i')) and is(job, KEYED) then
+      leave_group(job.id, true)
+    end
     job.created = job.created or now
   end
   if job.key then
@@ -114,7 +116,7 @@ local function settle_outcome(job, told)
   put_in(job, keep_until)
   write(job, told)
   if job.key then
-    repark(job)
+    repark(group_of(job))
   end
   workers[job.worker] = true
   if after_run(job.worker, lands >= COMPLETED, told[6], told[10], told[13], told[11]) then
@@ -135,7 +137,12 @@ end
 local function finish(n) -- whether it was accepted
   local id = ids[n]
   local state = redis.pcall('HGET', J .. id, 's')
-  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) ~= PROCESSING then
+  if not state then
+    return 0
+  elseif type(state) ~= 'string' or #state < LENGTH then
+    bury(id, columns[4][n], DAMAGED, now)
+    return 0
+  elseif string.byte(state) ~= PROCESSING then
     return 0
   end
   local _, flags, told_before, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)

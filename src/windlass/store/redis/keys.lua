@@ -17,6 +17,7 @@
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
 --   groups         hash    GROUP -> "processing free": how many run, and how many of the queued ones are not parked
+--   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
 --   cancels        set     processing jobs that were asked to stop
 --   np, nw         hash    status and pool, status and worker -> how many jobs
 --   totals         hash    what only grows, by pool: a added, c completed, f failed      seconds  hash  run_seconds
