@@ -4,13 +4,14 @@ import asyncio
 import struct
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import DURABLE, Server, namespace
 from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
-from windlass.errors import LifecycleError, StoreUnavailableError
+from windlass.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from windlass.store.protocol import Store
 from windlass.store.redis import store as redis_store
 from windlass.store.urls import open_store
@@ -158,6 +159,39 @@ async def test_what_is_pruned_leaves_no_key(store: Store, valkey_server: Server)
     sizes = [valkey_server.ask("HLEN", key) for key in before if valkey_server.ask("TYPE", key) == b"hash"]
     assert max(sizes) < 20, "no field is left behind, either"
     await store.close()
+
+
+async def test_the_newest_completed_jobs_are_kept_and_the_others_leave_no_key(
+    valkey_url: str, valkey_server: Server, place: str
+) -> None:
+    store = open_store(f"{valkey_url}?keep=3", namespace=place)
+    await store.open()
+
+    async def run(*names: str, ended_at: float = NOW, **more: Any) -> None:
+        await add(store, *(job(name, **more) for name in names))
+        claimed = await claim(store, len(names))
+        told = [succeeded(one, ended_at=ended_at + n, keep_until=NOW + 1_000) for n, one in enumerate(claimed)]
+        await finish(store, *told)
+
+    await run("before")
+    keys = len(valkey_server.ask("KEYS", "*"))
+    await run(*(f"{n}" for n in range(5)), ended_at=NOW + 10)
+    await run("keyed", key="k", unique_key="u", ended_at=NOW + 5)
+    await add(store, job("dead"))
+    await finish(store, failed(await claim_one(store, "dead")))
+    assert [await store.prune(2, NOW) for _ in range(4)] == [2, 2, 0, 0], "no more than asked for at a time"
+    left = await store.find(JobFilter())
+    assert {record.id for record in left} == {"2", "3", "4", "dead"}
+    assert await store.prune(10, NOW + 1_000) == 3, "age goes on counting"
+    await store.amend(["dead"], Discard(), NOW)
+    assert len(valkey_server.ask("KEYS", "*")) <= keys
+    await store.close()
+
+
+@pytest.mark.parametrize("wrong", ["-1", "many", "1.5", ""])
+def test_a_number_to_keep_is_a_number(wrong: str) -> None:
+    with pytest.raises(UnknownStoreError, match="'keep' is a number of completed jobs"):
+        open_store(f"redis://localhost/0?keep={wrong}")
 
 
 async def test_namespaces_do_not_meet(valkey_url: str) -> None:

@@ -1,4 +1,4 @@
--- finish: now, how many, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
+-- finish: now, how many, whether completed jobs are counted, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
 -- disable_after, result, error, keep_until, cause, report, where result and report are places in ARGV. Answers with
 -- what was rung, 1 or 0 for each outcome, and the workers that were disabled.
 
@@ -7,10 +7,10 @@ local NUMBERS = {
   processing = PROCESSING,
 }
 local A_DAY = 86400
-local now, many, columns = A[1], A[2], A[3]
+local now, many, counted, columns = A[1], A[2], A[3], A[4]
 local ids, fences, statuses, verdicts = columns[1], columns[2], columns[5], columns[10]
 local errors, reports = columns[13], columns[16]
-local accepted, disabled, workers, kept = {}, {}, {}, { n = 0 }
+local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
 
 local function landing(job, said, run_at)
   if said >= COMPLETED then
@@ -83,6 +83,9 @@ local function complete(n, id, run_by, told_before, head_start, started_at)
     -- To the millisecond, and none too early: jobs that end together are kept together, and score_of has it written.
     append_pair(kept, score_of(math.ceil(columns[14][n] * 1024) / 1024), id)
   end
+  if counted then
+    append_pair(done, score_of(ended_at), id)
+  end
   ring_ended(columns[15][n])
   workers[at.worker] = true
   after_run(at.worker, true, ended_at, verdicts[n])
@@ -114,6 +117,9 @@ local function settle_outcome(job, told)
     keep_until = now + A_DAY
   end
   put_in(job, keep_until)
+  if counted and lands == COMPLETED then
+    append_pair(done, score_of(job.ended), job.id)
+  end
   write(job, told)
   if job.key then
     repark(group_of(job))
@@ -168,6 +174,7 @@ for _, of_pool in pairs(lanes) do
   end
 end
 in_slices('ZADD', P .. 'end', kept)
+in_slices('ZADD', P .. 'done', done)
 flush()
 flush_groups()
 flush_standings()

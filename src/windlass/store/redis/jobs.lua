@@ -211,9 +211,7 @@ local function take_out(job)
     end
   else
     place(P .. (status < COMPLETED and 'due' or 'end'), id, false)
-    if status ~= COMPLETED then
-      place(P .. 'st:' .. status, id, false)
-    end
+    place(P .. (status == COMPLETED and 'done' or 'st:' .. status), id, false)
   end
 end
 

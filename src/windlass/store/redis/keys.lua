@@ -12,6 +12,7 @@
 --   run:WORKER     set     processing (a small zset would be slow: it compares its scores as texts)
 --   due            zset    scheduled and failed, by run_at
 --   end            zset    ended, by keep_until
+--   done           zset    completed, by ended_at: those that a store finished which keeps a number of them
 --   all:WORKER     zset    every job, by created_at
 --   st:STATUS      zset    scheduled, failed, dead and cancelled jobs, by created_at
 --   unique         hash    worker and unique_key -> id of the live job that has it

@@ -62,6 +62,7 @@ class RedisStore:
     def __init__(self, address: Address, *, namespace: str = "default") -> None:
         self.url = address.url
         self._address = address
+        self._keep = address.keep
         self._prefix = f"{{windlass:{quote(namespace, safe='')}}}:".encode()
         self._origin = secrets.token_hex(6).encode()
         self._bells = Bells()
@@ -147,7 +148,7 @@ class RedisStore:
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         plain, behind = jobs.outcomes(outcomes)
-        accepted, disabled = await self._write("finish", now, len(outcomes), plain, behind=behind)
+        accepted, disabled = await self._write("finish", now, len(outcomes), self._keep is not None, plain, behind=behind)
         return Finished([one == 1 for one in accepted], [name.decode() for name in disabled])
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
@@ -174,7 +175,7 @@ class RedisStore:
         return [replace(record, instance=lost_by[record.id]) for record in records if record.id not in found.broken]
 
     async def prune(self, n: int, now: float) -> int:
-        pruned: int = await self._run("prune", now, n, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
+        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
         return pruned
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
