@@ -122,6 +122,8 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        if not jobs:
+            return []
         if len(jobs) <= MOST_AT_ONCE:
             return await self._add(jobs, now)
         # All are on their way, in this order, before anybody waits.
