@@ -39,9 +39,7 @@ def asked(server: Server) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("many", [1, 300])
-async def test_each_call_is_one_round_trip_whatever_the_batch(
-    store: Store, valkey_server: Server, many: int
-) -> None:
+async def test_each_call_is_one_round_trip_whatever_the_batch(store: Store, valkey_server: Server, many: int) -> None:
     mixed = [job(f"{n}", key=f"{n % 7}" if n % 3 == 0 else None, unique_key=f"{n}") for n in range(many)]
     with asked(valkey_server) as adding:
         await store.add(mixed, NOW)

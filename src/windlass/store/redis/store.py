@@ -67,9 +67,7 @@ class RedisStore:
         self._origin = secrets.token_hex(6).encode()
         self._bells = Bells()
         self._listener = Listener(address, self._prefix, self._origin, self._bells)
-        self._client = Client(
-            address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move
-        )
+        self._client = Client(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._together: weakref.WeakKeyDictionary[Line, Together] = weakref.WeakKeyDictionary()
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
@@ -150,7 +148,9 @@ class RedisStore:
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         plain, behind = jobs.outcomes(outcomes)
-        accepted, disabled = await self._write("finish", now, len(outcomes), self._keep is not None, plain, behind=behind)
+        accepted, disabled = await self._write(
+            "finish", now, len(outcomes), self._keep is not None, plain, behind=behind
+        )
         return Finished([one == 1 for one in accepted], [name.decode() for name in disabled])
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
