@@ -9,7 +9,7 @@ import pytest
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import Plain, Server, namespace
 from windlass.core.model import JobFilter
-from windlass.errors import StoreUnavailableError
+from windlass.errors import StoreUnavailableError, WindlassError
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
 from windlass.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
@@ -107,6 +107,23 @@ async def test_a_caller_who_gives_up_does_not_harm_the_others(store: Store) -> N
     assert sum(isinstance(one, asyncio.CancelledError) for one in done) == 2
     assert await soon(store.add([job("later")], NOW), "an add after that")
     assert await statuses(store, "1", "9", "later") == ["queued"] * 3
+
+
+async def test_a_job_that_cannot_be_sent_fails_for_its_caller_alone(store: Store) -> None:
+    told = await asyncio.gather(
+        *(store.add([job(id)], NOW) for id in ("1", "no text: \ud800", "2")), return_exceptions=True
+    )
+    assert [isinstance(one, UnicodeEncodeError) for one in told] == [False, True, False]
+    assert await statuses(store, "1", "2") == ["queued"] * 2
+
+
+async def test_closing_leaves_nobody_waiting(store: Store) -> None:
+    callers = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(3)]
+    await asyncio.sleep(0)
+    callers += [asyncio.ensure_future(store.add([job("late")], NOW))]
+    await store.close()
+    told = await soon(asyncio.gather(*callers, return_exceptions=True), "an answer for everybody")
+    assert all(isinstance(one, list | WindlassError) for one in told)
 
 
 async def test_a_lost_answer_is_lost_for_all_who_shared_it(valkey_server: Server, valkey_url: str) -> None:

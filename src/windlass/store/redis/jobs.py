@@ -61,6 +61,7 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]],
     """Jobs as `add.lua` takes them, one row each, and the bytes that are sent behind them."""
     behind: list[bytes] = []
     for job in jobs:
+        job.id.encode()  # what cannot be sent fails here, and not for all with whom it would be sent together
         behind += (_never_changes(job, now), job.payload)
     return [(*_new(job), now) for job in jobs], behind
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from windlass.errors import LifecycleError
 from windlass.store.redis.client import Client, Line, Sent
 
 ENOUGH: Final = 500
@@ -59,7 +60,13 @@ class Together:
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
         behind, self._behind = self._behind, []
-        sent = self._send(rows, behind)
+        try:
+            sent = self._send(rows, behind)
+        except LifecycleError as error:  # it was closed meanwhile
+            for future, _ in callers:
+                if not future.done():
+                    future.set_exception(error)
+            return None
         self._on_the_way += 1
         sent.answer.add_done_callback(partial(self._arrived, sent, callers))
         return sent
