@@ -282,6 +282,27 @@ async def test_a_damaged_record_in_the_queue_lets_the_next_of_its_key_pass(
     await store.close()
 
 
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+async def test_a_damaged_record_is_counted_once_wherever_it_stood(
+    valkey_url: str, valkey_server: Server, place: str, damage: str
+) -> None:
+    store = open_store(f"{valkey_url}?keep=100", namespace=place)
+    await store.open()
+    await add(store, job("done"))
+    await finish(store, succeeded(await claim_one(store, "done"), keep_until=NOW + 9))
+    await add(store, job("running", key="k"), job("waits", key="k"), job("later", run_at=NOW + 9))
+    await claim_one(store, "running")
+    for id in ("done", "running", "waits", "later"):
+        spoil(valkey_server, key_of(place, f"j:{id}"), damage)
+    assert {record.status for record in await store.find(JobFilter())} == {JobStatus.DEAD}
+    numbers = (await store.stats(NOW)).workers["w"]
+    assert (numbers.dead, numbers.queued, numbers.processing, numbers.scheduled) == (4, 0, 0, 0)
+    await store.amend(["done", "running", "waits", "later"], Discard(), NOW)
+    left = {key.partition(b"}:")[2] for key in valkey_server.ask("KEYS", "*")}
+    assert not left & {b"keyed", b"groups", b"end", b"due", b"done", b"all:w", b"run:w", b"k:1:w:k", b"st:5"}
+    await store.close()
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["claimed", "looked at"])
 async def test_the_end_of_a_damaged_job_is_an_end_of_its_worker(
     store: Store, valkey_server: Server, place: str, *, told: bool

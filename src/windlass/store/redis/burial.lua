@@ -20,6 +20,8 @@ local function standing_place(id, worker) -- its status, and its pool where that
   end
   if call('SISMEMBER', P .. 'run:' .. worker, id) == 1 then
     return PROCESSING
+  elseif call('HEXISTS', P .. 'keyed', id) == 1 then
+    return QUEUED -- and parked
   end
   for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
     if call('ZSCORE', P .. 'st:' .. status, id) then
@@ -47,7 +49,7 @@ local function bury(id, pool, why, now) -- the pool is "", and now is 0, where n
     holding[job.instance] = (holding[job.instance] or 0) - 1
   end
   append(at.over, id)
-  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'st:' .. status }) do
+  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'done', P .. 'st:' .. status }) do
     place(key, id, false)
   end
   line_up(at, id, false)

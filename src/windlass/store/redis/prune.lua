@@ -3,6 +3,7 @@
 
 local now, n, keep = A[1], A[2], A[3]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
+
 local function prune(id)
   local job = fetch(id)
   if job and job.status >= COMPLETED then
