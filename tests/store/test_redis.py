@@ -13,7 +13,7 @@ from tests.store.servers.redis import DURABLE, Server, namespace
 from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
 from windlass.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from windlass.store.protocol import Store
-from windlass.store.redis import store as redis_store
+from windlass.store.redis import together
 from windlass.store.urls import open_store
 from windlass.testing.acts import (
     NOW,
@@ -210,10 +210,26 @@ async def test_namespaces_do_not_meet(valkey_url: str) -> None:
 async def test_more_than_fits_into_one_script_is_added_in_several(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_store, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(together, "MOST_AT_ONCE", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5
     )
+    await store.close()
+
+
+async def test_what_is_large_is_added_in_several_scripts_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "MOST_BYTES_AT_ONCE", 100)
+    sizes = [60, 60, 30, 30, 30, 30, 500, 1]
+    jobs = [job(f"{n}", payload=b"x" * size) for n, size in enumerate(sizes)]
+    assert [[one.id for one in part] for part in together.in_parts(jobs)] == [
+        ["0"],
+        ["1", "2"],
+        ["3", "4", "5"],
+        ["6"],
+        ["7"],
+    ]
+    assert all(added.created for added in await store.add(jobs, NOW))
+    assert [len((await get(store, f"{n}")).payload) for n in range(len(sizes))] == sizes
     await store.close()
 
 

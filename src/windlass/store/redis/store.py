@@ -45,12 +45,10 @@ from windlass.store.redis.client import Client, Line, Sent
 from windlass.store.redis.docs import stored, told
 from windlass.store.redis.finding import Found, criteria, decoded
 from windlass.store.redis.listener import Listener
-from windlass.store.redis.together import Rows, Together
+from windlass.store.redis.together import Rows, Together, in_parts
 
 VERSION: Final = b"1"
 """Of the key dictionary in `keys.lua`."""
-MOST_AT_ONCE: Final = 10_000
-"""More jobs than this are added by several scripts, one right after the other, so that others get a word in."""
 EVENTS_KEPT: Final = 10_000
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance is remembered that lost its jobs."""
@@ -120,12 +118,10 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        if not jobs:
-            return []
-        if len(jobs) <= MOST_AT_ONCE:
-            return await self._add(jobs, now)
         # All are on their way, in this order, before anybody waits.
-        parts = [self._add(jobs[at : at + MOST_AT_ONCE], now) for at in range(0, len(jobs), MOST_AT_ONCE)]
+        parts = [self._add(part, now) for part in in_parts(jobs)]
+        if len(parts) == 1:
+            return await parts[0]
         return [added for part in await asyncio.gather(*parts) for added in part]
 
     def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:

@@ -1,17 +1,24 @@
 """Jobs that many callers of one event loop add, sent together: while some are on their way, those that come meanwhile
-make the next script. It owns who waits for which answer, and knows nothing of jobs.
+make the next script. It owns how many go together, and who waits for which answer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
+from windlass.core.model import NewJob
 from windlass.errors import LifecycleError
 from windlass.store.redis.client import Client, Line, Sent
 
 ENOUGH: Final = 500
+ENOUGH_BYTES: Final = 1_000_000
 """So many jobs wait for nobody: they are sent at once, and the server works while the next ones are made."""
+
+MOST_AT_ONCE: Final = 10_000
+MOST_BYTES_AT_ONCE: Final = 64_000_000
+"""More jobs than this are added by several scripts, one right after the other, so that others get a word in, and the
+server's limit for what one client sends (a gigabyte) is far away."""
 
 Rows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]
@@ -37,6 +44,7 @@ class Together:
         self._callers: list[Caller] = []
         self._rows: list[tuple[Any, ...]] = []
         self._behind: list[bytes] = []
+        self._bytes = 0
         line.before = self.go
 
     def add(self, rows: Rows, behind: Sequence[bytes]) -> Awaitable[list[Any]]:
@@ -45,7 +53,8 @@ class Together:
         self._callers.append((future, len(rows)))
         self._rows += rows
         self._behind += behind
-        if len(self._rows) >= ENOUGH:
+        self._bytes += sum(map(len, behind))
+        if len(self._rows) >= ENOUGH or self._bytes >= ENOUGH_BYTES:
             self._go_now()
         elif self._on_the_way == 0 and not self._is_about_to_go:
             # Not at once: whoever was woken together with this caller adds in the same turn of the loop.
@@ -59,7 +68,7 @@ class Together:
             return None
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
-        behind, self._behind = self._behind, []
+        behind, self._behind, self._bytes = self._behind, [], 0
         try:
             sent = self._send(rows, behind)
         except LifecycleError as error:  # it was closed meanwhile
@@ -103,3 +112,15 @@ class Together:
             else:
                 future.set_result(answers[at : at + many])
             at += many
+
+
+def in_parts(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Jobs, as many at a time as one script adds."""
+    begin = size = 0
+    for at, job in enumerate(jobs):
+        if at - begin >= MOST_AT_ONCE or (size and size + len(job.payload) > MOST_BYTES_AT_ONCE):
+            yield jobs[begin:at]
+            begin, size = at, 0
+        size += len(job.payload)
+    if begin < len(jobs):
+        yield jobs[begin:]
