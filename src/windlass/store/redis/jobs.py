@@ -5,13 +5,13 @@ The layout is described in `jobs.lua`, which reads and writes the same bytes.
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
-from windlass.core.model import Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
+from windlass.core.model import Added, Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
 
 STATE: Final = struct.Struct("<BBHIIddddd")
 STATUSES: Final = (
@@ -57,12 +57,24 @@ class UnreadableError(Exception):
     """A job's record that cannot be read; the message says why."""
 
 
-def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[Any], list[bytes]]:
-    """Jobs as `add.lua` takes them, and the bytes that are sent behind them."""
+def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
+    """Jobs as `add.lua` takes them, one row each, and the bytes that are sent behind them."""
     behind: list[bytes] = []
     for job in jobs:
+        job.id.encode()  # what cannot be sent fails here, and not for all with whom it would be sent together
         behind += (_never_changes(job, now), job.payload)
-    return columns(_new(job) for job in jobs), behind
+    return [(*_new(job), now) for job in jobs], behind
+
+
+async def added(new: Sequence[NewJob], answer: Awaitable[list[Any]]) -> list[Added]:
+    """What `add.lua` answers to these jobs, once it has."""
+    answers = await answer
+    if not answers:
+        return [Added(job.id, created=True) for job in new]
+    return [
+        Added(one.decode(), created=False) if isinstance(one, bytes) else Added(job.id, created=one == 1)
+        for job, one in zip(new, answers, strict=True)
+    ]
 
 
 def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -15,11 +15,11 @@ from msgspec import Struct
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "jobs", "standing"),
     "claim": ("keys", "jobs", "burial", "gates", "admission"),
-    "finish": ("keys", "jobs", "standing", "gates"),
+    "finish": ("keys", "jobs", "burial", "standing", "gates"),
     "beat": ("keys", "jobs"),
     "note": ("keys", "jobs"),
     "promote": ("keys", "jobs", "burial"),
-    "reap": ("keys", "jobs", "gates"),
+    "reap": ("keys", "jobs", "burial", "gates"),
     "prune": ("keys", "jobs"),
     "leave": ("keys", "gates"),
     "hold": ("keys",),
