@@ -8,7 +8,8 @@ for _, one in ipairs(told) do -- what is there makes room
   if job then
     take_out(job)
     if job.key then
-      repark(job)
+      call('HDEL', P .. 'keyed', job.id)
+      repark(group_of(job))
     end
     place(P .. 'all:' .. job.worker, job.id, false)
     call('SREM', P .. 'cancels', job.id)

@@ -1315,7 +1315,7 @@ BEGIN
     PERFORM windlass.tally(
         ns, old_workers || made_workers, old_pools || made_pools,
         olds || array_fill(9::smallint, ARRAY[coalesce(cardinality(made), 0)]),
-        array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses, NULL
+        array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses
     );
     RETURN topics || windlass.stirred(ns, made_workers);
 END $$;
