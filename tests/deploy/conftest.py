@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.store.servers.redis import Server, binary, required, wheel_binary
 from tests.system.conftest import eventually
 from windlass import Job, JobStatus, WorkerOrchestrator
 
@@ -66,13 +68,16 @@ class NodeProcess:
             )
         self.pid = self._popen.pid
 
+    def log(self) -> str:
+        return self._log.read_text()
+
     def said(self, text: str) -> bool:
-        return text in self._log.read_text()
+        return text in self.log()
 
     def wait_for(self, text: str) -> None:
         """Wait until it has said this."""
         eventually(lambda: self.said(text) or self._popen.poll() is not None)
-        assert self.said(text), self._log.read_text()
+        assert self.said(text), self.log()
 
     def signal(self, number: int) -> None:
         self._popen.send_signal(number)
@@ -151,6 +156,19 @@ class Nodes:
         words = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
         return Counter((int(number), int(node)) for kind, number, _, node in words if kind == what)
 
+    def times(self, what: str) -> dict[int, int]:
+        """How often each job has started or ended, in any node."""
+        found: Counter[int] = Counter()
+        for (number, _), n in self.runs(what).items():
+            found[number] += n
+        return dict(sorted(found.items()))
+
+    def ended_on(self, node: NodeProcess) -> int:
+        return sum(n for (_, pid), n in self.runs("end").items() if pid == node.pid)
+
+    def running_on(self, node: NodeProcess) -> int:
+        return sum(n for (_, pid), n in self.runs("start").items() if pid == node.pid) - self.ended_on(node)
+
     def seen_environment(self) -> list[str]:
         """The variables that a job has seen."""
         return (self.folder / "environment").read_text().splitlines()
@@ -172,7 +190,13 @@ class Nodes:
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
     """Nodes on SQLite; they are ended with the test."""
-    nodes = Nodes(tmp_path, f"sqlite:///{tmp_path / 'shop.db'}")
-    yield nodes
-    nodes.close()
+    with closing(Nodes(tmp_path, f"sqlite:///{tmp_path / 'shop.db'}")) as nodes:
+        yield nodes
 
+
+@pytest.fixture
+def nodes_on_valkey(tmp_path: Path) -> Iterator[Nodes]:
+    """Nodes on a server of their own."""
+    program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
+    with Server(program) as server, closing(Nodes(tmp_path, server.url)) as nodes:
+        yield nodes
