@@ -21,6 +21,8 @@ from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
 
+__all__ = ["Definition", "Service", "shown"]
+
 
 class KnownWorker(Struct):
     """A worker that others run."""

@@ -34,7 +34,7 @@ def write_vitals(path: Path, vitals: Vitals) -> None:
     """Replace the file. Whoever reads sees the old one or the new one, whole."""
     new = path.with_name(f"{path.name}.{vitals.pid}")
     new.write_bytes(msgspec.json.encode(vitals))
-    os.replace(new, path)
+    new.replace(path)
 
 
 def forget_vitals(path: Path) -> None:

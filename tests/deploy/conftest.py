@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,7 +16,9 @@ from tests.store.servers.redis import Server, binary, required, wheel_binary
 from tests.system.conftest import eventually
 from windlass import Job, JobStatus, WorkerOrchestrator
 
-APP = '''
+T = TypeVar("T")
+
+APP = """
 import asyncio
 import os
 import time
@@ -50,7 +52,7 @@ async def nap(ctx: Context, number: int, seconds: float) -> None:
     note("start", number, ctx.attempt, os.getppid())
     await asyncio.sleep(seconds)
     note("end", number, ctx.attempt, os.getppid())
-'''
+"""
 
 
 class NodeProcess:
@@ -140,8 +142,8 @@ class Nodes:
 
         return self._in_app(enqueue())
 
-    def jobs(self, ids: Sequence[str]) -> list[Job]:
-        async def jobs() -> list[Job]:
+    def jobs(self, ids: Sequence[str]) -> list[Job[Any]]:
+        async def jobs() -> list[Job[Any]]:
             return [await self._app.get_job(job_id) for job_id in ids]
 
         return self._in_app(jobs())
@@ -177,8 +179,8 @@ class Nodes:
         for node in self._nodes:
             node.close()
 
-    def _in_app(self, work: Any) -> Any:
-        async def act() -> Any:
+    def _in_app(self, work: Awaitable[T]) -> T:
+        async def act() -> T:
             try:
                 return await work
             finally:

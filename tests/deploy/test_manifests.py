@@ -125,7 +125,9 @@ def test_systemd_accepts_the_unit(checkout: Path, tmp_path: Path) -> None:
 # ── references ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_everything_that_is_referred_to_is_there(manifests: dict[tuple[str, str], Any], pod: Any, container: Any) -> None:
+def test_everything_that_is_referred_to_is_there(
+    manifests: dict[tuple[str, str], Any], pod: Any, container: Any
+) -> None:
     labels = {("app.kubernetes.io/name", "windlass")}
     deployment = manifests["Deployment", "windlass"]["spec"]
     assert deployment["template"]["metadata"]["labels"].items() >= labels
@@ -148,7 +150,7 @@ def test_what_is_applied_does_not_need_what_is_not_there_yet(checkout: Path) -> 
 def test_the_probe_file_lies_where_the_node_may_write(manifests: dict[tuple[str, str], Any], container: Any) -> None:
     folder = Path(manifests["ConfigMap", "windlass"]["data"]["WINDLASS_PROBE"]).parent
     assert str(folder) in {mount["mountPath"] for mount in container["volumeMounts"]}
-    assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # noqa: S108 - stacks are written there
+    assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # stacks are written there
 
 
 def test_the_commands_exist(container: Any, unit: configparser.SectionProxy) -> None:

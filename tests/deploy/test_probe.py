@@ -33,14 +33,16 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     assert probe("live", path)[0] == 1
     node = nodes.up("--probe-file", str(path))
     eventually(lambda: is_well("ready", path))
-    assert probe("live", path) == (0, f"the node (process {node.pid}) is alive: leads: 7 workers in 2 pools, 0 jobs running\n")
+    said = f"the node (process {node.pid}) is alive: leads: 7 workers in 2 pools, 0 jobs running\n"
+    assert probe("live", path) == (0, said)
 
     [job_id] = nodes.enqueue(nodes.call(1, 1.5))
     eventually(lambda: "1 job running" in probe("live", path)[1])
     node.signal(signal.SIGTERM)
     eventually(lambda: not is_well("ready", path))
     assert is_well("live", path), "a node that lets its jobs finish is alive"
-    assert probe("ready", path) == (1, f"windlass: the node (process {node.pid}) is not ready: stopping: 1 job running\n")
+    said = f"windlass: the node (process {node.pid}) is not ready: stopping: 1 job running\n"
+    assert probe("ready", path) == (1, said)
     assert node.end() == 0
     nodes.completed([job_id])
     assert "there is no" in probe("live", path)[1]
@@ -73,9 +75,10 @@ def test_a_node_without_its_store_is_alive_but_not_ready(nodes: Nodes, tmp_path:
 
 
 def test_a_probe_file_that_cannot_be_written_is_refused_at_the_start(nodes: Nodes, tmp_path: Path) -> None:
-    node = nodes.start("--probe-file", str(tmp_path / "nowhere" / "probe"))
+    path = tmp_path / "nowhere" / "probe"
+    node = nodes.start("--probe-file", str(path))
     assert node.end() == 1
-    assert node.said(f"windlass: cannot write the probe file {tmp_path / 'nowhere' / 'probe'}: No such file or directory")
+    assert node.said(f"windlass: cannot write the probe file {path}: No such file or directory")
 
 
 def test_a_node_that_was_killed_leaves_a_file_that_grows_old(tmp_path: Path) -> None:

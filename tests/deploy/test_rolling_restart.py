@@ -1,4 +1,4 @@
-"""A rolling restart: start the new node, SIGTERM the old one. Nothing is lost, and what can finish is not interrupted."""
+"""A rolling restart: start the new node, SIGTERM the old one. Nothing is lost; what can finish does."""
 
 import signal
 import time

@@ -13,7 +13,7 @@ from windlass.cli.parameters import seconds
 from windlass.cli.pools import bounds
 from windlass.core.schedule import describe
 from windlass.logs import FORMATS, LEVELS, set_up_logging
-from windlass.service import Service, shown
+from windlass.service import Definition, Service, shown
 
 logger: Final = logging.getLogger("windlass")
 
@@ -39,7 +39,13 @@ logger: Final = logging.getLogger("windlass")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
-    app_name: str, stop_timeout: float, label: tuple[str, ...], probe_file: Path | None, log_level: str, log_format: str
+    app_name: str,
+    *,
+    stop_timeout: float,
+    label: tuple[str, ...],
+    probe_file: Path | None,
+    log_level: str,
+    log_format: str,
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
 
@@ -61,7 +67,7 @@ async def _run(service: Service, name: str, *, stop_timeout: float, style: str) 
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
-def introduce(definition: "Definition", name: str, *, as_json: bool) -> None:
+def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
     """Say what is about to run."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}

@@ -155,7 +155,8 @@ class Node:
             words = f"stopping: {words}"
         else:
             workers = sum(team.target for team in self.teams.values())
-            words = f"{'leads' if self.leader.leading else 'follows'}: {workers} workers in {len(self.teams)} pools, {words}"
+            role = "leads" if self.leader.leading else "follows"
+            words = f"{role}: {workers} workers in {len(self.teams)} pools, {words}"
         failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"

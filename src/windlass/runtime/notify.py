@@ -34,7 +34,7 @@ class Notifier:
         """How long systemd waits for a sign of life before it ends the node; None if it does not."""
         self._socket = None if address is None else socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         if self._socket is not None:
-            self._socket.setblocking(False)
+            self._socket.settimeout(0)
         self._complained = False
 
     @classmethod
