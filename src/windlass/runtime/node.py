@@ -150,13 +150,13 @@ class Node:
     def condition(self) -> Condition:
         """How it is, in one line for people."""
         running = sum(len(engine.runs) for engine in self.engines)
-        words = f"{running} {'job' if running == 1 else 'jobs'} running"
+        words = f"{_counted(running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
         else:
             workers = sum(team.target for team in self.teams.values())
             role = "leads" if self.leader.leading else "follows"
-            words = f"{role}: {workers} workers in {len(self.teams)} pools, {words}"
+            words = f"{role}: {_counted(workers, 'worker')} in {_counted(len(self.teams), 'pool')}, {words}"
         failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"
@@ -507,6 +507,10 @@ class Node:
     def _step_down(self) -> None:
         for engine in self.engines:
             engine.step_down(lost=False)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _nobody(_run: Run) -> None:
