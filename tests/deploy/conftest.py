@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 from tests.system.conftest import eventually
 from windlass import Job, JobStatus, WorkerOrchestrator
@@ -202,3 +203,15 @@ def nodes_on_valkey(tmp_path: Path) -> Iterator[Nodes]:
     program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
     with Server(program) as server, closing(Nodes(tmp_path, server.url)) as nodes:
         yield nodes
+
+
+@pytest.fixture
+def nodes_on_postgres(tmp_path: Path) -> Iterator[Nodes]:
+    """Likewise."""
+    server = own_server()
+    try:
+        server.start()
+        with closing(Nodes(tmp_path, server.url)) as nodes:
+            yield nodes
+    finally:
+        server.remove()

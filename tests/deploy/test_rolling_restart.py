@@ -18,7 +18,7 @@ def length(number: int) -> float:
     return 0.05 + (number * 37 % 26) / 100
 
 
-@pytest.fixture(params=["nodes", "nodes_on_valkey"], ids=["sqlite", "valkey"])
+@pytest.fixture(params=["nodes", "nodes_on_valkey", "nodes_on_postgres"], ids=["sqlite", "valkey", "postgres"])
 def fleet(request: pytest.FixtureRequest) -> Nodes:
     found: Nodes = request.getfixturevalue(request.param)
     return found
@@ -59,19 +59,19 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["process", "async"])
-def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str, fleet: Nodes) -> None:
-    old = fleet.up("--stop-timeout", "1")
-    [job_id] = fleet.enqueue(fleet.call(1, 4.0) if kind == "process" else fleet.nap(1, 4.0))
-    eventually(lambda: fleet.running_on(old) == 1)
+def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str, nodes: Nodes) -> None:
+    old = nodes.up("--stop-timeout", "1")
+    [job_id] = nodes.enqueue(nodes.call(1, 4.0) if kind == "process" else nodes.nap(1, 4.0))
+    eventually(lambda: nodes.running_on(old) == 1)
 
-    new = fleet.up("--stop-timeout", "30")
+    new = nodes.up("--stop-timeout", "30")
     old.signal(signal.SIGTERM)
     assert old.end(within=20) == 0, old.log()
-    fleet.completed([job_id])
-    [job] = fleet.jobs([job_id])
+    nodes.completed([job_id])
+    [job] = nodes.jobs([job_id])
     assert job.attempt == 1, "the run that was cut off was counted"
-    assert fleet.runs("start") == {(1, old.pid): 1, (1, new.pid): 1}
-    assert fleet.runs("end") == {(1, new.pid): 1}
+    assert nodes.runs("start") == {(1, old.pid): 1, (1, new.pid): 1}
+    assert nodes.runs("end") == {(1, new.pid): 1}
     new.signal(signal.SIGTERM)
     assert new.end() == 0
 
