@@ -16,6 +16,7 @@ from windlass.cli.events import events
 from windlass.cli.jobs import explain, job, jobs
 from windlass.cli.move import move
 from windlass.cli.pools import pause, pools, resume
+from windlass.cli.probe import probe
 from windlass.cli.run import run
 from windlass.cli.status import status
 from windlass.cli.trigger import trigger
@@ -25,7 +26,7 @@ from windlass.leaving import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, enqueue, trigger),
-    "Look": (status, workers, pools, jobs, job, explain, dead, events, doctor),
+    "Look": (status, workers, pools, jobs, job, explain, dead, events, doctor, probe),
     "Change": (enable, disable, pause, resume, cancel, retry, discard, move, db),
 }
 _PIPE_CLOSED: Final = 141

@@ -27,6 +27,7 @@ from windlass.runtime.engine import Engine
 from windlass.runtime.execute import Run
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
+from windlass.runtime.notify import Condition
 from windlass.runtime.outbox import Notebook, Outbox
 from windlass.runtime.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
 from windlass.runtime.pulse import Pulse, PulseThread
@@ -150,6 +151,23 @@ class Node:
     def strays(self) -> dict[str, int]:
         """How many runs were given up on and go on regardless, by instance."""
         return {engine.instance: len(engine.runner.strays) for engine in self.engines}
+
+    def condition(self) -> Condition:
+        """How it is, in one line for people."""
+        running = sum(len(engine.runs) for engine in self.engines)
+        words = f"{_counted(running, 'job')} running"
+        if self._draining:
+            words = f"stopping: {words}"
+        else:
+            workers = sum(team.target for team in self.teams.values())
+            role = "leads" if self.leader.leading else "follows"
+            words = f"{role}: {_counted(workers, 'worker')} in {_counted(len(self.teams), 'pool')}, {words}"
+        failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
+        if failing:
+            words += f"; cannot start processes of {', '.join(failing)}"
+        silence = self._pulse.silence
+        leased = silence < self._settings.lease_seconds
+        return Condition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -515,6 +533,10 @@ class Node:
     def _step_down(self) -> None:
         for engine in self.engines:
             engine.step_down(lost=False)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _nobody(_run: Run) -> None:

@@ -67,6 +67,11 @@ class Pulse:
         if self._bell is not None:
             self._bell.ring()
 
+    @property
+    def silence(self) -> float:
+        """Seconds since the leases were last renewed. Safe from any thread."""
+        return self._clock.monotonic() - self._renewed_at
+
     async def poll(self) -> float | None:
         """Beat once."""
         if self._orphaned():  # nobody runs those jobs any more: the lease must end
