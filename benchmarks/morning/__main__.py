@@ -8,6 +8,7 @@ from typing import Final
 
 from benchmarks.morning.day import KINDS, TARGETS, Day, Pools, live, serving
 from benchmarks.morning.picture import draw
+from benchmarks.morning.rest import Rest, rest
 
 FLOOD: Final = 400
 WARM_UP: Final = 4.0
@@ -17,18 +18,26 @@ WARM_UP: Final = 4.0
 async def lived(pools: Pools, said: argparse.Namespace) -> Day:
     """One morning."""
     print(f"» {pools} pools: night, {said.peak:g} s of peak, evening", file=sys.stderr)
-    async with serving(pools) as made:
+    async with serving(pools) as (made, _):
         return await live(made, pools, night=said.night, peak=said.peak, evening=said.evening)
 
 
 async def mail_waits(seconds: float, *, flood: bool) -> float:
     """The 99th percentile of how long e-mail waits, with or without a flood of pictures beside it."""
     print(f"» e-mail {'beside a flood of images' if flood else 'alone'}", file=sys.stderr)
-    async with serving("elastic") as made:
+    async with serving("elastic") as (made, _):
         if flood:
             await made.app.enqueue_many([made.image_resize.call(seconds=0.05) for _ in range(FLOOD)])
         day = await live(made, "elastic", night=WARM_UP, peak=seconds, evening=0, only=["email"], full_night=True)
         return day.p99("email")
+
+
+async def rested(seconds: float) -> Rest:
+    """What it costs to wait."""
+    print("» nothing to do", file=sys.stderr)
+    async with serving("elastic") as (made, pid):
+        await asyncio.sleep(WARM_UP)
+        return await rest(made, pid, seconds)
 
 
 def report(days: list[Day]) -> None:
@@ -53,12 +62,18 @@ async def main() -> int:
     parser.add_argument("--night", type=float, default=8)
     parser.add_argument("--peak", type=float, default=30)
     parser.add_argument("--evening", type=float, default=90)
+    parser.add_argument("--rest", type=float, default=10, help="seconds to look on while there is nothing to do")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw both as SVG")
     said = parser.parse_args()
     days = [await lived("fixed", said), await lived("elastic", said)]
     alone, beside = await mail_waits(10, flood=False), await mail_waits(10, flood=True)
     report(days)
     print(f"e-mail, 99th percentile: {alone * 1000:.0f} ms alone, {beside * 1000:.0f} ms beside {FLOOD} images")
+    idle = await rested(said.rest)
+    print(
+        f"at rest: {idle.cores:.2%} of a core and {idle.memory / 2**20:.0f} MB for {idle.processes} processes; a new job "
+        f"starts within {idle.wake_p50 * 1000:.1f} ms (median), {idle.wake_p99 * 1000:.1f} ms (99th percentile)"
+    )
     if said.picture is not None:
         said.picture.write_text(draw(days))
     elastic = days[1]

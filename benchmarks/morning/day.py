@@ -74,8 +74,8 @@ class Day:
 
 
 @asynccontextmanager
-async def serving(pools: Pools) -> AsyncIterator[ModuleType]:
-    """A node with these pools on a new store; and the application, as somebody who enqueues has it."""
+async def serving(pools: Pools) -> AsyncIterator[tuple[ModuleType, int]]:
+    """A node with these pools on a new store: the application, as somebody who enqueues has it, and the node's pid."""
     with tempfile.TemporaryDirectory(prefix="windlass-morning-") as folder:
         os.environ["MORNING_STORE"] = f"sqlite:///{folder}/morning.db"
         os.environ["MORNING_POOLS"] = pools
@@ -85,7 +85,7 @@ async def serving(pools: Pools) -> AsyncIterator[ModuleType]:
             node = subprocess.Popen(command, stderr=log)  # noqa: ASYNC220 - nothing else goes on yet
         try:
             await _until_served(made, node)
-            yield made
+            yield made, node.pid
         finally:
             node.send_signal(signal.SIGTERM)
             node.wait(60)
