@@ -71,8 +71,8 @@ async def main() -> int:
     print(f"e-mail, 99th percentile: {alone * 1000:.0f} ms alone, {beside * 1000:.0f} ms beside {FLOOD} images")
     idle = await rested(said.rest)
     print(
-        f"at rest: {idle.cores:.2%} of a core and {idle.memory / 2**20:.0f} MB for {idle.processes} processes; a new job "
-        f"starts within {idle.wake_p50 * 1000:.1f} ms (median), {idle.wake_p99 * 1000:.1f} ms (99th percentile)"
+        f"at rest: {idle.cores:.2%} of a core and {idle.memory / 2**20:.0f} MB for {idle.processes} processes; "
+        f"a new job starts within {idle.wake_p50 * 1000:.1f} ms (median), {idle.wake_p99 * 1000:.1f} ms (99th percentile)"
     )
     if said.picture is not None:
         said.picture.write_text(draw(days))
