@@ -72,7 +72,7 @@ async def main() -> int:
     idle = await rested(said.rest)
     print(
         f"at rest: {idle.cores:.2%} of a core and {idle.memory / 2**20:.0f} MB for {idle.processes} processes; "
-        f"a new job starts within {idle.wake_p50 * 1000:.1f} ms (median), {idle.wake_p99 * 1000:.1f} ms (99th percentile)"
+        f"a new job starts within {idle.wake_p50 * 1000:.1f} ms, at the 99th percentile {idle.wake_p99 * 1000:.1f} ms"
     )
     if said.picture is not None:
         said.picture.write_text(draw(days))
