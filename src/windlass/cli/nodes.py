@@ -10,7 +10,7 @@ from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, show_json, show_table
 from windlass.cli.parameters import seconds
 from windlass.cli.shapes import node_shape
-from windlass.cli.words import ago, counted, size
+from windlass.cli.words import ago, counted, size, span
 from windlass.errors import ResultTimeoutError, UnknownNodeError
 from windlass.views import NodeView
 
@@ -121,7 +121,7 @@ def _row(node: NodeView, now: float) -> list[Cell]:
 def _state(node: NodeView, now: float) -> str:
     words: str = node.status
     if node.drained_at is not None:
-        words += f" since {ago(node.drained_at, now)}"
+        words += f" for {span(now - node.drained_at)}"
     if node.failing:
         words += f", cannot start {', '.join(sorted(node.failing))}"
     return words

@@ -80,7 +80,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 def cut(text: str, width: int) -> str:
     """A text that takes no more columns than this."""
     while _width(text) > width:
-        text = text[:-2] + "…"
+        text = text[:-2] + "…" if len(text) > 1 else ""
     return text
 
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
 from msgspec import Struct, field
@@ -106,7 +106,7 @@ class Top:
                 if not self._paused and not over.done():
                     await self._look(over)
 
-    async def _look(self, over: "asyncio.Future[bool]") -> None:
+    async def _look(self, over: "asyncio.Future[Any]") -> None:
         looking = asyncio.ensure_future(self._app.glance())
         await asyncio.wait({looking, over}, return_when=asyncio.FIRST_COMPLETED)
         if not looking.done():  # the store takes its time, and the person does not
@@ -207,7 +207,7 @@ def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
         str(one.pid),
         one.status,
         f"{len(one.current_jobs)}/{one.slots}",
-        size(one.memory),
+        size(one.memory) if one.memory else None,
         span(seen.at - one.started_at),
         one.completed,
         one.failed,

@@ -352,7 +352,6 @@ class Node:
         )
         name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
         found.append(self._engine(team, runner, bell, name, self._quarantine))
-        self._pulse.poke()
         return found[0]
 
     def _engine(
@@ -371,6 +370,8 @@ class Node:
             quarantine=quarantine,
         )
         engine.on_end = partial(self._ended, team, engine)
+        # Without a lease it claims nothing; a beat before it is in its team would leave it out.
+        self._loop.call_soon(self._pulse.poke)
         return engine
 
     def _cell(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> RemoteRunner:
