@@ -107,8 +107,8 @@ def test_workers_in_json(shop: Terminal) -> None:
 def test_pools(shop: Terminal) -> None:
     waiting()
     told = shop.ok("pools")
-    assert re.search(r"^default +async +0 \(5\) +0 +0 +0 +0 +0 +1 +0 +- +nobody serves it$", told, re.MULTILINE)
-    assert re.search(r"^images +thread +0 \(1–4\) +1 +0 +0 +0 +0 +0 +0 +\d s +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +nobody serves it$", told, re.MULTILINE)
 
 
 def test_pools_in_json(shop: Terminal) -> None:
@@ -355,7 +355,11 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         json.loads(shop.run("retry", "nope", "--json").stdout),
         shop.json("discard", "--dead", "--yes"),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
+        shop.json("scale", "images", "--max", "3"),
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
+    shop.node()
+    (node,) = shop.json("nodes")["nodes"]
+    documents += [{"nodes": [node]}, shop.json("drain", node["name"]), {"failing": [{"node": "", "error": ""}]}]
     documented = set(re.findall(r"`([a-z_]+)`", page)) - {"at", "_at", "_seconds"}
     assert fields(documents) - {"at"} == documented

@@ -7,8 +7,8 @@ from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, json_option, show_json, show_table
 from windlass.cli.remedies import remedy
 from windlass.cli.shapes import status_shape
-from windlass.cli.words import counted, last_line, one_line, span
-from windlass.core.health import Problem
+from windlass.cli.words import counted, one_line, span
+from windlass.core.health import Problem, gist
 from windlass.operations import clock_time
 from windlass.views import Overview, PoolView
 
@@ -62,7 +62,7 @@ def pool_state(pool: PoolView) -> str:
     if pool.change.paused:
         return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
     if pool.failing:
-        return f"failing: {last_line(next(iter(pool.failing.values())))}"
+        return f"failing: {gist(next(iter(pool.failing.values())))}"
     if pool.unplaced is not None and pool.hosting == "ready":
         return f"full: {pool.unplaced}"
     if pool.instances:

@@ -100,11 +100,12 @@ class Top:
         self._history.add(await self._app.glance())  # before the screen is taken: an error now is said as always
         with Screen(key=self._key, resized=self._paint) as self._screen:
             over = asyncio.ensure_future(self._screen.over.wait())
+            self._paint()
             while not over.done():
-                self._paint()
                 await asyncio.wait({over}, timeout=self._interval)
                 if not self._paused and not over.done():
                     await self._look(over)
+                    self._paint()
 
     async def _look(self, over: "asyncio.Future[Any]") -> None:
         looking = asyncio.ensure_future(self._app.glance())

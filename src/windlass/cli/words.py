@@ -67,11 +67,6 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def last_line(text: str) -> str:
-    """The last line of an error: what a traceback ends with."""
-    return text.strip().rpartition("\n")[2].strip()
-
-
 def size(n: float) -> str:
     """So many bytes, roughly: `512 B`, `34 MiB`, `1.9 GiB`."""
     for unit in ("B", "KiB", "MiB"):

@@ -163,11 +163,16 @@ def _serving(pool: PoolFacts) -> Iterator[Problem]:
 
 def _failing(pool: PoolFacts) -> Problem:
     nodes = sorted(pool.failing)
-    last = pool.failing[nodes[0]].strip().rpartition("\n")[2].strip()
     where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
-    message = f"the processes of pool {pool.name} cannot be started on {where}: {last}"
+    message = f"the processes of pool {pool.name} cannot be started on {where}: {gist(pool.failing[nodes[0]])}"
     remedy = "mend the cause and restart the node; its log and `windlass events` have the whole error; it keeps trying"
     return Problem("pool_failing", pool.name, message, remedy, "critical")
+
+
+def gist(error: str) -> str:
+    """The line of an error that says what it is: a traceback's last one, of anything else the first."""
+    lines = error.strip().splitlines() or ["no reason was given"]
+    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
 
 
 def _unserved(pool: PoolFacts) -> Iterator[Problem]:
