@@ -68,6 +68,7 @@ async def test_a_drained_node_finishes_what_it_runs_and_gets_nothing_more(stage:
     await clock.advance(6)
     assert (await node(two, name_of(one))).status == "draining"
     assert act.running == 1
+    assert [run.workers for run in (await node(two, name_of(two))).runs] == [2], "its share has not moved"
     second = await worker.enqueue()
     await clock.advance(2)
     assert (await second.refresh()).record.instance is not None

@@ -13,7 +13,8 @@ LONG = 40.0
 
 def pool(terminal: Terminal, name: str = "images") -> dict[str, Any]:
     """A pool as `windlass pools` has it."""
-    return {one["name"]: one for one in terminal.json("pools")["pools"]}[name]
+    (found,) = [one for one in terminal.json("pools")["pools"] if one["name"] == name]
+    return dict(found)
 
 
 def node(terminal: Terminal) -> dict[str, Any]:
@@ -39,7 +40,9 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     assert [(run["pool"], run["workers"]) for run in seen["runs"]] == [("default", 5), ("images", 1)]
     name = seen["name"]
     told = shop.ok("nodes")
-    assert re.search(rf"^{name} .* yes .* GiB +gpu, ssd +.* serving +default 5 workers; images 1 worker$", told, re.M)
+    assert re.search(
+        rf"^{name} .* yes .* GiB +gpu, ssd +.* serving +default 5 workers; images 1 worker$", told, re.MULTILINE
+    )
 
     job = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
     until(job, JobStatus.PROCESSING)
@@ -47,7 +50,7 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     draining.wait_for(f"node {name} still runs default 5 workers, 1 busy", within=LONG)
     waiting = shop.json("enqueue", "resize", "path=a.png")["job"]["id"]
     assert node(shop)["status"] == "draining"
-    assert re.search(rf"^{name} .* draining for \d+ s ", shop.ok("nodes"), re.M)
+    assert re.search(rf"^{name} .* draining for \d+ s ", shop.ok("nodes"), re.MULTILINE)
     shop.ok("cancel", job)
     assert draining.end(within=LONG) == 0
     assert draining.lines[-1].startswith(f"node {name} is drained and empty")
@@ -98,8 +101,8 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     assert shop.ok("scale", "images", "--reset") == "pool images may have 1 to 4 workers, as registered\n"
     seen = pool(shop)
     assert (seen["min_workers"], seen["max_workers"], seen["bounds_changed"]) == (1, 4, False)
-    told = [event["message"] for event in shop.json("events")["events"] if event["name"] == "pool.bounds"]
-    assert told == [
+    events = [event["message"] for event in shop.json("events")["events"] if event["name"] == "pool.bounds"]
+    assert events == [
         "pool images may have 3 to 4 workers, by hand; it was 1 to 4",
         "pool images may have 1 to 4 workers, as registered; it was 3 to 4",
     ]

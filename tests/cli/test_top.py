@@ -78,9 +78,7 @@ def job(name: str = "j", **fields: Any) -> JobRecord:
     )
 
 
-def glance(
-    at: float = 100.0, *, instances: int = 1, jobs: list[JobRecord] | None = None, **numbers: Any
-) -> Glance:
+def glance(at: float = 100.0, *, instances: int = 1, jobs: list[JobRecord] | None = None, **numbers: Any) -> Glance:
     return Glance(
         at=at,
         store=URL,
@@ -132,7 +130,7 @@ def test_the_queue_is_drawn() -> None:
         (Progress(1, 2, "\x1b[31mred"), False, r"50 % \x1b[31mred"),
     ],
 )
-def test_how_far_a_job_is(progress: Progress | None, cancelling: bool, words: str) -> None:
+def test_how_far_a_job_is(*, progress: Progress | None, cancelling: bool, words: str) -> None:
     lines = frame(seen(glance(jobs=[job(progress=progress, cancelling=cancelling)])), width=None)
     assert lines[-1].endswith(f"  {words}")
 

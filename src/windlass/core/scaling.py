@@ -10,8 +10,9 @@
   waits for a gate, and more of them would wait too.)
 
 Up at once. Down one by one, and only after `scale_down_after_seconds` of wanting less without a break; never below the
-busy ones. A lowered `max_workers` holds at once, even where all are busy and more is queued, or it would never come true:
-those that are too many finish what they run, and take nothing more. `place` spreads what is wanted over nodes by what they have. Neither starts or stops anything.
+busy ones. A lowered `max_workers` holds at once, even where all are busy and more is queued, or it would never come
+true: those that are too many finish what they run, and take nothing more. `place` spreads what is wanted over nodes by
+what they have. Neither starts or stops anything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
