@@ -39,8 +39,8 @@ fix: $(STAMP) ## apply what lint and format can repair themselves
 	@echo "» ruff format"
 	@$(BIN)/ruff format
 
-bench: $(STAMP) ## run the benchmarks
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(STAMP) ## run the long tests
 	@echo "» soak tests"

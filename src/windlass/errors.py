@@ -11,7 +11,8 @@
     │   ├── ScheduleError               a bad interval, cron expression or time zone
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
     │   ├── UnknownStoreError           a store URL with a scheme nobody knows, or a malformed one
-    │   └── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   ├── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
     ├── PayloadError                  arguments or results that cannot travel
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
@@ -30,6 +31,7 @@
     │   ├── StoreFullError              no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           what it holds cannot be read
     │   └── SchemaVersionError          it was written by another version of windlass
+    ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, called from the wrong place
 
 Messages name the thing that is wrong and the remedy. Nothing here does I/O or imports another part of windlass.
@@ -88,6 +90,10 @@ class UnknownStoreError(ConfigurationError):
 
 class AppImportError(ConfigurationError):
     """`module:name` that cannot be imported, or is no orchestrator."""
+
+
+class NamespaceInUseError(ConfigurationError):
+    """Another app, with other workers, runs in the same namespace."""
 
 
 class PayloadError(WindlassError):
@@ -160,6 +166,10 @@ class CorruptStoreError(StoreError):
 
 class SchemaVersionError(StoreError):
     """The store was written by another version of windlass."""
+
+
+class MoveError(WindlassError):
+    """The content of a store is moving, has moved, or cannot be moved."""
 
 
 class LifecycleError(WindlassError):

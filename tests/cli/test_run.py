@@ -70,6 +70,18 @@ def test_a_store_that_cannot_be_opened(terminal: Terminal) -> None:
     assert not [line for line in node.lines if "Traceback" in line]
 
 
+def test_another_app_in_the_same_namespace(terminal: Terminal) -> None:
+    terminal.node()
+    Path("blog.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "@app.task\ndef publish() -> None: ...\n"
+    )
+    blog = terminal.start("run", "blog")
+    assert blog.end() == 1
+    assert blog.lines[-1].startswith("windlass: namespace 'default' of sqlite:///")
+    assert "and none of the workers of this app (publish)" in blog.lines[-1]
+
+
 def test_an_app_in_memory_is_warned_about(terminal: Terminal) -> None:
     Path("memo.py").write_text("from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     node = terminal.start("run", "memo")

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,6 +38,16 @@ def json_text(value: Any) -> str:
 def aside(text: str) -> None:
     """A word beside the output: a hint, how far it is. Never on stdout, which a program may be reading."""
     click.echo(text, err=True)
+
+
+def show_wrapped(head: str, text: str) -> None:
+    """Print a head and a text beside it; on a terminal the text stays beside it, however long it is."""
+    indent = " " * len(click.unstyle(head))
+    room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
+    lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
+    for line in lines or [""]:
+        click.echo(f"{head}{line}".rstrip())
+        head = indent
 
 
 def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:

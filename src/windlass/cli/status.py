@@ -4,7 +4,7 @@ import click
 
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
-from windlass.cli.output import Cell, json_option, show_json, show_table
+from windlass.cli.output import Cell, json_option, show_json, show_table, show_wrapped
 from windlass.cli.remedies import remedy
 from windlass.cli.shapes import status_shape
 from windlass.cli.words import counted, one_line, span
@@ -53,8 +53,8 @@ def show_health(verdict: str, problems: list[Problem]) -> None:
     click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
     for problem in problems:
         severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
-        click.echo(f"  {severity}  {one_line(problem.message)}")
-        click.echo(f"            {one_line(remedy(problem))}")
+        show_wrapped(f"  {severity}  ", one_line(problem.message))
+        show_wrapped("            remedy: ", one_line(remedy(problem)))
 
 
 def pool_state(pool: PoolView) -> str:

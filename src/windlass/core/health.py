@@ -4,7 +4,7 @@ A list of named problems, each with its subject and its remedy; the status is th
 facts that the shell has gathered: nothing is asked for here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -31,11 +31,20 @@ class Problem(Struct, frozen=True):
 
     code: str
     """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
-    pool_paused, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck."""
+    pool_paused, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck; from an examination of the store,
+    the name of the finding."""
     subject: str
     message: str
     remedy: str
     severity: Severity = "warning"
+
+
+class Finding(Struct, frozen=True):
+    """One thing that a store says about itself when it is examined. With a severity it is a problem."""
+
+    text: str
+    remedy: str = ""
+    severity: Severity | None = None
 
 
 class Health(Struct, frozen=True):
@@ -99,6 +108,14 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether anybody leads."""
+
+
+def integrity(damages: Sequence[str]) -> Finding:
+    """The finding of that name: what in the store cannot be read."""
+    if not damages:
+        return Finding("ok")
+    remedy = "stop every node, copy the data for safety, then restore a backup"
+    return Finding(f"the store is damaged: {'; '.join(damages)}", remedy, "critical")
 
 
 def judge(facts: HealthFacts, now: float) -> Health:

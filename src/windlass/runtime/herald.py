@@ -36,9 +36,13 @@ class Herald:
         """Import the app. Raises `AppImportError` with what is wrong with it."""
         self._described = self._loop.create_future()
         self._begin()
-        definition = await self._described
-        if not definition.hooks:
-            await self.drain()
+        wanted = False
+        try:
+            definition = await self._described
+            wanted = definition.hooks
+        finally:
+            if not wanted:
+                await self.drain()
         return definition
 
     def renewed(self) -> None:

@@ -29,6 +29,8 @@ from windlass.runtime.registry import Known
 from windlass.store.protocol import Store
 
 LOOK_SECONDS: Final = 1.0
+SOON_SECONDS: Final = 0.2
+"""How soon after the last plan a pool that has no free worker left is looked at again."""
 PLAN: Final = "workers"
 """The name of the plan's doc."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0

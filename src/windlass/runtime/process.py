@@ -8,6 +8,7 @@ reading end of a pipe that only the node can write to.
 import asyncio
 import os
 import signal
+import site
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -52,6 +54,7 @@ class Process:
             self._popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, fds)],
                 pass_fds=fds,
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -191,6 +194,15 @@ def in_words(status: int) -> str:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
         return f"was killed by signal {-status}"
+
+
+def _environment() -> dict[str, str]:
+    """Ours, and where to find this very windlass, should that not be where packages are installed."""
+    ours = str(Path(__file__).resolve().parents[2])
+    if ours in site.getsitepackages():
+        return dict(os.environ)
+    path = os.environ.get("PYTHONPATH")
+    return os.environ | {"PYTHONPATH": f"{ours}{os.pathsep}{path}" if path else ours}
 
 
 def _flags() -> list[str]:
