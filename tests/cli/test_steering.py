@@ -56,7 +56,9 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     assert draining.lines[-1].startswith(f"node {name} is drained and empty")
     assert node(shop)["runs"] == []
     assert in_shop(lambda app: app.get_job(waiting)).status is JobStatus.QUEUED
-    assert "is drained" in shop.ok("status")
+    told = shop.ok("status")
+    assert "every node that could serve pool images is drained or stopping; 1 queued" in told
+    assert "windlass drain NODE --undo" in told
 
     assert shop.ok("drain", name, "--undo") == f"node {name} takes work again\n"
     until(waiting, JobStatus.COMPLETED, within=LONG)
@@ -155,7 +157,7 @@ def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     assert re.search(
         r"critical +the processes of pool images cannot be started on node \S+: "
         r".*RuntimeError: the pillow is missing\n"
-        r" +mend the cause and restart the node",
+        r" +remedy: mend the cause and restart the node",
         told,
     )
     assert re.search(r"warning +pool vast should have more workers than fit anywhere: .*4000 cores", told)

@@ -197,7 +197,9 @@ def _unserved(pool: PoolFacts) -> Iterator[Problem]:
     severity: Severity = "critical" if queued else "warning"
     if pool.hosting == "nobody" and (queued or pool.min_workers):
         message = f"no live instance serves pool {name}; {queued} queued"
-        remedy = f"start a node that runs pool {name}, or look at its log for why instances end"
+        remedy = (
+            f"start a node that has pool {name}: windlass run MODULE:NAME; or look at its log for why instances end"
+        )
         yield Problem("pool_unserved", name, message, remedy, severity)
     elif pool.hosting == "unknown" and queued:
         message = f"no live node knows pool {name}; {queued} queued"
