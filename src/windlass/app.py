@@ -34,7 +34,7 @@ from windlass.events import AnyHook, Hooks
 from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
-from windlass.registration import Registrations, import_name
+from windlass.registration import Registrations, check_in_place, import_name
 from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
 from windlass.runtime.engine import Engine
@@ -46,11 +46,13 @@ from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
 from windlass.runtime.signals import stop_signals
 from windlass.schema import Schema
+from windlass.steering import Steering
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
 from windlass.transfer.late import Left, left_behind
 from windlass.transfer.marks import refuse_to_add, refuse_to_change
-from windlass.views import Overview, look
+from windlass.views import NodeView, Overview, look
+from windlass.watching import Glance, Watch
 from windlass.worker import Call, Job, Options, Worker, new_job
 
 logger: Final = logging.getLogger("windlass")
@@ -99,6 +101,8 @@ class WorkerOrchestrator:
         self._hooks = Hooks()
         self._registered = Registrations(self, max_concurrent=max_concurrent, max_payload_bytes=max_payload_bytes)
         self._operations = Operations(self._store, self._clock.now)
+        self._steering = Steering(self._store, self._operations, self._clock.now)
+        self._watch: Watch | None = None
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
         self._opened = False
@@ -208,6 +212,7 @@ class WorkerOrchestrator:
             message = f"the orchestrator is {self._state} already"
             raise LifecycleError(message)
         registry = self._registered.complete()
+        check_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:
@@ -649,7 +654,22 @@ class WorkerOrchestrator:
 
     async def _pause(self, name: str, *, paused: bool, reason: str | None) -> None:
         await self.store()
-        self._hooks.fire(await self._operations.pause(name, paused=paused, reason=reason, known=self._pool_names()))
+        event = await self._steering.pause(name, paused=paused, reason=reason, known=self._pool_configs())
+        self._hooks.fire(event)
+
+    async def scale_pool(
+        self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
+    ) -> PoolConfig:
+        """Set a pool's bounds, one or both, for all nodes together, until somebody changes them.
+
+        `reset` forgets what was set before: then the pool is as it was registered. Answers with the pool as it is now.
+        """
+        await self._store_to_change()
+        pool, event = await self._steering.scale(
+            name, min_workers, max_workers, reset=reset, known=self._pool_configs()
+        )
+        self._hooks.fire(event)
+        return pool
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
         """Decide now how many workers each pool should have, and write it down; the nodes keep to it."""
@@ -692,6 +712,31 @@ class WorkerOrchestrator:
     def _pool_names(self) -> Collection[str]:
         return self._pool_configs().keys()
 
+    # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def nodes(self) -> list[NodeView]:
+        """Every live node: what it has, what it runs, whether it is drained."""
+        await self.store()
+        return await self._steering.nodes()
+
+    async def drain_node(self, name: str, reason: str | None = None) -> NodeView:
+        """Give a node no more work: its workers finish what they run, and go; it stays, empty, until that is undone.
+
+        The beginning of a name is enough, if no other node's begins so.
+        """
+        await self._store_to_change()
+        return await self._steered(*await self._steering.drain(name, reason=reason))
+
+    async def undrain_node(self, name: str) -> NodeView:
+        """Let a drained node take work again."""
+        await self._store_to_change()
+        return await self._steered(*await self._steering.undrain(name))
+
+    async def _steered(self, node: str, event: Event | None) -> NodeView:
+        if event is not None:
+            self._hooks.fire(event)
+        return await self._steering.node(node)
+
     # ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def overview(self) -> Overview:
@@ -705,6 +750,13 @@ class WorkerOrchestrator:
             health=await self._judge_health(),
             now=self.now(),
         )
+
+    async def glance(self) -> Glance:
+        """Pools, instances and running jobs, for whoever looks once a second: it costs the store little."""
+        store = await self.store()
+        if self._watch is None:
+            self._watch = Watch(store, self.now)
+        return await self._watch.look(self._pool_configs())
 
     async def get_health(self) -> dict[str, Any]:
         """What is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""

@@ -5,6 +5,7 @@
     │   ├── UnknownOptionError          an option nobody knows, with the nearest that exists
     │   ├── UnknownWorkerError          a worker name nobody registered
     │   ├── UnknownPoolError            a pool name nobody registered
+    │   ├── UnknownNodeError            a node that is not there, or a part of a name that several have
     │   ├── DuplicateNameError          two workers or two pools under one name
     │   ├── DependencyCycleError        A waits for B, which waits for A
     │   ├── ScheduleError               a bad interval, cron expression or time zone
@@ -61,6 +62,10 @@ class UnknownWorkerError(ConfigurationError):
 
 class UnknownPoolError(ConfigurationError):
     """A pool name nobody registered."""
+
+
+class UnknownNodeError(ConfigurationError):
+    """A node that is not there, or a part of a name that several have."""
 
 
 class DuplicateNameError(ConfigurationError):

@@ -107,8 +107,8 @@ def test_workers_in_json(shop: Terminal) -> None:
 def test_pools(shop: Terminal) -> None:
     waiting()
     told = shop.ok("pools")
-    assert re.search(r"^default +async +0 \(5\) +0 +0 +0 +0 +0 +1 +0 +- +nobody serves it$", told, re.MULTILINE)
-    assert re.search(r"^images +thread +0 \(1–4\) +1 +0 +0 +0 +0 +0 +0 +\d s +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +nobody serves it$", told, re.MULTILINE)
 
 
 def test_pools_in_json(shop: Terminal) -> None:
@@ -344,14 +344,22 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         own = {"payload", "data", "findings", "depends_on", "jobs_by_status"}
         return {*value, *(name for key, inner in value.items() if key not in own for name in fields(inner))}
 
+    running = shop.node()
+    (node,) = shop.json("nodes")["nodes"]
+    drained = shop.json("drain", node["name"], "--wait")
+    running.signal()
+    assert running.end() == 0
     job_id = waiting()
     documents = [
+        {"nodes": [node | {"failing": [{"pool": "", "error": ""}]}], "failing": [{"node": "", "error": ""}]},
+        drained,
         *(shop.json(*words) for words in (["status"], ["jobs"], ["dead"], ["events"], ["explain", job_id])),
         *(shop.json("job", one) for one in (job_id, dead[0])),
         json.loads(shop.run("doctor", "--json").stdout),
         shop.json("enqueue", "fetch"),
         shop.json("disable", "fetch"),
         shop.json("pause", "images"),
+        shop.json("scale", "images", "--max", "3"),
         shop.json("cancel", job_id),
         json.loads(shop.run("retry", "nope", "--json").stdout),
         shop.json("discard", "--dead", "--yes"),

@@ -88,9 +88,15 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     return _GAP.join(padded).rstrip()
 
 
-def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+def cut(text: str, width: int) -> str:
+    """A text that takes no more columns than this."""
     while _width(text) > width:
-        text = text[:-2] + "…"
+        text = text[:-2] + "…" if len(text) > 1 else ""
+    return text
+
+
+def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+    text = cut(text, width)
     space = " " * (width - _width(text))
     return space + text if right else text + space
 

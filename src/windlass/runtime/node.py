@@ -327,11 +327,12 @@ class Node:
 
     async def _follow_plan(self) -> None:
         _, plan = await read_plan(self._store)
-        mine = plan.nodes.get(self.name)
-        if mine is None and self.name not in plan.drained:
+        # Drained is drained, even before the leader has planned without us.
+        mine = {} if self.name in plan.drained else plan.nodes.get(self.name)
+        if mine is None:
             return  # not placed yet; or nobody leads: go on with what we were told
         for name, team in self.teams.items():
-            team.resize((mine or {}).get(name, 0))
+            team.resize(mine.get(name, 0))
 
     async def _look(self) -> float | None:
         for team in self.teams.values():
@@ -379,7 +380,8 @@ class Node:
         runner = LocalRunner(
             self._registry.callees, self._clock, report=self._notebook.report, transactions=self._transactions
         )
-        return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}", None)
+        # Numbered: one that is let go may still have jobs, and a lease, when the next one begins.
+        return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}#{next(self._numbers)}", None)
 
     def _hire_process(self, team: Team, bell: Bell) -> Engine:
         found: list[Engine] = []  # it exists a moment later than its process
@@ -393,7 +395,6 @@ class Node:
         )
         name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
         found.append(self._engine(team, runner, bell, name, self._quarantine))
-        self._pulse.poke()
         return found[0]
 
     def _engine(
@@ -412,6 +413,8 @@ class Node:
             quarantine=quarantine,
         )
         engine.on_end = partial(self._ended, team, engine)
+        # Without a lease it claims nothing; a beat before it is in its team would leave it out.
+        self._loop.call_soon(self._pulse.poke)
         return engine
 
     def _cell(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> RemoteRunner:
