@@ -248,7 +248,8 @@ class Node:
 
     def _alone(self) -> bool:
         """Whether all the processes it started are gone."""
-        return all(not isinstance(engine.runner, RemoteRunner) or engine.runner.dead for engine in self.engines)
+        engines = (engine.runner for engine in self.engines)
+        return self._quarantine.empty and all(not isinstance(it, RemoteRunner) or it.dead for it in engines)
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()
@@ -349,7 +350,8 @@ class Node:
             suspect=lambda run: found[0].suspect(run),  # noqa: PLW0108 - it is not there yet
         )
         name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
-        found.append(self._engine(team, runner, bell, name, self._quarantine))
+        # One that runs a single job at a time is a place to be alone in already.
+        found.append(self._engine(team, runner, bell, name, None if runner.alone else self._quarantine))
         self._pulse.poke()
         return found[0]
 
@@ -470,11 +472,11 @@ class Node:
 
         return on_our_loop
 
-    def _renewed(self, instances: Sequence[str]) -> None:
+    def _renewed(self, instances: Sequence[str], until: float) -> None:
         for engine in self.engines:
             if engine.instance in instances:
-                engine.renewed()
-        self._quarantine.renewed()
+                engine.renewed(until)
+        self._quarantine.renewed(until)
 
     def _obey(self, orders: Orders) -> None:
         for job_id, fence in orders.cancel:
