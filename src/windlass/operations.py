@@ -221,6 +221,7 @@ class Operations:
                 completed=beat.completed,
                 failed=beat.failed,
                 memory=beat.memory,
+                pid=beat.pid,
             )
             members.setdefault(beat.pool, []).append(member)
         return members

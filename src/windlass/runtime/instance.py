@@ -72,7 +72,7 @@ class Instance:
         if self._hooks is not None:
             await self._hooks.drain()
         self.flush()
-        while self._link.unsent and not self._link.closed:
+        while self._link.unsent and not self._link.closed:  # noqa: ASYNC110 - only the socket knows
             await asyncio.sleep(FULL_SECONDS)
 
     def serve(self, callees: Mapping[str, Callee], store: Callable[[], Awaitable[Store]], *, alone: bool) -> None:
