@@ -3,8 +3,6 @@
 import signal
 import time
 
-import pytest
-
 from tests.system.mill import Mill, gone, statuses, until
 from windlass import JobStatus
 
@@ -14,7 +12,7 @@ async def test_sigterm_under_load_loses_nothing_and_counts_nothing(mill: Mill) -
     node = await mill.up(mill.node("--stop-timeout", "2s"))
     workers = [module.nap_apart, module.nap_in_a_thread, module.nap_in_a_coroutine, module.left, module.middle]
     jobs = await mill.app.enqueue_many(
-        [workers[number % len(workers)].call(number=number, seconds=0.1) for number in range(400)]
+        [workers[number % len(workers)].call(number=number, seconds=0.05) for number in range(200)]
     )
     stubborn = await mill.app.enqueue_many(
         [module.nap_apart.call(number=1000, seconds=600), module.nap_in_a_thread.call(number=1000, seconds=600)]
@@ -33,11 +31,11 @@ async def test_sigterm_under_load_loses_nothing_and_counts_nothing(mill: Mill) -
     assert all(job.attempt == 0 and not job.record.crashes for job in left if job.status is JobStatus.QUEUED)
     heir = mill.node("--stop-timeout", "0")
     ended = await mill.all_ended(jobs)
-    assert statuses(ended) == {JobStatus.COMPLETED: 400}
+    assert statuses(ended) == {JobStatus.COMPLETED: 200}
     assert {job.attempt for job in ended} == {1}
     assert not mill.lines(what="overlap")
     done = [line.number for line in mill.lines(what="end")]
-    assert sorted(done) == list(range(400)), "some have run twice to the end"
+    assert sorted(done) == list(range(200)), "some have run twice to the end"
     heir.signal(signal.SIGTERM)
     assert heir.end() == 0
 
@@ -46,14 +44,7 @@ async def test_the_second_signal_is_quick_whatever_runs(mill: Mill) -> None:
     module = mill.module
     node = await mill.up(mill.node("--stop-timeout", "600s"))
     jobs = await mill.app.enqueue_many(
-        [
-            module.ignore.with_options(timeout_seconds=None).call(number=0),
-            module.endless.call(number=0),
-            module.hold_everything.call(number=0, seconds=600),
-            module.hold_the_loop.call(number=0, seconds=600),
-        ]
-        if hasattr(module.ignore, "with_timeout")
-        else [module.endless.call(number=0), module.nap_in_a_thread.call(number=0, seconds=600)]
+        [module.endless.call(number=0), module.nap_in_a_thread.call(number=0, seconds=600)]
     )
     await mill.noted("endless")
     await mill.noted("nap_in_a_thread")
@@ -74,13 +65,3 @@ async def test_sigterm_while_it_starts(mill: Mill) -> None:
     assert node.end() in {0, -signal.SIGTERM}, node.said
     await until(lambda: gone(children), within=10)
     assert not await mill.instances()
-
-
-@pytest.mark.parametrize("worker", ["swallow", "oversleep", "ignore", "endless"])
-async def test_a_killed_node_leaves_nobody_behind(mill: Mill, worker: str) -> None:
-    node = await mill.up(mill.node())
-    await getattr(mill.module, worker).enqueue(number=0)
-    await mill.noted(worker)
-    children = [child for child in node.children() if child.name() != "sleep"]
-    node.signal(signal.SIGKILL)
-    await until(lambda: gone(children), within=10)

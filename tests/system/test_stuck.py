@@ -1,55 +1,53 @@
 """Jobs that hold up their process: theirs while they are in time, ended when they are not, harmless to the others."""
 
-import asyncio
 import signal
 
 import psutil
-import pytest
 
 from tests.system.mill import Mill, gone, statuses, until
 from windlass import JobStatus
 
-HOLDERS = ["hold_everything", "hold_the_loop"]
+HOLDERS = ("hold_everything", "hold_the_loop")
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-async def test_a_job_that_holds_its_process_up_keeps_its_node_while_it_is_in_time(mill: Mill, holder: str) -> None:
-    """Its lease is two seconds, it holds everything up for three, and may do so for four."""
+async def test_jobs_that_hold_their_process_up_keep_their_node_while_they_are_in_time(mill: Mill) -> None:
+    """The lease is two seconds, they hold everything up for three, and may do so for four."""
     await mill.up(mill.node())
     await mill.up(mill.node())
-    nap = mill.module.nap_in_a_thread if holder == "hold_everything" else mill.module.nap_in_a_coroutine
-    held = await getattr(mill.module, holder).enqueue(number=0, seconds=3)
-    (start,) = await mill.noted(holder)
-    naps = await mill.app.enqueue_many([nap.call(number=number, seconds=0.01) for number in range(20)])
-    assert statuses(await mill.all_ended(naps)) == {JobStatus.COMPLETED: 20}
-    job = await mill.ended(held)
-    assert (job.status, job.attempt, job.record.crashes) == (JobStatus.COMPLETED, 1, 0)
-    assert [line.pid for line in mill.lines(holder)] == [start.pid, start.pid]
-    naps_ended = max(line.at for line in mill.lines(nap.name, "end"))
-    assert start.pid not in {line.pid for line in mill.lines(nap.name)}
-    assert naps_ended < mill.lines(holder, "end")[0].at, "the short ones have waited for the long one"
+    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=3) for holder in HOLDERS]
+    pids = {(await mill.noted(holder))[0].pid for holder in HOLDERS}
+    workers = [mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine]
+    naps = await mill.app.enqueue_many([workers[n % 2].call(number=n, seconds=0.01) for n in range(30)])
+    assert statuses(await mill.all_ended(naps)) == {JobStatus.COMPLETED: 30}
+    ended = await mill.all_ended(held)
+    assert [(job.status, job.attempt, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 1, 0)] * 2
+    by_number = {line.number: line for line in mill.lines(what="end") if line.worker not in HOLDERS}
+    held_until = min(line.at for holder in HOLDERS for line in mill.lines(holder, "end"))
+    assert {line.pid for line in by_number.values()}.isdisjoint(pids)
+    assert all(line.at < held_until for line in by_number.values()), "the short ones have waited for the long ones"
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-async def test_a_job_that_holds_its_process_up_beyond_its_time_is_killed(mill: Mill, holder: str) -> None:
+async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill: Mill) -> None:
     node = await mill.up(mill.node())
-    held = await getattr(mill.module, holder).enqueue(number=0, seconds=600)
-    (start,) = await mill.noted(holder)
-    process = psutil.Process(start.pid)
-    job = await mill.ended(held)
-    assert job.status is JobStatus.DEAD
-    assert job.error == "timed out after 4 s and did not stop; its process was killed"
-    assert holder in (job.attempts[-1].traceback or "")
-    await until(lambda: gone([process]))
+    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=600) for holder in HOLDERS]
+    processes = [psutil.Process((await mill.noted(holder))[0].pid) for holder in HOLDERS]
+    for holder, job in zip(HOLDERS, await mill.all_ended(held), strict=True):
+        assert job.status is JobStatus.DEAD
+        assert job.error == "timed out after 4 s and did not stop; its process was killed"
+        assert holder in (job.attempts[-1].traceback or ""), "where it was stuck"
+    await until(lambda: gone(processes))
     assert not node.over
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-async def test_a_killed_node_takes_processes_with_it_that_are_held_up(mill: Mill, holder: str) -> None:
+async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill) -> None:
     node = await mill.up(mill.node())
-    await getattr(mill.module, holder).enqueue(number=0, seconds=600)
-    await mill.noted(holder)
-    children = node.children()
+    for holder in HOLDERS:
+        await getattr(mill.module, holder).enqueue(number=0, seconds=600)
+    for worker in ("ignore", "endless"):
+        await getattr(mill.module, worker).enqueue(number=0)
+    for worker in (*HOLDERS, "ignore", "endless"):
+        await mill.noted(worker)
+    children = [child for child in node.children() if child.name() != "sleep"]
     assert len(children) > 3
     node.signal(signal.SIGKILL)
     await until(lambda: gone(children), within=10)
@@ -89,13 +87,12 @@ async def test_a_node_that_was_frozen_within_its_lease_blames_no_job(mill: Mill)
     job = await mill.module.wait_apart.enqueue(number=0)
     await mill.noted("wait_apart")
     children = node.children()
-    for _ in range(4):
+    for _ in range(3):
         node.signal(signal.SIGSTOP)
         await until(lambda children=children: gone(children))
         node.signal(signal.SIGCONT)
         before = len(mill.lines("wait_apart", "start"))
         await until(lambda before=before: len(mill.lines("wait_apart", "start")) > before, what=mill.logs)
-        await asyncio.sleep(0)
         children = [psutil.Process(mill.lines("wait_apart", "start")[-1].pid)]
     mill.module.gate.touch()
     ended = await mill.ended(job)
