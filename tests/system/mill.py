@@ -69,14 +69,14 @@ class MillNode:
 class Mill:
     """The mill's app, as a client has it; its nodes; its log."""
 
-    def __init__(self, folder: Path, *, lease: float, program: str = "mill") -> None:
+    def __init__(self, folder: Path, *, lease: float, program: str = "mill", store: str | None = None) -> None:
         self.folder = folder
         self.log = folder / "runs.log"
         self.program = program
         self._nodes: list[MillNode] = []
         self.environment = {
             "MILL_LOG": str(self.log),
-            "MILL_STORE": f"sqlite:///{folder / 'windlass.db'}",
+            "MILL_STORE": store or f"sqlite:///{folder / 'windlass.db'}",
             "MILL_LEASE": str(lease),
         }
         os.environ |= self.environment
