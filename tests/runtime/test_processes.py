@@ -34,7 +34,7 @@ def claimed(number: int = 1, **changes: Any) -> Claimed:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,9 +185,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
         return MemoryStore()
 
     instance.serve({"nap": callee}, its_store, alone=False)
-    stranger = Claimed(
-        id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0
-    )
+    stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, Start(stranger, 1), Start(claimed(2), 2))
     await asyncio.sleep(0.05)
     await a_while()

@@ -51,7 +51,7 @@ def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
 @pytest.fixture
 async def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "AsyncIterator[Mill]":
     """An app whose nodes are real processes, with leases of two seconds; they are killed at the end of the test."""
-    from tests.system.mill import Mill  # noqa: PLC0415 - it needs this module
+    from tests.system.mill import Mill  # it needs this module
 
     for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
         monkeypatch.setenv(name, "")

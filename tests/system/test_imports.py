@@ -11,6 +11,8 @@ from tests.system.mill import Mill, until
 from windlass import JobStatus
 from windlass.core.model import Beat
 
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
 
 @pytest.fixture
 async def fragile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mill]:

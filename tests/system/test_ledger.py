@@ -11,6 +11,8 @@ from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.system.mill import Mill
 from windlass import JobStatus
 
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
 __all__ = ["postgres_servers"]
 
 

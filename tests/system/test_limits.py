@@ -10,6 +10,8 @@ import pytest
 from tests.system.mill import Mill, alive, gone, until
 from windlass import JobStatus
 
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
 
 async def test_a_timeout_ends_each_kind_of_work(mill: Mill) -> None:
     node = await mill.up(mill.node())

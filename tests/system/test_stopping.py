@@ -3,8 +3,12 @@
 import signal
 import time
 
+import pytest
+
 from tests.system.mill import Mill, gone, statuses, until
 from windlass import JobStatus
+
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
 
 async def test_sigterm_under_load_loses_nothing_and_counts_nothing(mill: Mill) -> None:

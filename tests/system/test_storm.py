@@ -12,6 +12,8 @@ import pytest
 from tests.system.mill import Mill, MillNode, statuses
 from windlass import Job, JobStatus
 
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
 KILL_EVERY = 0.5
 
 

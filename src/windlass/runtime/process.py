@@ -24,7 +24,6 @@ from typing import Any, Final
 
 import psutil
 
-import windlass
 from windlass.runtime.link import Link
 from windlass.runtime.machine import resident
 from windlass.runtime.messages import Frame, Orders
@@ -232,7 +231,7 @@ def in_words(status: int) -> str:
 
 def _environment() -> dict[str, str]:
     """Ours, and where to find this very windlass, should that not be where packages are installed."""
-    ours = str(Path(windlass.__file__).resolve().parent.parent)
+    ours = str(Path(__file__).resolve().parents[2])
     if ours in site.getsitepackages():
         return dict(os.environ)
     path = os.environ.get("PYTHONPATH")

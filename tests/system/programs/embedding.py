@@ -2,7 +2,7 @@
 
 import asyncio
 
-import embedded
+import embedded  # type: ignore[import-not-found]  # beside this file, when it is run
 
 if __name__ == "__main__":
     asyncio.run(embedded.main())

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from windlass import Context, Retry, WorkerOrchestrator
+from windlass import WorkerOrchestrator
 
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 gate = Path(os.environ["MILL_LOG"]).with_suffix(".open")
@@ -26,16 +26,9 @@ app = WorkerOrchestrator(os.environ["MILL_STORE"], lease_seconds=float(os.enviro
 app.register_pool("apart", kind="process", min_workers=2, max_workers=2, cpu=0.1)
 app.register_pool("threads", kind="thread", min_workers=4, max_workers=4)
 app.register_pool("coroutines", kind="async", min_workers=6, max_workers=6)
-app.register_pool(
-    "hungry", kind="process", min_workers=0, max_workers=1, cpu=0.1, max_memory_per_instance=120_000_000
-)
-app.register_pool(
-    "hungry-coroutines", kind="async", min_workers=0, max_workers=4, max_memory_per_instance=120_000_000
-)
+app.register_pool("hungry", kind="process", min_workers=0, max_workers=1, cpu=0.1, max_memory_per_instance=120_000_000)
+app.register_pool("hungry-coroutines", kind="async", min_workers=0, max_workers=4, max_memory_per_instance=120_000_000)
 app.register_pool("worn", kind="process", min_workers=0, max_workers=1, cpu=0.1, max_jobs_per_instance=5)
-
-QUICKLY = Retry(base_seconds=0.1, factor=1.0, jitter=0.0)
-NAPPING = ("nap_apart", "nap_in_a_thread", "nap_in_a_coroutine")
 
 
 def note(worker: str, number: int, what: str) -> None:
@@ -118,9 +111,9 @@ def wait_apart(number: int) -> int:
 
 
 @app.task(pool="coroutines")
-async def wait_in_a_coroutine(ctx: Context, number: int) -> int:
+async def wait_in_a_coroutine(number: int) -> int:
     with noted("wait_in_a_coroutine", number):
-        while not gate.exists() and not ctx.stopping:
+        while not gate.exists():
             await asyncio.sleep(0.01)
     return number
 
@@ -240,10 +233,10 @@ async def babble(number: int) -> None:
     note("babble", number, "start")
     for fd in range(3, 64):
         try:
-            target = os.readlink(f"/proc/self/fd/{fd}")
+            target = Path(f"/proc/self/fd/{fd}").readlink()
         except OSError:
             continue
-        if target.startswith("socket:"):
+        if target.name.startswith("socket:"):
             try:
                 os.write(fd, b"\x05\x00\x00\x00hello, world")
             except OSError:
