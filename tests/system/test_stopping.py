@@ -61,6 +61,20 @@ async def test_the_second_signal_is_quick_whatever_runs(mill: Mill) -> None:
     assert [(job.status, job.attempt) for job in [await mill.job(job) for job in jobs]] == [(JobStatus.QUEUED, 0)] * 2
 
 
+async def test_what_is_handed_back_begins_elsewhere_only_once_it_has_ended_here(mill: Mill) -> None:
+    node = await mill.up(mill.node("--stop-timeout", "0"))
+    job = await mill.module.wait_in_a_thread.enqueue(number=0)
+    await mill.noted("wait_in_a_thread")
+    await mill.up(mill.node())
+    node.signal(signal.SIGTERM)
+    await until(lambda: len(mill.lines("wait_in_a_thread", "start")) == 2, what=mill.logs)
+    mill.module.gate.touch()
+    ended = await mill.ended(job)
+    assert (ended.status, ended.attempt) == (JobStatus.COMPLETED, 1)
+    assert not mill.lines(what="overlap")
+    assert node.end() == 0
+
+
 async def test_sigterm_while_it_starts(mill: Mill) -> None:
     node = mill.node()
     await until(lambda: "KIND AND WORKERS" in node.said, what=lambda: node.said)

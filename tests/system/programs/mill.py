@@ -10,10 +10,12 @@ import ctypes
 import fcntl
 import os
 import signal
+import stat
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from windlass import WorkerOrchestrator
@@ -105,6 +107,16 @@ def middle(number: int, seconds: float) -> int:
 @app.task(pool="apart")
 def wait_apart(number: int) -> int:
     with alone("wait_apart", number):
+        while not gate.exists():
+            time.sleep(0.01)
+    return number
+
+
+@app.task(pool="threads", max_running=1)
+def wait_in_a_thread(number: int) -> int:
+    """Wait, with a thread that keeps the process from ending by itself."""
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    with alone("wait_in_a_thread", number):
         while not gate.exists():
             time.sleep(0.01)
     return number
@@ -221,9 +233,12 @@ async def big_in_a_coroutine(data: str) -> str:
 
 @app.task(pool="apart", max_retries=0)
 def hang_up(number: int) -> None:
-    """Close what is not one's own, as programs that become daemons do."""
+    """Close what is not one's own: all of it, as programs that become daemons do, or only what sockets there are."""
     note("hang_up", number, "start")
-    os.closerange(3, 64)
+    for fd in range(3, 64):
+        if number == 0 or is_socket(fd):
+            with suppress(OSError):
+                os.close(fd)
     time.sleep(600)
 
 
@@ -231,14 +246,14 @@ def hang_up(number: int) -> None:
 async def babble(number: int) -> None:
     """Say something to the node that is no message."""
     note("babble", number, "start")
-    for fd in range(3, 64):
-        try:
-            target = Path(f"/proc/self/fd/{fd}").readlink()
-        except OSError:
-            continue
-        if target.name.startswith("socket:"):
-            try:
-                os.write(fd, b"\x05\x00\x00\x00hello, world")
-            except OSError:
-                continue
+    for fd in filter(is_socket, range(3, 64)):
+        with suppress(OSError):
+            os.write(fd, b"\x05\x00\x00\x00hello, world")
     await asyncio.sleep(600)
+
+
+def is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False
