@@ -64,8 +64,14 @@ async def test_the_second_signal_is_quick_whatever_runs(mill: Mill) -> None:
 async def test_what_is_handed_back_begins_elsewhere_only_once_it_has_ended_here(mill: Mill) -> None:
     node = await mill.up(mill.node("--stop-timeout", "0"))
     job = await mill.module.wait_in_a_thread.enqueue(number=0)
-    await mill.noted("wait_in_a_thread")
+    (start,) = await mill.noted("wait_in_a_thread")
     await mill.up(mill.node())
+
+    async def the_other_is_there() -> bool:
+        await mill.ended(await mill.module.nap_in_a_thread.enqueue(number=0, seconds=0.0))
+        return any(line.pid != start.pid for line in mill.lines("nap_in_a_thread"))
+
+    await until(the_other_is_there)
     node.signal(signal.SIGTERM)
     await until(lambda: len(mill.lines("wait_in_a_thread", "start")) == 2, what=mill.logs)
     mill.module.gate.touch()

@@ -115,7 +115,7 @@ def wait_apart(number: int) -> int:
 @app.task(pool="threads", max_running=1)
 def wait_in_a_thread(number: int) -> int:
     """Wait, with a thread that keeps the process from ending by itself."""
-    threading.Thread(target=time.sleep, args=(600,)).start()
+    threading.Thread(target=time.sleep, args=(600,), daemon=False).start()
     with alone("wait_in_a_thread", number):
         while not gate.exists():
             time.sleep(0.01)
