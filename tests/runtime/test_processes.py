@@ -19,10 +19,10 @@ from windlass.runtime.execute import Run
 from windlass.runtime.herald import Herald
 from windlass.runtime.instance import Instance
 from windlass.runtime.link import Link
-from windlass.runtime.messages import Frame, Hello, Orders, Revoke, Start
+from windlass.runtime.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
 from windlass.runtime.process import Process
 from windlass.runtime.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from windlass.runtime.remote import RemoteRunner
+from windlass.runtime.remote import MOST_SUSPECTS, RemoteRunner
 from windlass.store.memory import MemoryStore
 
 
@@ -334,3 +334,168 @@ async def test_a_new_process_knows_the_lease_before_it_gets_a_suspect() -> None:
     ward.take(1)
     ward.cells[0].is_ready()
     assert ward.cells[0].until == 123.0
+
+
+# ── deaths ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Puppet:
+    """A process that the test kills."""
+
+    pid = 4711
+    unsent = False
+
+    def __init__(self, *, heard: Callable[[Any], None], ended: Callable[[int], None]) -> None:
+        self.heard, self.ended = heard, ended
+        self.said: list[Any] = []
+        self.killed = False
+
+    def send(self, message: Any) -> None:
+        self.said.append(message)
+
+    def renew(self, until: float) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None:
+        self.killed = True
+
+    async def stack(self) -> str:
+        return "the stack"
+
+    def last_words(self) -> str:
+        return ""
+
+
+class Stage:
+    """A runner whose process is a puppet, and what becomes of its runs."""
+
+    def __init__(self, role: Any = "shared") -> None:
+        self.clock = ManualClock()
+        self.suspects: list[str] = []
+        self.ends: dict[str, End] = {}
+        self.gone = 0
+        self.runner = RemoteRunner(
+            Hello(app="a:b", role=role, now=0.0),
+            self.clock,
+            report=lambda _job, _progress: None,
+            ready=lambda: None,
+            gone=self._gone,
+            suspect=lambda run: self.suspects.append(run.job.id),
+        )
+        self.puppet: Any = self.runner._process
+        self.says(Ready())
+
+    def _gone(self, _: RemoteRunner) -> None:
+        self.gone += 1
+
+    def says(self, *messages: Any) -> None:
+        self.puppet.heard([Frame(0, list(messages))])
+
+    def start(self, number: int, on_end: Callable[[Run, End], None] | None = None) -> Run:
+        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, on_end or self._end)
+        self.runner.start(run)
+        return run
+
+    def _end(self, run: Run, end: End) -> None:
+        assert run.job.id not in self.ends, "it has ended twice"
+        self.ends[run.job.id] = end
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    return Stage("shared")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    return Stage("alone")
+
+
+async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_for(shared: Stage) -> None:
+    for number in range(1, 201):
+        shared.start(number)
+    shared.puppet.ended(-9)
+    assert len(shared.suspects) == MOST_SUSPECTS
+    assert "job-200" in shared.suspects, "the youngest is the likeliest"
+    assert {end.kind for end in shared.ends.values()} == {EndKind.DRAINED}
+    assert len(shared.ends) + len(shared.suspects) == 200
+    assert shared.gone == 1
+
+
+async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(shared: Stage) -> None:
+    shared.start(1)
+    stopped = shared.start(2)
+    stopped.stopped_as = EndKind.CANCELLED
+    shared.runner.stop(stopped)
+    shared.puppet.ended(-6)
+    assert shared.ends["job-1"].kind is EndKind.CRASHED
+    assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
+    assert shared.ends["job-2"].kind is EndKind.CANCELLED
+    await shared.clock.advance(60)  # whatever was to happen to it later does not
+
+
+@pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
+async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Stage, status: int, *, outside: bool) -> None:
+    alone.start(1)
+    alone.puppet.ended(status)
+    assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
+
+
+async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Stage, tolerated: list[str]) -> None:
+    tolerated += ["could not be taken in", "went wrong"]
+
+    def fail(_run: Run, _end: End) -> None:
+        message = "the store is full, says the test"
+        raise RuntimeError(message)
+
+    shared.start(1, fail)
+    shared.start(2)
+    shared.says(Ended("job-1", 1, End(EndKind.RETURNED)), Ended("job-2", 2, End(EndKind.RETURNED)))
+    assert shared.ends["job-2"].kind is EndKind.RETURNED
+    for run in (shared.start(3, fail), shared.start(4)):
+        run.stopped_as = EndKind.DRAINED
+    shared.puppet.ended(0)
+    assert shared.ends["job-4"].kind is EndKind.DRAINED
+    assert shared.gone == 1
+
+
+async def test_a_process_that_lost_its_lease_blames_nobody(alone: Stage) -> None:
+    alone.runner.renewed(alone.clock.monotonic() + 10)
+    alone.start(1)
+    await alone.clock.advance(11)
+    alone.puppet.ended(-9)
+    assert alone.ends["job-1"].kind is EndKind.DRAINED
+
+
+async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Stage, shared: Stage) -> None:
+    stages = (alone, shared)
+    assert [stage.runner.open for stage in stages] == [True, True]
+    alone.runner.close()
+    shared.runner.kill("a test says so")
+    assert [stage.runner.open for stage in stages] == [False, False], "at once, not when it is gone"
+
+
+async def test_words_about_runs_that_have_ended_are_no_news(shared: Stage) -> None:
+    shared.start(1)
+    ended = Ended("job-1", 1, End(EndKind.RETURNED))
+    shared.says(ended, ended, Ended("job-9", 9, End(EndKind.RETURNED)), Ended("job-1", 7, End(EndKind.RAISED)))
+    assert list(shared.ends) == ["job-1"]
+    assert shared.runner.served == 1
+
+
+async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Stage) -> None:
+    for run in (shared.start(1), shared.start(2)):
+        run.stopped_as = EndKind.DRAINED
+        shared.runner.stop(run)
+    shared.says(Ended("job-1", 1, End(EndKind.DRAINED), stray=True))
+    assert not shared.ends
+    assert shared.runner.open, "the other one may end by itself"
+    shared.says(Ended("job-2", 2, End(EndKind.DRAINED)))
+    assert list(shared.ends) == ["job-2"]
+    await a_while()
+    assert shared.puppet.killed
+    shared.puppet.ended(-9)
+    assert shared.ends["job-1"].kind is EndKind.DRAINED

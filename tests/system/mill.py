@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,15 +151,15 @@ class Mill:
         return "\n".join(node.said[-3000:] for node in self._nodes)
 
     async def close(self) -> None:
+        """End every process; none of the nodes may have been surprised by anything."""
         await self.app.close()
         for node in self._nodes:
-            with_children = node.children()
+            children = node.children()
             node.kill()
-            for child in with_children:
-                try:
+            for child in children:
+                with suppress(psutil.NoSuchProcess):
                     child.kill()
-                except psutil.NoSuchProcess:
-                    continue
+        assert not [node.said for node in self._nodes if "Traceback" in node.said]
 
 
 async def until(

@@ -209,6 +209,8 @@ class Node:
         self._quarantine.close()
         await self._write_the_last()
         await self._until(self._alone, self._clock.now() + LEAVE_SECONDS)
+        if self._errands:
+            await asyncio.wait(self._errands, timeout=LEAVE_SECONDS)
         await self._stop_pulse()
         await self._leave()
 

@@ -7,6 +7,8 @@ be told in time that its lease holds has ended itself: its runs are handed back.
 
 import asyncio
 import logging
+import random
+import signal
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -43,6 +45,12 @@ SILENT_SECONDS: Final = 1.0
 """A process that shares its runs and has not answered for so long is given no more of them."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
+MOST_SUSPECTS: Final = 32
+"""How many of the runs that died together are tried alone: the youngest, and others by lot.
+
+The rest is handed back. If the culprit is among them it kills again, and is found another time: two hundred long runs,
+tried one by one, would take all day.
+"""
 
 
 class RemoteRunner:
@@ -65,6 +73,8 @@ class RemoteRunner:
         self.ready = False
         self.error: str | None = None
         """Why it could not begin."""
+        self.killed_from_outside = False
+        """Whether it died of SIGKILL, and not by our hand: the system wanted its memory, or a person its end."""
         self.served = 0
         """How many runs have ended in it."""
         self._clock = clock
@@ -294,30 +304,42 @@ class RemoteRunner:
 
     def _ended(self, status: int) -> None:
         self.dead = True
+        self.killed_from_outside = status == -signal.SIGKILL and self._why_killed is None
         self._calm()
         stack = self._stack or self._process.last_words() or None
         if not self.ready and self.error is None:
             self.error = "\n".join(
                 filter(None, [self._why_killed or f"it {in_words(status)} before it was ready", stack])
             )
-        several = sum(run.stopped_as is None for run in self._runs.values()) > 1
+        suspects = self._suspects()
         for run in list(self._runs.values()):
             try:
-                self._died_with(run, f"its process {in_words(status)}", stack, several=several)
+                self._died_with(run, f"its process {in_words(status)}", stack, suspects)
             except Exception:  # the others have to end too
                 logger.exception("the end of job %s of %s went wrong", run.job.id, run.job.worker)
         self._tell_gone(self)
 
-    def _died_with(self, run: Run, how: str, stack: str | None, *, several: bool) -> None:
+    def _suspects(self) -> list[Run]:
+        """Those of its runs that may have killed it."""
+        if self.lapsed or (self.alone and self._why_killed is not None):
+            return []
+        runs = [run for run in self._runs.values() if run.stopped_as is None]
+        if len(runs) <= MOST_SUSPECTS:
+            return runs
+        half = MOST_SUSPECTS // 2
+        return [*random.sample(runs[:-half], half), *runs[-half:]]
+
+    def _died_with(self, run: Run, how: str, stack: str | None, suspects: list[Run]) -> None:
         if run.stopped_as is not None:
             self._over(run, End(run.stopped_as, error=self._in_words(run), traceback=stack))
-        elif self.lapsed or (self.alone and self._why_killed is not None):
+        elif run not in suspects:
             self._over(run, End(EndKind.DRAINED))
-        elif several or self._why_killed is not None:
+        elif len(suspects) == 1 and self._why_killed is None:
+            outside = self.killed_from_outside
+            self._over(run, End(EndKind.CRASHED, error=how, traceback=stack, from_outside=outside))
+        else:
             self._forget(run)
             self._suspect(run)
-        else:
-            self._over(run, End(EndKind.CRASHED, error=how, traceback=stack))
 
     def _in_words(self, run: Run) -> str | None:
         if run.stopped_as is EndKind.RAISED:

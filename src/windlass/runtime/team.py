@@ -19,6 +19,8 @@ logger: Final = logging.getLogger("windlass")
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 30.0
 """How long to wait before a process is started again that could not even begin; it doubles from the first."""
+LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
+"""Likewise, where somebody has killed it: that says little about the next."""
 STEADY_SECONDS: Final = 5.0
 """One that has been there for so long, or has run a job, could begin; one that dies earlier could not."""
 FAILING_AFTER: Final = 3
@@ -189,7 +191,8 @@ class Team:
         expected = engine.draining or self._over
         engine.draining = True
         if isinstance(runner, RemoteRunner) and not expected and not runner.lapsed and self._stillborn(engine, runner):
-            self._failed_to_start(runner.error or "it ended as soon as it was ready")
+            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
+            self._failed_to_start(runner.error or "it ended as soon as it was ready", longest)
         if not engine.runs and not self._over:
             self._dismiss(engine)
         self.reconcile()
@@ -197,9 +200,9 @@ class Team:
     def _stillborn(self, engine: Engine, runner: RemoteRunner) -> bool:
         return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
 
-    def _failed_to_start(self, error: str) -> None:
+    def _failed_to_start(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
         self._failures += 1
-        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
         logger.error("a process of pool %s cannot be started: %s; trying again in %.1f s", self.pool.name, error, wait)
         if self._failures >= FAILING_AFTER and self.failing is None:
             self.failing = error
