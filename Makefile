@@ -11,7 +11,7 @@ STAMP := $(VENV)/.stamp
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench soak docs lock clean
+.PHONY: help demo test check fix bench morning soak docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -39,8 +39,11 @@ fix: $(STAMP) ## apply what lint and format can repair themselves
 	@echo "» ruff format"
 	@$(BIN)/ruff format
 
-bench: $(STAMP) ## run the benchmarks
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
+	@$(BIN)/python -m benchmarks.morning
 
 soak: $(STAMP) ## run the long tests
 	@echo "» soak tests"

@@ -1,1 +1,10 @@
-"""Benchmarks: windlass beside its peers and beside the bare engine, all in one run. `make bench` runs them."""
+"""Benchmarks: windlass beside a peer and beside the bare server, all in one run. `make bench` runs them.
+
+- `__main__`: options, the order of the runs, progress
+- `plan`: what is measured, how much of it, and the goals
+- `places`: the servers, started here, and an empty place on them for every run
+- `child`: one measurement of one subject, in a process of its own
+- `measures`: how each thing is measured, the same for every subject
+- `subjects`: windlass, the peer, and the least that a correct queue needs on each store
+- `report`: the tables
+"""

@@ -1,76 +1,151 @@
-"""Run every subject in a process of its own, a few times in turn, and print the medians side by side.
+"""Measure windlass, a peer and the bare server beside each other, and print a table for each store.
 
-Absolute figures move with the machine; what counts is a ratio within one run.
+Absolute figures move with the machine; what counts is a ratio within one run. Every measurement is a process of its own
+on an empty store; subjects take turns, and the median of the repeats counts.
 """
 
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
+import time
+from collections import defaultdict
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from pathlib import Path
 from statistics import median
+from typing import Any, Final
 
-SUBJECTS = ("windlass_sqlite", "huey_sqlite", "bare_sqlite")
-ROWS = {
-    "enqueue": ("enqueue, one at a time", "/s", 0),
-    "together": ("enqueue, 100 callers at once", "/s", 0),
-    "bulk": ("enqueue, in bulk", "/s", 0),
-    "drain": ("drain, no-op jobs, one process", "/s", 0),
-    "latency_p50": ("enqueue to start, median", "ms", 2),
-    "latency_p99": ("enqueue to start, 99 of 100", "ms", 2),
-}
+from benchmarks.child import loop_name
+from benchmarks.places import PLACES, MissingServerError, Place
+from benchmarks.plan import FIGURES, MEASURES, PEER, QUICK, STORES, SUBJECTS, UNFIT, Sizes
+from benchmarks.report import comparisons, table
 
-Figures = dict[str, float]
+CHILD_SECONDS: Final = 300.0
+PEER_NEEDS: Final = {"sqlite": "huey", "redis": "redis", "postgresql": "psycopg"}
+BARE_IS: Final = "Bare: the least that a correct durable queue needs, one process, batches of 100."
+
+Runs = dict[str, dict[str, list[float]]]
+"""By subject and figure, what each run found."""
 
 
-def measure(subject: str, jobs: int) -> Figures:
-    """One run of one subject."""
-    command = [sys.executable, "-m", f"benchmarks.{subject}", str(jobs)]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    figures: Figures = json.loads(answer.stdout.splitlines()[-1])
+def options() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("stores", nargs="*", metavar="STORE", help=f"{', '.join(STORES)}; all by default")
+    parser.add_argument("--only", action="append", choices=MEASURES, help="measure this; may be repeated")
+    parser.add_argument("--subject", action="append", choices=SUBJECTS, help="measure this subject; may be repeated")
+    parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
+    parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
+    parser.add_argument("--quick", action="store_true", help="little of everything, once: does it work?")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there too")
+    said = parser.parse_args()
+    unknown = set(said.stores) - set(STORES)
+    if unknown:
+        parser.error(f"no store {', '.join(sorted(unknown))}; there are {', '.join(STORES)}")
+    said.stores = said.stores or list(STORES)
+    said.repeat = said.repeat or (1 if said.quick else 3)
+    said.sizes = QUICK if said.quick else Sizes()
+    if said.deep is not None and said.deep < said.sizes.drain:
+        parser.error(f"--deep must be at least {said.sizes.drain}: so many jobs are drained")
+    if said.deep:
+        said.sizes = replace(said.sizes, deep=said.deep)
+    return said
+
+
+def schedule(store: str, said: argparse.Namespace) -> list[tuple[str, str]]:
+    """What is measured on a store, and whose, in order: the subjects take turns."""
+    return [
+        (what, subject)
+        for turn in range(said.repeat)
+        for what, measured in MEASURES.items()
+        if (not said.only or what in said.only) and not (measured.once and turn)
+        for subject in measured.subjects
+        if (not said.subject or subject in said.subject) and (store, what, subject) not in UNFIT
+        if subject != PEER or find_spec(PEER_NEEDS[store])
+    ]
+
+
+def measure(what: str, subject: str, place: Place, sizes: Sizes) -> dict[str, float]:
+    """One measurement, in a process of its own."""
+    with place.fresh() as url:
+        command = [sys.executable, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(sizes))]
+        answer = subprocess.run(command, capture_output=True, check=False, text=True, timeout=CHILD_SECONDS)
+    if answer.returncode:
+        raise subprocess.SubprocessError(answer.stderr.strip())
+    figures: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
     return figures
 
 
-def medians(runs: list[Figures]) -> Figures:
-    """The median of each figure."""
-    return {name: median(run[name] for run in runs) for name in runs[0]}
+def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[str]]:
+    """All measurements on one store, with a line for each; and those that failed."""
+    runs: Runs = defaultdict(lambda: defaultdict(list))
+    failed: list[str] = []
+    planned = schedule(store, said)
+    for number, (what, subject) in enumerate(planned, 1):
+        name, begun = f"{store}, {MEASURES[what].label}, {subject}", time.monotonic()
+        try:
+            figures = measure(what, subject, place, said.sizes)
+        except subprocess.SubprocessError as error:
+            failed.append(f"{name}: {str(error).splitlines()[-1]}")
+            _say(f"» {number}/{len(planned)} {name}: failed\n{error}")
+            continue
+        for figure, value in figures.items():
+            runs[subject][figure].append(value)
+        shown = ", ".join(_shown(*found) for found in figures.items())
+        _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
+    return runs, failed
 
 
-def table(results: dict[str, Figures]) -> str:
-    """All figures, a column for each subject, then what windlass is against the others."""
-    ours, peer, bare = (results[subject] for subject in SUBJECTS)
-    heads = ["", *(subject.replace("_", " ") for subject in SUBJECTS), "vs huey", "of bare"]
-    lines = [heads]
-    for name, (label, unit, digits) in ROWS.items():
-        cells = [f"{run[name]:,.{digits}f} {unit}" if name in run else "–" for run in (ours, peer, bare)]
-        lines.append([label, *cells, _ratio(name, ours, peer, "×"), _ratio(name, ours, bare, "%")])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+def _shown(figure: str, value: float) -> str:
+    row = FIGURES[figure]
+    return f"{value:,.{row.digits}f} {row.unit}"
 
 
-def _ratio(name: str, ours: Figures, other: Figures, unit: str) -> str:
-    if name not in other or name not in ours:
-        return "–"
-    ratio = ours[name] / other[name]
-    if name.startswith("latency"):
-        ratio = 1 / ratio
-    return f"{ratio:.0%}" if unit == "%" else f"{ratio:.1f} ×"
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
-def main() -> None:
-    """Measure, with a progress line for each run, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=20_000, help="no-op jobs to drain")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each subject; the median counts")
-    said = parser.parse_args()
-    runs: dict[str, list[Figures]] = {subject: [] for subject in SUBJECTS}
-    for turn in range(said.repeats):
-        for subject in SUBJECTS:
-            print(f"» {subject}, run {turn + 1} of {said.repeats}", file=sys.stderr, flush=True)
-            runs[subject].append(measure(subject, said.jobs))
-    print(f"\n{said.jobs:,} jobs, {os.cpu_count()} cores, Python {sys.version.split()[0]}, medians of {said.repeats}\n")
-    print(table({subject: medians(taken) for subject, taken in runs.items()}))
+def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Everything that was found on one store; and what failed."""
+    with PLACES[store]() as place:
+        _say(f"» {place.heading}")
+        runs, failed = run(store, place, said)
+    warnings = [place.warning] if place.warning else []
+    if not find_spec(PEER_NEEDS[store]):
+        warnings.append(f"{PEER} is left out: it needs the package {PEER_NEEDS[store]}")
+    medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
+    compared = [asdict(found) | {"met": found.met} for found in comparisons(store, medians)]
+    told = {"heading": place.heading, "warnings": warnings, "runs": runs, "medians": medians, "comparisons": compared}
+    return told, failed
+
+
+def main() -> int:
+    """Measure, and print. Answers with what the process exits with."""
+    said, begun = options(), time.monotonic()
+    stores: dict[str, dict[str, Any]] = {}
+    failed: list[str] = []
+    for store in said.stores:
+        try:
+            stores[store], wrong = on_store(store, said)
+        except MissingServerError as missing:
+            wrong = [f"{store}: {missing}"]
+        failed += wrong
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
+    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s")
+    for store, told in stores.items():
+        warnings = [f"\nwarning: {warning}" for warning in told["warnings"]]
+        print(f"\n{told['heading']}{''.join(warnings)}\n\n{table(store, told['medians'], said.sizes)}")
+    print(f"\n✗ marks a goal that is missed. {BARE_IS}")
+    if said.json:
+        written = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": stores}
+        said.json.write_text(json.dumps(written, indent=2) + "\n")
+    for line in failed:
+        _say(f"failed: {line}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,8 +12,9 @@ from windlass import Context, JobPriority, Retry, WorkerExecutionMode, WorkerOrc
 # The lease is short so that a viewer need not wait: 2.5 s after a process is killed, its jobs are taken back.
 app = WorkerOrchestrator(world.STORE, tick_interval=1.0, max_concurrent=8, lease_seconds=2.5)
 
+# Each picture in a process of its own. Ours only pretend to be work, so four of them share a core.
 app.register_pool(
-    "images", kind="thread", min_workers=2, max_workers=8, scale_up_threshold=10, scale_down_after_seconds=1
+    "images", kind="process", min_workers=2, max_workers=8, cpu=0.25, scale_up_threshold=10, scale_down_after_seconds=1
 )
 app.register_pool(
     "mail", kind="async", min_workers=2, max_workers=24, scale_up_threshold=10, scale_down_after_seconds=1
@@ -65,7 +66,7 @@ async def watch_mailbox(ctx: Context) -> None:
 
 @app.task(pool="images", max_retries=2, retry=Retry(base_seconds=0.5))
 def image_resize(ctx: Context, path: str, width: int) -> str:
-    """Make a picture smaller. It blocks, so it runs in a thread."""
+    """Make a picture smaller. It may crash, so it runs in a process of its own."""
     with recorded(ctx):
         return world.resize(path, width)
 

@@ -87,7 +87,8 @@ def never_beside_itself(evidence: Evidence) -> Finding:
         runs.setdefault(run.job, []).append(run)
     beside = sum(one.overlaps(other) for several in runs.values() for one, other in combinations(several, 2))
     killed = {int(mark.subject) for mark in evidence.journal.marked("killed")}
-    needless = sum(run.how == "ok" and run.pid not in killed for several in runs.values() for run in several[:-1])
+    known = [run for several in runs.values() for run in several[:-1] if not killed & {run.node, run.process}]
+    needless = sum(run.how == "ok" for run in known)
     text = f"{len(evidence.journal.runs)} runs of {len(runs)} jobs: {beside} beside another run of the same job, "
     return Finding(not beside + needless, text + f"{needless} after a success that was known")
 
@@ -131,8 +132,8 @@ def killed_ran_again(evidence: Evidence) -> Finding:
     cut = [run for run in evidence.journal.runs if run.how == "cut"]
     again = [run for run in cut if evidence.journal.of_job(run.job)[-1].began > run.ended]
     unfinished = [run for run in again if not _completed(evidence, run.job) and run.job != BROKEN]
-    text = f"SIGKILL of process {', '.join(mark.subject for mark in kills)} cut {_runs(cut)}; {len(again)} ran again"
-    return Finding(len(kills) == 1 and bool(cut) and len(again) == len(cut) and not unfinished, text)
+    text = f"SIGKILL of process {' and '.join(mark.subject for mark in kills)} cut {_runs(cut)}; {len(again)} ran again"
+    return Finding(bool(kills) and bool(cut) and len(again) == len(cut) and not unfinished, text)
 
 
 def disabled_and_mended(evidence: Evidence) -> Finding:

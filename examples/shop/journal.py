@@ -26,11 +26,12 @@ class Run:
     worker: str
     job: str
     attempt: int
-    pid: int
+    node: int
+    process: int
     began: float
     ended: float
     how: str
-    """ok, failed, cut (its process was killed) or open (it has written no end)."""
+    """ok, failed, cut (its process or its node was killed) or open (it has written no end)."""
 
     def overlaps(self, other: "Run") -> bool:
         """Whether both were running at some moment."""
@@ -68,7 +69,7 @@ class Journal:
 
 def write(what: str, subject: str, **more: Any) -> None:
     """Append one line. O_APPEND: lines of several processes and threads never mix, and a kill cuts off none."""
-    line = {"at": time.monotonic(), "what": what, "subject": subject, "pid": os.getpid(), **more}
+    line = {"at": time.monotonic(), "what": what, "subject": subject, **more}
     file = os.open(PATH, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(file, json.dumps(line).encode() + b"\n")
@@ -79,7 +80,8 @@ def write(what: str, subject: str, **more: Any) -> None:
 @contextmanager
 def recorded(ctx: Context) -> Iterator[None]:
     """Write down when this run begins, and when and how it ends."""
-    run = {"job": ctx.job_id, "attempt": ctx.attempt, "fence": ctx.fence}
+    # A run belongs to the node that started its process: they die together.
+    run = {"job": ctx.job_id, "attempt": ctx.attempt, "fence": ctx.fence, "node": os.getppid(), "process": os.getpid()}
     write("begin", ctx.worker.name, **run)
     try:
         yield
@@ -103,6 +105,15 @@ def _run(begin: dict[str, Any], end: dict[str, Any] | None, killed: dict[int, fl
     if end is not None:
         ended, how = end["at"], end["how"]
     else:
-        ended = killed.get(begin["pid"], FOREVER)
+        ended = min(killed.get(begin[whose], FOREVER) for whose in ("node", "process"))
         how = "open" if ended == FOREVER else "cut"
-    return Run(begin["subject"], begin["job"], begin["attempt"], begin["pid"], begin["at"], ended, how)
+    return Run(
+        worker=begin["subject"],
+        job=begin["job"],
+        attempt=begin["attempt"],
+        node=begin["node"],
+        process=begin["process"],
+        began=begin["at"],
+        ended=ended,
+        how=how,
+    )

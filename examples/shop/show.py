@@ -1,4 +1,4 @@
-"""The story: a shop's day in half a minute. Served by another process, which is killed in the middle of it."""
+"""The story: a shop's day in half a minute. Served by a node, which is killed in the middle of it."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ class ShowError(Exception):
 
 
 class Server:
-    """The process that serves the shop."""
+    """The node that serves the shop."""
 
     def __init__(self, log: Path) -> None:
         self._log = log.open("ab")
@@ -96,6 +96,7 @@ class Show:
             (0.06, self._orders_for_the_partner),
             (0.12, self._bad_luck),
             (0.22, self._morning_peak),
+            (0.30, self._kill_one),
             (0.36, self._kill),
             (0.75, self._mend),
         )
@@ -137,11 +138,21 @@ class Show:
         await self._order([urgent.call(path="front-page.jpg", width=1920)])
         await self._order([send_mail.call(to=f"subscriber-{number}") for number in range(mails)])
 
+    async def _kill_one(self) -> None:
+        await _until(self._pictures_are_made, within=5, what="no picture is being made")
+        run = next(run for run in reversed(journal.read().runs) if run.worker == "image_resize")
+        journal.write("killed", str(run.process))  # before it is: its job may be running elsewhere a moment later
+        self._observer.tell(f"kill -9 {run.process}: a process that makes a picture; the node sees it at once")
+        with suppress(ProcessLookupError):
+            os.kill(run.process, signal.SIGKILL)
+
     async def _kill(self) -> None:
         await _until(self._is_busy, within=5, what="the pools are not busy")
         pid = await self._server.kill()
         journal.write("killed", str(pid))
-        self._observer.tell(f"kill -9 {pid}: the process that runs everything is gone, in the middle of its jobs")
+        self._observer.tell(
+            f"kill -9 {pid}: the node is gone, and all its processes with it, in the middle of their jobs"
+        )
         await asyncio.sleep(0.7)
         self._observer.tell("it is started again; what the dead one held comes back when its lease has ended")
         await self._server.start()
@@ -167,6 +178,9 @@ class Show:
         if not self._server.alive:
             raise ShowError("the process that serves the shop did not start")
         return any(event.name == "node.started" for event in await app.events())
+
+    async def _pictures_are_made(self) -> bool:
+        return any(run.worker == "image_resize" and run.how == "open" for run in journal.read().runs)
 
     async def _is_busy(self) -> bool:
         jobs = await app.find_jobs(status="processing")

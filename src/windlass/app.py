@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from windlass.codec import Packed, pack_plain
-from windlass.core.health import Health
+from windlass.core.health import Finding, Health
 from windlass.core.model import (
     Added,
     Cancel,
@@ -31,9 +31,10 @@ from windlass.core.model import (
 )
 from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
 from windlass.events import AnyHook, Hooks
+from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
-from windlass.registration import Registrations, import_name
+from windlass.registration import Registrations, check_in_place, import_name
 from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
 from windlass.runtime.engine import Engine
@@ -44,9 +45,14 @@ from windlass.runtime.portal import Portal
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import refresh
 from windlass.runtime.signals import stop_signals
+from windlass.schema import Schema
+from windlass.steering import Steering
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
-from windlass.views import Overview, look
+from windlass.transfer.late import Left, left_behind
+from windlass.transfer.marks import refuse_to_add, refuse_to_change
+from windlass.views import NodeView, Overview, look
+from windlass.watching import Glance, Watch
 from windlass.worker import Call, Job, Options, Worker, new_job
 
 logger: Final = logging.getLogger("windlass")
@@ -89,14 +95,18 @@ class WorkerOrchestrator:
             lease_seconds=lease_seconds,
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
+            namespace=namespace if isinstance(store, str) else "",
         )
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._registered = Registrations(self, max_concurrent=max_concurrent, max_payload_bytes=max_payload_bytes)
         self._operations = Operations(self._store, self._clock.now)
+        self._steering = Steering(self._store, self._operations, self._clock.now)
+        self._watch: Watch | None = None
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
         self._opened = False
+        self._may_add = False
         self._starting: asyncio.Event | None = None
         self._triggering: set[str] = set()
         self._portal = Portal()
@@ -111,13 +121,47 @@ class WorkerOrchestrator:
         self._refuse_while_running(f"worker {name}")
         return self._registered.add_worker(name, function, options, {})
 
-    def worker(self, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]:
-        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default."""
-        return lambda function: self.register_worker(_name(function, options), function, **_nameless(options))
+    @overload
+    def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
 
-    def task(self, **options: Any) -> "TaskDecorator":
-        """Register the decorated function as a TRIGGERED worker, whose parameters are its payload."""
-        return TaskDecorator(self._add_task, options)
+    @overload
+    def worker(self, /, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]: ...
+
+    def worker(
+        self, function: Callable[..., Any] | None = None, /, **options: Any
+    ) -> Worker[..., Any] | Callable[[Callable[..., Any]], Worker[..., Any]]:
+        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default.
+
+        Without options the parentheses may be left out.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Worker[..., Any]:
+            return self.register_worker(_name(function, options), function, **_nameless(options))
+
+        return decorate if function is None else decorate(_callable("worker", function))
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+
+    @overload
+    def task(self, /, **options: Any) -> "TaskDecorator": ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> "TaskDecorator | Worker[Any, Any]":
+        """Register the decorated function as a TRIGGERED worker, whose parameters are its payload.
+
+        Without options the parentheses may be left out.
+        """
+        decorator = TaskDecorator(self._add_task, options)
+        return decorator if function is None else decorator(_callable("task", function))
 
     def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
         name = _name(function, options)
@@ -138,6 +182,8 @@ class WorkerOrchestrator:
 
     def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
         """Call a function, plain or async, on every event of this name that happens in this process ("*": any)."""
+        if callable(event):
+            raise ConfigurationError('@app.on names an event: @app.on("job.dead"), or @app.on("*") for all of them')
         if hook is not None:
             self._hooks.add(event, hook)
             return hook
@@ -166,6 +212,7 @@ class WorkerOrchestrator:
             message = f"the orchestrator is {self._state} already"
             raise LifecycleError(message)
         registry = self._registered.complete()
+        check_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:
@@ -177,6 +224,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self._store.open()
+            await refuse_to_change(self._store)
             node = self._new_node(registry, self._settings, self._hello(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
@@ -248,7 +296,7 @@ class WorkerOrchestrator:
         await self._close_store()
 
     async def _close_store(self) -> None:
-        self._opened = False
+        self._opened = self._may_add = False
         await self._store.close()
 
     def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
@@ -315,10 +363,29 @@ class WorkerOrchestrator:
             self._opened = True
         return self._store
 
+    async def _store_to_fill(self) -> Store:
+        """The store, open, whose content has not moved elsewhere. That is looked up once."""
+        store = await self.store()
+        if not self._may_add:
+            await refuse_to_add(store)
+            self._may_add = True
+        return store
+
+    async def _store_to_change(self) -> Store:
+        """The store, open, whose content neither has moved elsewhere nor is on its way."""
+        store = await self.store()
+        await refuse_to_change(store)
+        return store
+
     @property
     def store_url(self) -> str:
         """How to open the same store from another process, without its password."""
         return self._store.url
+
+    @property
+    def schema(self) -> Schema:
+        """The layout of the store's data, for `windlass db`."""
+        return Schema(self._store)
 
     def now(self) -> float:
         """The time by the store's clock, in epoch seconds."""
@@ -330,7 +397,7 @@ class WorkerOrchestrator:
 
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs; answers each with the job that stands for it now."""
-        store = await self.store()
+        store = await self._store_to_fill()
         jobs = [call.job(self) for call in calls]
         added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
@@ -339,13 +406,13 @@ class WorkerOrchestrator:
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction that the user's connection is in."""
-        store = transactional(await self.store(), "enqueue_with")
+        store = transactional(await self._store_to_fill(), "enqueue_with")
         jobs = [call.job(self) for call in calls]
         return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """The same, from synchronous code."""
-        store = transactional(self.from_outside(self.store), "enqueue_with_blocking")
+        store = transactional(self.from_outside(self._store_to_fill), "enqueue_with_blocking")
         jobs = [call.job(self) for call in calls]
         return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
 
@@ -379,7 +446,7 @@ class WorkerOrchestrator:
 
         The worker may be registered by another process in this store; then its payload is checked when it runs.
         """
-        store, workers = await self.store(), await self.workers()
+        store, workers = await self._store_to_fill(), await self.workers()
         if worker not in workers:
             message = f"there is no worker {worker!r}: {nearest(worker, workers)}"
             raise UnknownWorkerError(message)
@@ -423,7 +490,7 @@ class WorkerOrchestrator:
 
     async def discard_job(self, job_id: str) -> None:
         """Delete a job that has ended."""
-        await self.store()
+        await self._store_to_change()
         await self._operations.amend_one(job_id, Discard())
 
     async def cancel_jobs(self, **wanted: Any) -> int:
@@ -446,12 +513,12 @@ class WorkerOrchestrator:
         return pack_plain(await self._operations.known_worker(worker), payload)
 
     async def _amend(self, job_id: str, change: Change) -> Job[Any]:
-        await self.store()
+        await self._store_to_change()
         await self._operations.amend_one(job_id, change)
         return await self.get_job(job_id)
 
     async def _amend_all(self, done: str, change: Change, wanted: Mapping[str, Any]) -> int:
-        await self.store()
+        await self._store_to_change()
         changed = await self._operations.amend_all(job_filter(**wanted), change, at_most=wanted.get("limit"))
         shown = {name: str(value) for name, value in wanted.items()}
         await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
@@ -498,6 +565,7 @@ class WorkerOrchestrator:
 
     async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> bool:
         everything = self._registered.complete()
+        await self._store_to_change()
         await publish(everything, self._store)
         why = await self._operations.stuck(worker.name)
         if why is not None:
@@ -585,7 +653,22 @@ class WorkerOrchestrator:
 
     async def _pause(self, name: str, *, paused: bool, reason: str | None) -> None:
         await self.store()
-        self._hooks.fire(await self._operations.pause(name, paused=paused, reason=reason, known=self._pool_names()))
+        event = await self._steering.pause(name, paused=paused, reason=reason, known=self._pool_configs())
+        self._hooks.fire(event)
+
+    async def scale_pool(
+        self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
+    ) -> PoolConfig:
+        """Set a pool's bounds, one or both, for all nodes together, until somebody changes them.
+
+        `reset` forgets what was set before: then the pool is as it was registered. Answers with the pool as it is now.
+        """
+        await self._store_to_change()
+        pool, event = await self._steering.scale(
+            name, min_workers, max_workers, reset=reset, known=self._pool_configs()
+        )
+        self._hooks.fire(event)
+        return pool
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
         """Decide now how many workers each pool should have, and write it down; the nodes keep to it."""
@@ -628,6 +711,31 @@ class WorkerOrchestrator:
     def _pool_names(self) -> Collection[str]:
         return self._pool_configs().keys()
 
+    # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def nodes(self) -> list[NodeView]:
+        """Every live node: what it has, what it runs, whether it is drained."""
+        await self.store()
+        return await self._steering.nodes()
+
+    async def drain_node(self, name: str, reason: str | None = None) -> NodeView:
+        """Give a node no more work: its workers finish what they run, and go; it stays, empty, until that is undone.
+
+        The beginning of a name is enough, if no other node's begins so.
+        """
+        await self._store_to_change()
+        return await self._steered(*await self._steering.drain(name, reason=reason))
+
+    async def undrain_node(self, name: str) -> NodeView:
+        """Let a drained node take work again."""
+        await self._store_to_change()
+        return await self._steered(*await self._steering.undrain(name))
+
+    async def _steered(self, node: str, event: Event | None) -> NodeView:
+        if event is not None:
+            self._hooks.fire(event)
+        return await self._steering.node(node)
+
     # ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def overview(self) -> Overview:
@@ -641,6 +749,13 @@ class WorkerOrchestrator:
             health=await self._judge_health(),
             now=self.now(),
         )
+
+    async def glance(self) -> Glance:
+        """Pools, instances and running jobs, for whoever looks once a second: it costs the store little."""
+        store = await self.store()
+        if self._watch is None:
+            self._watch = Watch(store, self.now)
+        return await self._watch.look(self._pool_configs())
 
     async def get_health(self) -> dict[str, Any]:
         """What is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
@@ -657,10 +772,14 @@ class WorkerOrchestrator:
         store = await self.store()
         return await store.events(after, limit)
 
-    async def check(self) -> dict[str, str]:
-        """What the store says about itself, for `windlass doctor`."""
+    async def left_behind(self) -> Left | None:
+        """Where the content of the store has moved, and how many jobs were added here since; None if it is here."""
+        return await left_behind(await self.store())
+
+    async def check(self) -> dict[str, Finding]:
+        """What the store says about itself, and how far away it is, for `windlass doctor`."""
         store = await self.store()
-        return await store.check()
+        return await store.check() | await measure(store, self._clock)
 
 
 class TaskDecorator:
@@ -690,6 +809,14 @@ class TaskDecorator:
 
 def _name(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
     return str(options.get("name") or getattr(function, "__name__", ""))
+
+
+def _callable(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if not callable(function):
+        raise ConfigurationError(
+            f"@app.{decorator} takes options by name, not {function!r}: @app.{decorator}(name={str(function)!r})"
+        )
+    return function
 
 
 def _nameless(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,14 @@
     │   ├── UnknownOptionError          an option nobody knows, with the nearest that exists
     │   ├── UnknownWorkerError          a worker name nobody registered
     │   ├── UnknownPoolError            a pool name nobody registered
+    │   ├── UnknownNodeError            a node that is not there, or a part of a name that several have
     │   ├── DuplicateNameError          two workers or two pools under one name
     │   ├── DependencyCycleError        A waits for B, which waits for A
     │   ├── ScheduleError               a bad interval, cron expression or time zone
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
     │   ├── UnknownStoreError           a store URL with a scheme nobody knows, or a malformed one
-    │   └── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   ├── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
     ├── PayloadError                  arguments or results that cannot travel
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
@@ -29,6 +31,7 @@
     │   ├── StoreFullError              no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           what it holds cannot be read
     │   └── SchemaVersionError          it was written by another version of windlass
+    ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, called from the wrong place
 
 Messages name the thing that is wrong and the remedy. Nothing here does I/O or imports another part of windlass.
@@ -61,6 +64,10 @@ class UnknownPoolError(ConfigurationError):
     """A pool name nobody registered."""
 
 
+class UnknownNodeError(ConfigurationError):
+    """A node that is not there, or a part of a name that several have."""
+
+
 class DuplicateNameError(ConfigurationError):
     """Two workers or two pools under one name."""
 
@@ -83,6 +90,10 @@ class UnknownStoreError(ConfigurationError):
 
 class AppImportError(ConfigurationError):
     """`module:name` that cannot be imported, or is no orchestrator."""
+
+
+class NamespaceInUseError(ConfigurationError):
+    """Another app, with other workers, runs in the same namespace."""
 
 
 class PayloadError(WindlassError):
@@ -155,6 +166,10 @@ class CorruptStoreError(StoreError):
 
 class SchemaVersionError(StoreError):
     """The store was written by another version of windlass."""
+
+
+class MoveError(WindlassError):
+    """The content of a store is moving, has moved, or cannot be moved."""
 
 
 class LifecycleError(WindlassError):

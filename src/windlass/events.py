@@ -28,6 +28,7 @@ NAMES: Final = {
     "breaker.closed": "a breaker closed again",
     "pool.paused": "a pool was paused",
     "pool.resumed": "a pool was resumed",
+    "pool.bounds": "a person changed how many workers a pool may have, or takes that back",
     "pool.scaled": "a pool changed its size",
     "pool.failing": "the processes of a pool cannot be started on a node",
     "pool.recovered": "they can be started again",

@@ -3,25 +3,26 @@
 The orchestrator's methods and the command line both end here. Nothing here runs a user's function.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
 
 from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
-from windlass.core.health import Health, HealthFacts, InstanceFacts, PoolFacts, WorkerFacts, judge
+from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, PoolFacts, WorkerFacts, judge
 from windlass.core.model import (
+    Beat,
     Cancel,
     Change,
     Discard,
-    Doc,
     Event,
     InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
+    Plan,
     PoolConfig,
     PoolDoc,
     PoolStats,
@@ -38,11 +39,10 @@ from windlass.errors import (
     JobStateError,
     UnknownJobError,
     UnknownOptionError,
-    UnknownPoolError,
     UnknownWorkerError,
     nearest,
 )
-from windlass.runtime.planner import pool_doc
+from windlass.runtime.planner import bounded, read_plan
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
@@ -176,55 +176,27 @@ class Operations:
         """Every pool that a process has made known."""
         return await self._typed("pool_config", PoolConfig)
 
-    async def pause(self, name: str, *, paused: bool, reason: str | None, known: Iterable[str]) -> Event:
-        """Pause or resume a pool, for every process, until somebody changes it."""
-        pools = {*known, *await self.pools()}
-        if name not in pools:
-            message = f"there is no pool {name!r}: {nearest(name, pools)}"
-            raise UnknownPoolError(message)
-        while True:
-            docs = {doc.name: doc for doc in await self._store.docs("pool")}
-            doc = docs.get(name, Doc("pool", name, msgpack.encode(PoolDoc())))
-            before = pool_doc(doc)
-            since = self._now() if paused else None
-            after = PoolDoc(paused, reason if paused else None, since, before.min_workers, before.max_workers)
-            if await self._store.put(Doc("pool", name, msgpack.encode(after), doc.version)):
-                break
-        words = f"pool {name} is " + ("paused" + (f": {reason}" if reason else "") if paused else "resumed")
-        return await self.record("pool.paused" if paused else "pool.resumed", name, words)
-
     async def instances(self) -> dict[str, list[WorkerInstance]]:
         """Who serves which pool, with the jobs in hand."""
         now = self._now()
         members: dict[str, list[WorkerInstance]] = {}
-        for known in await self._store.instances():
-            beat = known.beat
-            if not beat.pool:
-                continue
-            wanted = JobFilter(instance=beat.instance, status=(JobStatus.PROCESSING,), limit=BULK)
-            jobs = [record.id for record in await self._store.find(wanted)]
-            member = WorkerInstance(
-                id=beat.instance,
-                pool=beat.pool,
-                node=beat.node,
-                status="dead"
-                if known.expires_at <= now
-                else "draining"
-                if beat.status == "draining"
-                else "busy"
-                if jobs
-                else "idle",
-                current_jobs=jobs,
-                started_at=beat.started_at,
-                last_heartbeat=known.last_beat_at,
-                slots=beat.slots,
-                completed=beat.completed,
-                failed=beat.failed,
-                memory=beat.memory,
-                pid=beat.pid,
-            )
-            members.setdefault(beat.pool, []).append(member)
+        known = [one for one in await self._store.instances() if one.beat.pool]
+        jobs = await self._held() if known else {}
+        for one in known:
+            members.setdefault(one.beat.pool, []).append(member(one, jobs.get(one.beat.instance, []), now))
         return members
+
+    async def _held(self) -> dict[str, list[str]]:
+        """The jobs that run, by who holds them."""
+        held: dict[str, list[str]] = {}
+        wanted = JobFilter(status=(JobStatus.PROCESSING,), limit=BULK)
+        while True:
+            page = await self._store.find(wanted)
+            for record in page:
+                held.setdefault(record.instance or "", []).append(record.id)
+            if len(page) < BULK:
+                return held
+            wanted = replace(wanted, after=page[-1].id)
 
     async def pool_dashboard(self, known: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Every pool, with its workers and its numbers."""
@@ -241,22 +213,27 @@ class Operations:
         facts = await self._store.survey(None, now)
         instances = await self._store.instances()
         cursors = await self.cursors()
+        live = [known.beat for known in instances if known.expires_at > now and known.beat.machine is not None]
         return judge(
             HealthFacts(
                 workers=[_worker_facts(config, facts, cursors) for config in (await self.workers()).values()],
                 instances=[_instance_facts(known, strays, lease_seconds) for known in instances if known.beat.pool],
-                pools=await self._pool_facts(facts, now),
+                pools=await self._pool_facts(facts, live, now),
                 breakers=facts.breakers,
                 leader=leader_of(instances, now) is not None,
             ),
             now,
         )
 
-    async def _pool_facts(self, facts: Facts, now: float) -> list[PoolFacts]:
+    async def _pool_facts(self, facts: Facts, nodes: Sequence[Beat], now: float) -> list[PoolFacts]:
         stats = (await self._store.stats(now)).pools
         known = await self.pools()
+        _, plan = await read_plan(self._store)
         return [
-            _pool_fact(known.get(name), stats.get(name, PoolStats()), name, facts, now) for name in {*known, *stats}
+            _pool_fact(
+                known.get(name), stats.get(name, PoolStats()), name, facts=facts, nodes=nodes, plan=plan, now=now
+            )
+            for name in {*known, *stats}
         ]
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -406,16 +383,69 @@ def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seco
     )
 
 
-def _pool_fact(pool: PoolConfig | None, stats: PoolStats, name: str, facts: Facts, now: float) -> PoolFacts:
+def _pool_fact(
+    pool: PoolConfig | None,
+    stats: PoolStats,
+    name: str,
+    *,
+    facts: Facts,
+    nodes: Sequence[Beat],
+    plan: Plan,
+    now: float,
+) -> PoolFacts:
     change = facts.pools.get(name) or PoolDoc()
+    config = bounded(pool or PoolConfig(name=name, min_workers=0), change)
     return PoolFacts(
         name=name,
         queued=stats.queued,
         oldest_wait_seconds=None if stats.oldest_run_at is None else now - stats.oldest_run_at,
-        target_latency_seconds=pool.target_latency_seconds if pool else None,
-        min_workers=pool.min_workers if pool else 0,
+        target_latency_seconds=config.target_latency_seconds,
+        min_workers=config.min_workers,
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
         dead=stats.dead,
+        hosting=hosting(config, nodes, plan),
+        labels=config.labels,
+        failing=failing_on(name, nodes),
+        unplaced=plan.unplaced.get(name) if nodes else None,
+    )
+
+
+def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
+    """Whether any of these nodes could run workers of the pool."""
+    there = [(beat, beat.machine) for beat in nodes if beat.machine is not None]
+    knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
+    fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
+    if not fit:
+        return "labels" if knowing else "unknown" if there else "nobody"
+    return "ready" if any(beat.node not in plan.drained and beat.status != "draining" for beat in fit) else "drained"
+
+
+def failing_on(pool: str, nodes: Iterable[Beat]) -> dict[str, str]:
+    """The nodes that cannot start processes of the pool, with the error."""
+    return {beat.node: beat.machine.failing[pool] for beat in nodes if beat.machine and pool in beat.machine.failing}
+
+
+def member(known: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance:
+    """An instance as people see it, with the jobs it holds."""
+    beat = known.beat
+    status: Literal["idle", "busy", "draining", "dead"] = "busy" if jobs else "idle"
+    if known.expires_at <= now:
+        status = "dead"
+    elif beat.status == "draining":
+        status = "draining"
+    return WorkerInstance(
+        id=beat.instance,
+        pool=beat.pool,
+        node=beat.node,
+        status=status,
+        current_jobs=jobs,
+        started_at=beat.started_at,
+        last_heartbeat=known.last_beat_at,
+        slots=beat.slots,
+        completed=beat.completed,
+        failed=beat.failed,
+        memory=beat.memory,
+        pid=beat.pid,
     )

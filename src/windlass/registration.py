@@ -1,7 +1,7 @@
 """What people register: workers and pools, each checked at once, and all of them together at start."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -100,6 +100,20 @@ class Registrations:
             timeout = self.pool(worker.config.pool).job_timeout
             if timeout is not None and name not in self._own_timeout:
                 worker.config = replace(worker.config, timeout_seconds=timeout)
+
+
+def check_in_place(pools: Iterable[PoolConfig]) -> None:
+    """Refuse what a pool asks for that cannot be had where its jobs run inside this process. All problems at once."""
+    problems = [
+        f"pool {pool.name}: {option} replaces a process, and a pool of kind {pool.kind!r} runs inside yours with "
+        f"start(); run the app with `windlass run`, or make it kind='process'"
+        for pool in pools
+        if pool.kind != "process"
+        for option in ("max_jobs_per_instance", "max_memory_per_instance")
+        if getattr(pool, option) is not None
+    ]
+    if problems:
+        raise ConfigurationError("\n".join(problems))
 
 
 def import_name(app: object, pool: str) -> str:

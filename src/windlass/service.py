@@ -14,10 +14,14 @@ from windlass.runtime.clock import SystemClock
 from windlass.runtime.herald import Herald
 from windlass.runtime.messages import Definition, Hello
 from windlass.runtime.node import Node, Settings
+from windlass.runtime.notify import Announcer, Condition, Notifier
 from windlass.runtime.registry import Registry
 from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store
+from windlass.transfer.marks import refuse_to_change
+
+__all__ = ["Definition", "Service", "shown"]
 
 
 class KnownWorker(Struct):
@@ -29,7 +33,15 @@ class KnownWorker(Struct):
 class Service:
     """A node, from its first breath to its last."""
 
-    def __init__(self, app: str, *, log_level: str, log_format: str, labels: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        app: str,
+        *,
+        log_level: str,
+        log_format: str,
+        labels: tuple[str, ...] = (),
+        probe_file: Path | None = None,
+    ) -> None:
         self._hello = Hello(
             app=app,
             role="herald",
@@ -42,6 +54,7 @@ class Service:
         self._clock = SystemClock()
         self._herald = Herald(self._hello, self._clock)
         self._node: Node | None = None
+        self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
         """What the app is. Raises `AppImportError`."""
@@ -59,22 +72,30 @@ class Service:
         store = open_store(definition.store, namespace=definition.namespace)
         # Before the start: a signal that came during it would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
-            try:
-                await store.open()
-                node = self._node = self._compose(definition, store)
-                await node.start()
-                await signalled.wait()
-                await node.stop(stop_timeout_seconds)
-            finally:
-                await self._herald.drain()
-                await store.close()
+            async with self._announcer as announcer:
+                try:
+                    await store.open()
+                    await refuse_to_change(store)
+                    node = self._node = self._compose(definition, store)
+                    await node.start()
+                    announcer.started()
+                    await signalled.wait()
+                    announcer.stopping()
+                    await node.stop(stop_timeout_seconds)
+                finally:
+                    await self._herald.drain()
+                    await store.close()
 
     def _hurry(self) -> None:
         if self._node is not None:
             self._node.hurry()
 
+    def _condition(self) -> Condition:
+        return Condition(leased=False, words="starting") if self._node is None else self._node.condition()
+
     def _compose(self, definition: Definition, store: Store) -> Node:
         settings = Settings(
+            namespace=definition.namespace,
             tick_interval=definition.tick_interval,
             lease_seconds=definition.lease_seconds,
             apart="all",

@@ -3,14 +3,17 @@
 Only reads, and asks nothing for which a store would have to look at ended jobs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from windlass.core.admission import Facts, Lane
-from windlass.core.health import Health
+from windlass.core.health import Health, Hosting
 from windlass.core.model import (
+    Beat,
     InstanceRecord,
+    Plan,
     PoolConfig,
     PoolDoc,
     PoolStats,
@@ -20,7 +23,8 @@ from windlass.core.model import (
     WorkerStats,
 )
 from windlass.core.schedule import describe
-from windlass.operations import leader_of, next_due
+from windlass.operations import failing_on, hosting, leader_of, next_due
+from windlass.runtime.planner import bounded, read_plan, totals
 from windlass.store.protocol import Store
 
 
@@ -41,7 +45,7 @@ class PoolView(Struct, frozen=True, kw_only=True):
 
     name: str
     config: PoolConfig | None
-    """None for a pool that has jobs, but that no process has made known."""
+    """With the bounds that hold now. None for a pool that has jobs, but that no process has made known."""
     change: PoolDoc
     stats: PoolStats
     instances: int
@@ -50,6 +54,52 @@ class PoolView(Struct, frozen=True, kw_only=True):
     """How many jobs these can run at a time."""
     busy: int
     oldest_wait_seconds: float | None
+    wanted: int
+    """How many workers the plan wants it to have."""
+    hosting: Hosting
+    """Whether a live node could run its workers."""
+    failing: dict[str, str]
+    """Nodes that cannot start its processes, with the error."""
+    unplaced: str | None
+    """Why it has fewer workers than it should, if no node has room for more."""
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person changed its bounds."""
+        return self.change.min_workers is not None or self.change.max_workers is not None
+
+
+class NodePool(Struct, frozen=True, kw_only=True):
+    """What a node runs of one pool."""
+
+    pool: str
+    instances: int
+    workers: int
+    busy: int
+    memory: int
+    """Bytes that its processes use."""
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    """A live node."""
+
+    name: str
+    host: str
+    pid: int
+    started_at: float
+    last_beat_at: float
+    leads: bool
+    status: Literal["serving", "draining", "drained", "stopping"]
+    """draining: a person wants it to be empty, and it is not yet. drained: it is."""
+    drained_at: float | None
+    cores: float
+    memory: int
+    labels: tuple[str, ...]
+    pools: tuple[str, ...]
+    """The pools that it could host."""
+    runs: list[NodePool]
+    failing: dict[str, str]
+    """Pools whose processes it cannot start, with the error."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -79,16 +129,14 @@ async def look(
     facts = await store.survey(None, now)
     stats = await store.stats(now)
     live = [known for known in await store.instances() if known.expires_at > now]
+    _, plan = await read_plan(store)
     return Overview(
         at=now,
         store=store.url,
         health=health,
         leader=leader_of(live, now),
         nodes=sorted({known.beat.node for known in live}),
-        pools=[
-            _pool(name, pools.get(name), stats=stats, facts=facts, live=live, now=now)
-            for name in sorted({*pools, *stats.pools})
-        ],
+        pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=plan, now=now),
         workers=[_worker(config, stats, facts, cursors) for config in workers.values()],
     )
 
@@ -106,20 +154,99 @@ def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[s
     )
 
 
+def pool_views(
+    pools: Mapping[str, PoolConfig],
+    *,
+    stats: Stats,
+    facts: Facts,
+    live: Sequence[InstanceRecord],
+    plan: Plan,
+    now: float,
+) -> list[PoolView]:
+    """Every pool that is known or has jobs. `live`: the instances whose leases hold."""
+    beats = [known.beat for known in live]
+    nodes = [beat for beat in beats if beat.machine is not None]
+    alive = Plan(
+        nodes={beat.node: plan.nodes.get(beat.node, {}) for beat in nodes},
+        unplaced=plan.unplaced if nodes else {},
+        drained=plan.drained,
+    )
+    return [
+        _pool(name, pools.get(name), stats.pools.get(name, PoolStats()), facts=facts, beats=beats, plan=alive, now=now)
+        for name in sorted({*pools, *stats.pools})
+    ]
+
+
 def _pool(
-    name: str, config: PoolConfig | None, *, stats: Stats, facts: Facts, live: Sequence[InstanceRecord], now: float
+    name: str,
+    config: PoolConfig | None,
+    numbers: PoolStats,
+    *,
+    facts: Facts,
+    beats: Sequence[Beat],
+    plan: Plan,
+    now: float,
 ) -> PoolView:
-    numbers = stats.pools.get(name, PoolStats())
-    beats = [known.beat for known in live if known.beat.pool == name]
+    change = facts.pools.get(name) or PoolDoc()
+    members = [beat for beat in beats if beat.pool == name]
     return PoolView(
         name=name,
-        config=config,
-        change=facts.pools.get(name) or PoolDoc(),
+        config=None if config is None else bounded(config, change),
+        change=change,
         stats=numbers,
-        instances=len(beats),
-        workers=sum(beat.slots for beat in beats),
-        busy=sum(beat.busy for beat in beats),
+        instances=len(members),
+        workers=sum(beat.slots for beat in members if beat.status != "draining"),
+        busy=sum(beat.busy for beat in members),
         oldest_wait_seconds=_waited(numbers, now),
+        wanted=totals(plan)[name],
+        hosting=hosting(config or PoolConfig(name=name), beats, plan),
+        failing=failing_on(name, beats),
+        unplaced=plan.unplaced.get(name),
+    )
+
+
+def node_views(instances: Iterable[InstanceRecord], plan: Plan, now: float) -> list[NodeView]:
+    """Every live node, the longest there first."""
+    live = [known for known in instances if known.expires_at > now]
+    found = [_node(known, [one.beat for one in live], plan) for known in live if known.beat.machine is not None]
+    return sorted(found, key=lambda node: (node.started_at, node.name))
+
+
+def _node(known: InstanceRecord, beats: Sequence[Beat], plan: Plan) -> NodeView:
+    beat, machine = known.beat, known.beat.machine
+    assert machine is not None  # noqa: S101 - that is what makes it a node
+    members = [one for one in beats if one.node == beat.node and one.pool]
+    status: Literal["serving", "draining", "drained", "stopping"] = "serving"
+    if beat.status == "draining":
+        status = "stopping"
+    elif beat.node in plan.drained:
+        status = "draining" if members else "drained"
+    return NodeView(
+        name=beat.node,
+        host=machine.host,
+        pid=beat.pid,
+        started_at=beat.started_at,
+        last_beat_at=known.last_beat_at,
+        leads=beat.status == "busy",
+        status=status,
+        drained_at=plan.drained.get(beat.node),
+        cores=machine.cores,
+        memory=machine.memory,
+        labels=machine.labels,
+        pools=machine.pools,
+        runs=[_runs(name, members) for name in sorted({one.pool for one in members})],
+        failing=machine.failing,
+    )
+
+
+def _runs(pool: str, members: Iterable[Beat]) -> NodePool:
+    mine = [beat for beat in members if beat.pool == pool]
+    return NodePool(
+        pool=pool,
+        instances=len(mine),
+        workers=sum(beat.slots for beat in mine),
+        busy=sum(beat.busy for beat in mine),
+        memory=sum(beat.memory for beat in mine),
     )
 
 

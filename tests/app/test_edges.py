@@ -123,7 +123,7 @@ async def test_a_stop_during_the_start_waits_for_it_and_then_stops(stage: Stage)
 async def test_a_stop_during_a_start_that_fails_returns(stage: Stage) -> None:
     app = stage.faulty_app()
     app.register_worker("act", Act(), execution_mode="triggered")
-    gate = stage.faults.hold("server_time")
+    gate = stage.faults.hold("open")
     stage.faults.fail("docs", error=RuntimeError("no definitions"))
     starting = asyncio.create_task(app.start())
     await settle()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import windlass
-from tests.runtime.stage import DEADLINE, Stage
+from tests.runtime.stage import DEADLINE, Stage, started
 from windlass import (
     ConfigurationError,
     DependencyCycleError,
@@ -256,6 +256,35 @@ async def test_an_async_worker_too() -> None:
         return 2 * n
 
     assert await double(4) == 8
+
+
+async def test_parentheses_without_options_may_be_left_out() -> None:
+    app = WorkerOrchestrator("memory://")
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @app.worker
+    def tick() -> None: ...
+
+    assert (double.config.execution_mode, double.config.max_consecutive_failures) == ("triggered", None)
+    assert (tick.config.execution_mode, tick.config.interval_seconds) == ("scheduled", 300)
+    async with started(app):
+        assert await (await double.enqueue(n=4)).result(DEADLINE) == 8
+
+
+@pytest.mark.parametrize("decorator", ["task", "worker"])
+def test_options_are_given_by_name(decorator: str) -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises(ConfigurationError, match=rf"by name, not 'mail': @app.{decorator}\(name='mail'\)"):
+        getattr(app, decorator)("mail")
+
+
+def test_a_hook_names_its_event() -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises(ConfigurationError, match=r'@app.on\("job.dead"\)'):
+        app.on(nothing)  # type: ignore[call-overload]
 
 
 def test_names_are_the_functions_or_given() -> None:

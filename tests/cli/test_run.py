@@ -70,14 +70,23 @@ def test_a_store_that_cannot_be_opened(terminal: Terminal) -> None:
     assert not [line for line in node.lines if "Traceback" in line]
 
 
-def test_an_app_in_memory_is_warned_about(terminal: Terminal) -> None:
+def test_another_app_in_the_same_namespace(terminal: Terminal) -> None:
+    terminal.node()
+    Path("blog.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "@app.task\ndef publish() -> None: ...\n"
+    )
+    blog = terminal.start("run", "blog")
+    assert blog.end() == 1
+    assert blog.lines[-1].startswith("windlass: namespace 'default' of sqlite:///")
+    assert "and none of the workers of this app (publish)" in blog.lines[-1]
+
+
+def test_an_app_in_memory_is_refused(terminal: Terminal) -> None:
     Path("memo.py").write_text("from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     node = terminal.start("run", "memo")
-    node.wait_for("memo has no workers")
-    node.wait_for("the store is memory")
-    node.wait_for("runs 0 workers")
-    node.signal()
-    assert node.end() == 0
+    assert node.end() == 1
+    assert "memo keeps its state in memory://, which no other process can see" in node.lines[-1]
 
 
 def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,4 +246,4 @@ def test_an_old_terminal_gets_question_marks(shop: Terminal, monkeypatch: pytest
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     pools = shop.start("pools", "--store", "sqlite:///shop.db")
     assert pools.end() == 0
-    assert "(1?4)" in "\n".join(pools.lines)
+    assert " 1?4 " in "\n".join(pools.lines)

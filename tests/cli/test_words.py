@@ -1,8 +1,11 @@
 """Instants, lengths of time, and text that cannot harm a terminal."""
 
+import sys
+
+import click
 import pytest
 
-from windlass.cli.output import table
+from windlass.cli.output import show_wrapped, table
 from windlass.cli.words import ago, counted, iso, one_line, printable, span, took
 
 
@@ -73,3 +76,18 @@ def test_wide_letters_take_two_columns() -> None:
 
 def test_a_table_without_rows_is_its_titles() -> None:
     assert table(("A", "B"), []) == ["A  B"]
+
+
+def test_a_long_text_stays_beside_its_head(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "a power cut can lose about the last second of acknowledged jobs"
+    show_wrapped("durability  ", text)
+    assert capsys.readouterr().out == f"durability  {text}\n", "in a pipe a text is one line"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_wrapped(click.style("durability", fg="red") + "  ", text)
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert lines == [
+        "durability  a power cut can lose about",
+        "            the last second of",
+        "            acknowledged jobs",
+    ]

@@ -247,7 +247,13 @@ class TestPools:
             ({"scale_down_after_seconds": -1}, "scale_down_after_seconds must be at least 0"),
             ({"job_timeout": 0}, "job_timeout must be above 0"),
             ({"heartbeat_interval": 0}, "heartbeat_interval must be above 0"),
+            ({"heartbeat_interval": "5s"}, "heartbeat_interval must be a number above 0"),
             ({"cpu": 0}, "cpu must be above 0"),
+            ({"cpu": -0.5}, "cpu must be above 0"),
+            ({"labels": "gpu"}, "labels must be a list of labels, not one string; write ['gpu']"),
+            ({"labels": {"gpu"}}, "labels must be a list of labels"),
+            ({"labels": ["gpu", 3]}, "labels holds 3 (int): a label must be a string"),
+            ({"labels": [" gpu"]}, "a label must not be empty, nor begin or end with white space"),
             ({"memory": "lots"}, '"512MB"'),
             ({"memory": 0}, "memory must be a number of bytes"),
             ({"memory": -5}, "memory must be a number of bytes"),
@@ -272,6 +278,9 @@ class TestPools:
     def test_memory_is_kept_in_bytes(self, written: Any, size: int) -> None:
         config = pool_config("p", {"memory": written, "max_memory_per_instance": written})
         assert (config.memory, config.max_memory_per_instance) == (size, size)
+
+    def test_labels_are_kept_once_each(self) -> None:
+        assert pool_config("p", {"labels": ["gpu", "ssd", "gpu"]}).labels == ("gpu", "ssd")
 
     def test_an_early_scale_up_needs_no_word_about_scaling_down(self) -> None:
         assert pool_config("p", {"scale_up_threshold": 1}).scale_down_threshold == 0

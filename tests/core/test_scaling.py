@@ -56,7 +56,8 @@ def pool(**options: Any) -> PoolConfig:
         ({"min_workers": 0}, {"current": 0}, 0, ""),
         ({"min_workers": 0}, {"current": 0, "queue_depth": 1}, 1, "1 queued"),
         ({"max_workers": 3}, {"current": 8, "busy_workers": 2}, 3, "max_workers is 3"),
-        ({"max_workers": 3}, {"current": 8, "busy_workers": 5}, 5, "max_workers is 3"),
+        ({"max_workers": 3}, {"current": 8, "busy_workers": 5}, 3, "max_workers is 3"),
+        ({"max_workers": 3}, {"current": 8, "busy_workers": 8, "queue_depth": 99}, 3, "max_workers is 3"),
         # nothing is known
         ({}, {"known": False, "current": 4, "queue_depth": 9999}, 4, "holding"),
         ({"min_workers": 2}, {"known": False, "current": 0}, 2, "holding"),
@@ -143,7 +144,7 @@ def test_whatever_is_seen(pool: PoolConfig, seen: Seen, since: float | None) -> 
         assert decision.target == max(seen.current, pool.min_workers)
     if decision.target < seen.current:
         assert decision.action == "scale_down"
-        assert decision.target >= seen.busy_workers
+        assert decision.target >= min(seen.busy_workers, pool.max_workers)
         assert decision.target == seen.current - 1 or seen.current > pool.max_workers
     elif decision.target > seen.current:
         assert (decision.action, decision.memory) == ("scale_up", Memory())

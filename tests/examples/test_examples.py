@@ -85,7 +85,7 @@ def test_ctrl_c_stops_the_shop_in_good_order(checkout: Path, tmp_path: Path) -> 
 def let_a_cleanup_run_beside_the_processor(journal: Path) -> None:
     lines: list[dict[str, Any]] = [json.loads(line) for line in journal.read_text().splitlines()]
     begun = next(line for line in lines if line["what"] == "begin" and line["subject"] == "process-data")
-    run = {"subject": "cleanup", "job": "forged", "attempt": 1, "fence": -1, "pid": begun["pid"]}
+    run = {"subject": "cleanup", "job": "forged", "attempt": 1, "fence": -1, "node": begun["node"], "process": 0}
     forged = [
         {"at": begun["at"] - 0.1, "what": "begin", **run},
         {"at": begun["at"] + 0.1, "what": "end", "how": "ok", **run},

@@ -17,8 +17,8 @@ DEAD = Ended(JobStatus.DEAD, "ValueError: no")
 POOLS = {name: PoolConfig(name=name, min_workers=1, max_workers=2) for name in ("images", "mail")}
 
 
-def ran(worker: str, job: str, began: float, ended: float, how: str = "ok", *, pid: int = 1) -> Run:
-    return Run(worker=worker, job=job, attempt=1, pid=pid, began=began, ended=ended, how=how)
+def ran(worker: str, job: str, began: float, ended: float, how: str = "ok", *, node: int = 1) -> Run:
+    return Run(worker=worker, job=job, attempt=1, node=node, process=100 + node, began=began, ended=ended, how=how)
 
 
 def evidence(
@@ -45,7 +45,7 @@ RIGHT: list[tuple[Callable[[Evidence], Finding], Evidence]] = [
     (check.nothing_lost, evidence(marks=OWED, jobs={"a": DEAD})),
     (check.nothing_lost, evidence(marks=OWED, jobs={"a": Ended(JobStatus.QUEUED)}, whole=False)),
     (check.never_beside_itself, evidence(ran("send_mail", "a", 0, 1, "failed"), ran("send_mail", "a", 1, 2))),
-    (check.never_beside_itself, evidence(ran("w", "a", 0, 1), ran("w", "a", 6, 7, pid=2), marks=KILLED)),
+    (check.never_beside_itself, evidence(ran("w", "a", 0, 1), ran("w", "a", 6, 7, node=2), marks=KILLED)),
     (check.never_overlapped, evidence(ran("cleanup", "c1", 2, 3), PROCESSED)),
     (check.never_overlapped, evidence(whole=False)),
     (check.dependency_held, evidence(FETCHED, PROCESSED, ran("fetch-data", "f2", 1.5, 2.5))),
@@ -140,8 +140,26 @@ def test_a_show_that_was_stopped_is_judged_by_what_always_holds() -> None:
 
 def test_a_run_that_was_cut_ends_when_its_process_was_killed(tmp_path: Path) -> None:
     lines = [
-        {"at": 1.0, "what": "begin", "subject": "cleanup", "job": "c1", "attempt": 1, "fence": 1, "pid": 7},
-        {"at": 2.0, "what": "begin", "subject": "send_mail", "job": "m1", "attempt": 1, "fence": 2, "pid": 7},
+        {
+            "at": 1.0,
+            "what": "begin",
+            "subject": "cleanup",
+            "job": "c1",
+            "attempt": 1,
+            "fence": 1,
+            "node": 7,
+            "process": 17,
+        },
+        {
+            "at": 2.0,
+            "what": "begin",
+            "subject": "send_mail",
+            "job": "m1",
+            "attempt": 1,
+            "fence": 2,
+            "node": 7,
+            "process": 17,
+        },
         {
             "at": 3.0,
             "what": "end",
@@ -149,11 +167,21 @@ def test_a_run_that_was_cut_ends_when_its_process_was_killed(tmp_path: Path) -> 
             "job": "m1",
             "attempt": 1,
             "fence": 2,
-            "pid": 7,
+            "node": 7,
+            "process": 17,
             "how": "ok",
         },
-        {"at": 4.0, "what": "killed", "subject": "7", "pid": 1},
-        {"at": 5.0, "what": "begin", "subject": "cleanup", "job": "c1", "attempt": 1, "fence": 3, "pid": 8},
+        {"at": 4.0, "what": "killed", "subject": "7"},
+        {
+            "at": 5.0,
+            "what": "begin",
+            "subject": "cleanup",
+            "job": "c1",
+            "attempt": 1,
+            "fence": 3,
+            "node": 8,
+            "process": 18,
+        },
     ]
     path = tmp_path / "journal.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

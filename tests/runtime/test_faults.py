@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -10,7 +10,9 @@ from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, 
 from windlass import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
 from windlass.core.model import JobFilter
 from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.runner import LocalRunner
+
+if TYPE_CHECKING:
+    from windlass.runtime.runner import LocalRunner
 
 METHODS = [
     "add",

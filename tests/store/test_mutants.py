@@ -14,6 +14,8 @@ from windlass.store.memory import store as memory_store
 from windlass.store.memory.docs import DocTable
 from windlass.store.memory.jobs import JobTable, Line
 from windlass.store.memory.leases import Instances, Places
+from windlass.store.memory.states import StateTable
+from windlass.store.memory.totals import Totals
 from windlass.store.protocol import Claims, Promoted
 from windlass.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
 
@@ -130,6 +132,38 @@ def everybody_leads(patch: Patch) -> None:
     patch.setattr(Places, "hold", lambda *_, **__: True)
 
 
+def what_is_restored_counts_as_added(patch: Patch) -> None:
+    patch.setattr(Totals, "know", Totals.added)
+
+
+def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
+    async def restore(self: MemoryStore, jobs: Sequence[JobRecord], now: float) -> None:
+        await genuine(self, [replace(job, keep_until=None) for job in jobs], now)
+
+    genuine = MemoryStore.restore
+    patch.setattr(MemoryStore, "restore", restore)
+
+
+def what_was_there_stays(patch: Patch) -> None:
+    async def restore(self: MemoryStore, jobs: Sequence[JobRecord], now: float) -> None:
+        await genuine(self, [job for job in jobs if job.id not in self._jobs.by_id], now)
+
+    genuine = MemoryStore.restore
+    patch.setattr(MemoryStore, "restore", restore)
+
+
+def states_are_left_behind(patch: Patch) -> None:
+    patch.setattr(StateTable, "keep", lambda *_: None)
+
+
+def fences_of_the_other_store_are_ignored(patch: Patch) -> None:
+    async def take_over(self: MemoryStore, states: Any, totals: Any, _: int) -> int:
+        return await genuine(self, states, totals, 0)
+
+    genuine = MemoryStore.take_over
+    patch.setattr(MemoryStore, "take_over", take_over)
+
+
 def no_bell_rings(patch: Patch) -> None:
     patch.setattr(Bells, "ring", lambda *_: None)
 
@@ -174,6 +208,12 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (the_last_writer_wins, "docs_are_written_by_compare_and_set"),
     (the_last_writer_wins, "no_write_of_a_doc_is_lost"),
     (everybody_leads, "a_place_has_one_holder"),
+    (what_is_restored_counts_as_added, "restored_jobs_are_counted_once_and_not_as_added"),
+    (what_is_restored_is_kept_for_ever, "a_restored_job_takes_the_place_of_what_was_there"),
+    (what_was_there_stays, "a_restored_job_takes_the_place_of_what_was_there"),
+    (states_are_left_behind, "states_are_taken_over"),
+    (fences_of_the_other_store_are_ignored, "fences_go_on_above_those_of_another_store"),
+    (no_bell_rings, "restoring_rings"),
     (no_bell_rings, "a_pool_rings_when_a_job_becomes_ready"),
     (gates_open_in_silence, "a_pool_rings_when_a_conflict_is_over"),
     (claims_look_at_every_job, "claims_beside_scheduled_jobs"),

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.store.servers.postgres import names, server_url
+from windlass.core.model import JobFilter, JobStatus
 from windlass.store.postgres import sql
 from windlass.store.postgres.find import _COLUMNS
 from windlass.store.postgres.store import PostgresStore
@@ -84,6 +85,23 @@ async def test_claims_read_no_more_than_they_take_whatever_is_believed(
         assert reads(conn, schema) - before < 100 * 40
         conn.execute(f'ANALYZE "{schema}".jobs')
     await store.close()
+    conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Connection[Any]", str]) -> None:
+    conn, url = db
+    schema = f"running_{uuid4().hex}"
+    store = await fill(f"{url.partition('?')[0]}?schema={schema}", ROWS)
+    taken = {one.id for one in await claim(store, 10)}
+    await store.close()
+    before = reads(conn, schema)
+    await store.open()
+    assert {found.id for found in await store.find(JobFilter(status=(JobStatus.PROCESSING,)))} == taken
+    assert taken <= {found.id for found in await store.find(JobFilter(limit=ROWS))}
+    newest = await store.find(JobFilter(limit=5))
+    await store.close()
+    assert len(newest) == 5
+    assert reads(conn, schema) - before < ROWS + 200
     conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
 
 

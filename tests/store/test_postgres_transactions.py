@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from tests.store.servers.postgres import names, server_url
-from windlass import Context, JobStatus, Retry, WorkerOrchestrator
+from windlass import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
 from windlass.errors import ConfigurationError, JobStateError, LifecycleError
 from windlass.store.postgres.store import PostgresStore
 from windlass.testing.acts import NOW, claim_one, job, statuses
@@ -299,4 +299,28 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
     assert "stale" in await soon(refused, "the refusal")
     await app.stop()
     assert count_of(url, table) == 0
+    await app.close()
+
+
+async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
+    guard = Breaker(failures=2, window_seconds=60.0, cool_down_seconds=0.2)
+    app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    heard: list[str] = []
+    for name in ("breaker.opened", "breaker.closed"):
+        app.on(name)(lambda event: heard.append(event.name))
+
+    @app.task(breaker=guard, max_retries=0)
+    async def act(ctx: Context, *, well: bool) -> None:
+        async with ctx.transaction():
+            if not well:
+                message = "it broke"
+                raise RuntimeError(message)
+
+    await app.start()
+    for _ in range(2):
+        assert await (await act.enqueue(well=False)).ended(10) is JobStatus.DEAD
+    jobs = [await act.enqueue(well=True) for _ in range(5)]  # the first of them is the probe
+    assert [await job.ended(10) for job in jobs] == [JobStatus.COMPLETED] * 5
+    await app.stop()  # what was ended is told by then
+    assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()

@@ -4,15 +4,16 @@ import asyncio
 import struct
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import DURABLE, Server, namespace
 from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
-from windlass.errors import LifecycleError, StoreUnavailableError
+from windlass.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from windlass.store.protocol import Store
-from windlass.store.redis import store as redis_store
+from windlass.store.redis import together
 from windlass.store.urls import open_store
 from windlass.testing.acts import (
     NOW,
@@ -160,6 +161,39 @@ async def test_what_is_pruned_leaves_no_key(store: Store, valkey_server: Server)
     await store.close()
 
 
+async def test_the_newest_completed_jobs_are_kept_and_the_others_leave_no_key(
+    valkey_url: str, valkey_server: Server, place: str
+) -> None:
+    store = open_store(f"{valkey_url}?keep=3", namespace=place)
+    await store.open()
+
+    async def run(*names: str, ended_at: float = NOW, **more: Any) -> None:
+        await add(store, *(job(name, **more) for name in names))
+        claimed = await claim(store, len(names))
+        told = [succeeded(one, ended_at=ended_at + n, keep_until=NOW + 1_000) for n, one in enumerate(claimed)]
+        await finish(store, *told)
+
+    await run("before")
+    keys = len(valkey_server.ask("KEYS", "*"))
+    await run(*(f"{n}" for n in range(5)), ended_at=NOW + 10)
+    await run("keyed", key="k", unique_key="u", ended_at=NOW + 5)
+    await add(store, job("dead"))
+    await finish(store, failed(await claim_one(store, "dead")))
+    assert [await store.prune(2, NOW) for _ in range(4)] == [2, 2, 0, 0], "no more than asked for at a time"
+    left = await store.find(JobFilter())
+    assert {record.id for record in left} == {"2", "3", "4", "dead"}
+    assert await store.prune(10, NOW + 1_000) == 3, "age goes on counting"
+    await store.amend(["dead"], Discard(), NOW)
+    assert len(valkey_server.ask("KEYS", "*")) <= keys
+    await store.close()
+
+
+@pytest.mark.parametrize("wrong", ["-1", "many", "1.5", ""])
+def test_a_number_to_keep_is_a_number(wrong: str) -> None:
+    with pytest.raises(UnknownStoreError, match="'keep' is a number of completed jobs"):
+        open_store(f"redis://localhost/0?keep={wrong}")
+
+
 async def test_namespaces_do_not_meet(valkey_url: str) -> None:
     stores = [open_store(valkey_url, namespace=name) for name in ("a", "a:", "a}", "{a}", "%61", "é")]
     for store in stores:
@@ -176,10 +210,26 @@ async def test_namespaces_do_not_meet(valkey_url: str) -> None:
 async def test_more_than_fits_into_one_script_is_added_in_several(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_store, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(together, "MOST_AT_ONCE", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5
     )
+    await store.close()
+
+
+async def test_what_is_large_is_added_in_several_scripts_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "MOST_BYTES_AT_ONCE", 100)
+    sizes = [60, 60, 30, 30, 30, 30, 500, 1]
+    jobs = [job(f"{n}", payload=b"x" * size) for n, size in enumerate(sizes)]
+    assert [[one.id for one in part] for part in together.in_parts(jobs)] == [
+        ["0"],
+        ["1", "2"],
+        ["3", "4", "5"],
+        ["6"],
+        ["7"],
+    ]
+    assert all(added.created for added in await store.add(jobs, NOW))
+    assert [len((await get(store, f"{n}")).payload) for n in range(len(sizes))] == sizes
     await store.close()
 
 
@@ -212,6 +262,82 @@ async def test_a_damaged_record_is_buried_and_stops_nobody(
     await store.amend(["1", "2"], Requeue(run_at=NOW), NOW)
     await store.amend(["1", "2"], Discard(), NOW)
     await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+@pytest.mark.parametrize("seen_by", ["finish", "find", "reap"])
+async def test_a_damaged_record_does_not_keep_its_concurrency_key(
+    store: Store, valkey_server: Server, place: str, damage: str, seen_by: str
+) -> None:
+    await beat(store, "i", ttl=5)
+    await add(store, job("1", key="k"), job("2", key="k"))
+    claimed = await claim_one(store, "1")
+    spoil(valkey_server, key_of(place, "j:1"), damage)
+    if seen_by == "find":
+        await store.find(JobFilter())
+    if seen_by == "reap":
+        await store.reap("r", 10, NOW + 5)
+    await store.finish([succeeded(claimed)], NOW)
+    assert await claim_ids(store, instance="other") == ["2"]
+    await finish(store, succeeded((await get(store, "2")).claimed()))
+    assert valkey_server.ask("HLEN", key_of(place, "groups")) == 0
+    assert valkey_server.ask("HLEN", key_of(place, "keyed")) == 0
+    await beat(store, "i", "other", ttl=5)
+    await store.reap("r", 10, NOW + 5)
+    assert await store.instances() == [], "nobody holds what is gone"
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+async def test_a_damaged_record_in_the_queue_lets_the_next_of_its_key_pass(
+    store: Store, valkey_server: Server, place: str, damage: str
+) -> None:
+    await add(store, job("1", key="k"), job("2", key="k"))
+    spoil(valkey_server, key_of(place, "j:1"), damage)
+    assert "2" in await claim_ids(store) + await claim_ids(store)
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", ["s", "i", "type"])
+async def test_a_damaged_record_is_counted_once_wherever_it_stood(
+    valkey_url: str, valkey_server: Server, place: str, damage: str
+) -> None:
+    store = open_store(f"{valkey_url}?keep=100", namespace=place)
+    await store.open()
+    await add(store, job("done"))
+    await finish(store, succeeded(await claim_one(store, "done"), keep_until=NOW + 9))
+    await add(store, job("running", key="k"), job("waits", key="k"), job("later", run_at=NOW + 9))
+    await claim_one(store, "running")
+    for id in ("done", "running", "waits", "later"):
+        spoil(valkey_server, key_of(place, f"j:{id}"), damage)
+    assert {record.status for record in await store.find(JobFilter())} == {JobStatus.DEAD}
+    numbers = (await store.stats(NOW)).workers["w"]
+    assert (numbers.dead, numbers.queued, numbers.processing, numbers.scheduled) == (4, 0, 0, 0)
+    await store.amend(["done", "running", "waits", "later"], Discard(), NOW)
+    left = {key.partition(b"}:")[2] for key in valkey_server.ask("KEYS", "*")}
+    assert not left & {b"keyed", b"groups", b"end", b"due", b"done", b"all:w", b"run:w", b"k:1:w:k", b"st:5"}
+    await store.close()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["claimed", "looked at"])
+async def test_the_end_of_a_damaged_job_is_an_end_of_its_worker(
+    store: Store, valkey_server: Server, place: str, *, told: bool
+) -> None:
+    await add(store, job("1"))
+    spoil(valkey_server, key_of(place, "j:1"), "s")
+    await (claim(store) if told else store.get(["1"]))
+    ended = (await store.survey(["w"], NOW)).lanes["w"].state.last_ended
+    assert ended == (NOW if told else 1.0), "a schedule waits for its job to end, and starts the next one then"
+    [record] = await store.find(JobFilter())
+    assert (record.status, record.created_at) == (JobStatus.DEAD, NOW)
+    await store.close()
+
+
+def spoil(server: Server, key: str, damage: str) -> None:
+    if damage == "type":
+        server.ask("SET", key, "no hash")
+    else:
+        server.ask("HSET", key, damage, b"\xff" * 30)
 
 
 async def test_a_record_without_payload_is_found_dead(store: Store, valkey_server: Server, place: str) -> None:

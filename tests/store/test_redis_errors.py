@@ -121,25 +121,6 @@ async def test_a_full_server_refuses_new_jobs_and_works_off_the_others(valkey_pr
         await store.close()
 
 
-async def test_the_doctor_reads_the_real_settings(valkey_program: Path) -> None:
-    with Server(valkey_program, "--save", "") as server:
-        store = open_store(server.url)
-        await store.open()
-        assert "a restart of the server loses everything" in (await store.check())["durability"]
-        server.ask("CONFIG", "SET", "save", "3600 1")
-        assert "loses everything since its last snapshot" in (await store.check())["durability"]
-        server.ask("CONFIG", "SET", "appendonly", "yes")
-        assert "about the last second" in (await store.check())["durability"]
-        server.ask("CONFIG", "SET", "appendfsync", "always")
-        assert "neither a crash nor a power cut" in (await store.check())["durability"]
-        server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-        findings = await store.check()
-        assert "JOBS CAN BE DELETED" in findings["eviction"]
-        assert findings["server"].startswith(("Valkey", "Redis"))
-        assert "no replicas" in findings["replication"]
-        await store.close()
-
-
 # ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

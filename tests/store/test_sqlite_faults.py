@@ -87,7 +87,7 @@ async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "Not a directory")
+    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "is no folder")
 
 
 def make_folder(path: str) -> None:
@@ -153,7 +153,7 @@ async def test_a_damaged_file(store: SqliteStore, path: str, start: float, end: 
     again = SqliteStore(path)
     with pytest.raises(CorruptStoreError, match=r"windlass\.db"):
         await claim(again, 2_000)
-    assert (await again.check())["integrity"] != "ok"
+    assert (await again.check())["integrity"].text != "ok"
     await again.close()
 
 

@@ -354,7 +354,7 @@ async def stay_small():
         for store in (one, other):
             await store.add([job(f"{n}", payload=b"x" * 100_000)], NOW)
         largest = max(largest, os.path.getsize(path + "-wal"))
-    print((await one.check())["integrity"], largest)
+    print((await one.check())["integrity"].text, largest)
     await one.close()
     await other.close()
 

@@ -51,6 +51,20 @@ async def nothing() -> None: ...
 async def nightly(ctx: Context) -> None: ...
 
 
+@app.task
+def bare(n: int) -> str:
+    return ""
+
+
+@app.task
+async def bare_with_context(ctx: Context, n: int) -> bytes:
+    return b""
+
+
+@app.worker
+async def bare_worker() -> None: ...
+
+
 """
 
 SNIPPETS: Final = {
@@ -65,6 +79,14 @@ SNIPPETS: Final = {
             await nothing.enqueue()
             resize.enqueue_blocking("a.png", width=3)
             await nightly.enqueue()
+        """,
+    "without parentheses": """
+        async def main() -> None:
+            assert_type(await (await bare.enqueue(n=3)).result(), str)
+            assert_type(await (await bare_with_context.enqueue(3)).result(), bytes)
+            await bare.enqueue("three")  # E: arg-type
+            await bare_with_context.enqueue()  # E: call-arg
+            assert_type(bare_worker.config, WorkerConfig)
         """,
     "wrong arguments": """
         async def main() -> None:

@@ -37,7 +37,7 @@ class Source(Struct, frozen=True, kw_only=True):
         A store that does not exist is never made, but where an app gives it something to hold (`create`).
         """
         app = self._open()
-        _refuse_missing(app.store_url, create=create and bool(self.app))
+        refuse_missing(app.store_url, create=create and bool(self.app))
         return asyncio.run(_asked(app, work))
 
     def _open(self) -> WorkerOrchestrator:
@@ -69,9 +69,9 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     environ = os.environ
     space = namespace or environ.get("WINDLASS_NAMESPACE") or "default"
     if store:
-        return Source(store=_shared(store), namespace=space)
+        return Source(store=shared(store), namespace=space)
     if not app and environ.get("WINDLASS_STORE"):
-        return Source(store=_shared(environ["WINDLASS_STORE"]), namespace=space)
+        return Source(store=shared(environ["WINDLASS_STORE"]), namespace=space)
     app = app or environ.get("WINDLASS_APP")
     if app:
         if namespace:
@@ -87,14 +87,15 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     raise click.UsageError(message)
 
 
-def _shared(url: str) -> str:
+def shared(url: str) -> str:
+    """The URL, if a process other than the one that runs the app can use it."""
     if url.startswith("memory:"):
         message = "a memory:// store lives inside one process: no command can look into it from outside"
         raise click.UsageError(message)
     return url
 
 
-def _refuse_missing(url: str, *, create: bool) -> None:
+def refuse_missing(url: str, *, create: bool = False) -> None:
     """Looking must not leave an empty database behind."""
     if not url.startswith(_SQLITE) or create:
         return

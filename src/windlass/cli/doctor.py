@@ -1,24 +1,20 @@
 """`windlass doctor`: the store's real settings, the app's configuration, and what is wrong now."""
 
 import platform
-import time
 from importlib.metadata import version
-from typing import Final
 
 import click
 from msgspec import Struct
 
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
-from windlass.cli.output import json_option, show_json
+from windlass.cli.output import json_option, show_json, show_wrapped
 from windlass.cli.shapes import problem_shape
 from windlass.cli.status import show_health
 from windlass.cli.words import counted, one_line
 from windlass.core.health import Problem
 from windlass.errors import ConfigurationError
-
-CLOCK_SECONDS: Final = 1.0
-"""A difference of clocks above this is worth a word."""
+from windlass.transfer.late import Left
 
 
 class Report(Struct, kw_only=True):
@@ -58,35 +54,34 @@ def doctor(source: Source, *, as_json: bool) -> None:
 
 
 async def _examine(app: WorkerOrchestrator, name: str) -> Report:
-    findings = {
-        "windlass": f"{version('windlass')}, Python {platform.python_version()}, {platform.system()}",
-        **await app.check(),
-    }
-    problems = [*_integrity(findings), *_eviction(findings), *(await app.overview()).health.problems]
-    ahead = time.time() - await (await app.store()).server_time()
-    findings["clock"] = "agrees with the store's"
-    if abs(ahead) > CLOCK_SECONDS:
-        findings["clock"] = f"this machine's is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} the store's"
-        problems.append(Problem("clock", "clock", findings["clock"], "let NTP set the clocks of all machines"))
+    found = await app.check()
+    here = f"{version('windlass')}, Python {platform.python_version()}, {platform.system()}"
+    findings = {"windlass": here, **{about: finding.text for about, finding in found.items()}}
+    problems = [
+        Problem(about, "store", f"{about}: {finding.text}", finding.remedy, finding.severity)
+        for about, finding in found.items()
+        if finding.severity
+    ]
+    problems += (await app.overview()).health.problems
+    left = await app.left_behind()
+    if left is not None:
+        problems = [_moved(left)]
     if name:
         findings["app"], wrong = _app(app, name)
         problems = [*wrong, *problems]
+    problems.sort(key=lambda problem: problem.severity != "critical")
     return Report(store=app.store_url, findings=findings, problems=problems)
 
 
-def _integrity(findings: dict[str, str]) -> list[Problem]:
-    found = findings.get("integrity", "ok")
-    if found == "ok":
-        return []
-    remedy = "stop every node, copy the database for safety, then restore a backup"
-    return [Problem("integrity", "store", f"the store is damaged: {found}", remedy, "critical")]
-
-
-def _eviction(findings: dict[str, str]) -> list[Problem]:
-    found = findings.get("eviction", "none")
-    if found.startswith("none"):
-        return []
-    return [Problem("eviction", "store", found, "CONFIG SET maxmemory-policy noeviction", "critical")]
+def _moved(left: Left) -> Problem:
+    """What is wrong with a store that nobody should use any more is only that."""
+    if not left.late:
+        return Problem(
+            "moved", "store", f"everything in it has moved to {left.to}", "use that one, and delete this one"
+        )
+    message = f"everything in it has moved to {left.to}; added here since, and not moved: {counted(left.late, 'job')}"
+    remedy = "give every process the new URL, then carry them: windlass move, as before"
+    return Problem("moved", "store", message, remedy, "critical")
 
 
 def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:
@@ -101,6 +96,6 @@ def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:
 def _show(report: Report) -> None:
     wide = max(map(len, report.findings))
     for name, finding in report.findings.items():
-        click.echo(f"{name:<{wide}}  {one_line(finding)}")
+        show_wrapped(f"{name:<{wide}}  ", one_line(finding))
     click.echo()
     show_health(report.status, report.problems)

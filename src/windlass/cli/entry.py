@@ -8,14 +8,20 @@ from typing import Any, Final
 import click
 
 from windlass.cli.changes import cancel, discard, retry
+from windlass.cli.db import db
 from windlass.cli.dead import dead
 from windlass.cli.doctor import doctor
 from windlass.cli.enqueue import enqueue
 from windlass.cli.events import events
 from windlass.cli.jobs import explain, job, jobs
+from windlass.cli.move import move
+from windlass.cli.nodes import drain, nodes
 from windlass.cli.pools import pause, pools, resume
+from windlass.cli.probe import probe
 from windlass.cli.run import run
+from windlass.cli.scale import scale
 from windlass.cli.status import status
+from windlass.cli.top import top
 from windlass.cli.trigger import trigger
 from windlass.cli.workers import disable, enable, workers
 from windlass.errors import StoreError, UnknownStoreError, WindlassError
@@ -23,8 +29,8 @@ from windlass.leaving import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, enqueue, trigger),
-    "Look": (status, workers, pools, jobs, job, explain, dead, events, doctor),
-    "Change": (enable, disable, pause, resume, cancel, retry, discard),
+    "Look": (status, top, workers, pools, nodes, jobs, job, explain, dead, events, doctor, probe),
+    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, move, db),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130

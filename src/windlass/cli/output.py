@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,6 +38,16 @@ def json_text(value: Any) -> str:
 def aside(text: str) -> None:
     """A word beside the output: a hint, how far it is. Never on stdout, which a program may be reading."""
     click.echo(text, err=True)
+
+
+def show_wrapped(head: str, text: str) -> None:
+    """Print a head and a text beside it; on a terminal the text stays beside it, however long it is."""
+    indent = " " * len(click.unstyle(head))
+    room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
+    lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
+    for line in lines or [""]:
+        click.echo(f"{head}{line}".rstrip())
+        head = indent
 
 
 def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:
@@ -77,9 +88,15 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     return _GAP.join(padded).rstrip()
 
 
-def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+def cut(text: str, width: int) -> str:
+    """A text that takes no more columns than this."""
     while _width(text) > width:
-        text = text[:-2] + "…"
+        text = text[:-2] + "…" if len(text) > 1 else ""
+    return text
+
+
+def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+    text = cut(text, width)
     space = " " * (width - _width(text))
     return space + text if right else text + space
 

@@ -11,8 +11,8 @@ from windlass.cli.words import span
 from windlass.views import PoolView
 
 _TITLES = (
-    *("POOL", "KIND", "WORKERS", "QUEUED", "RUNNING", "SCHEDULED", "RETRYING", "DEAD"),
-    *("COMPLETED", "FAILED", "OLDEST WAIT", "STATE"),
+    *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
+    *("DEAD", "COMPLETED", "FAILED", "STATE"),
 )
 
 
@@ -20,7 +20,10 @@ _TITLES = (
 @with_source
 @json_option
 def pools(source: Source, *, as_json: bool) -> None:
-    """Every pool: workers, queue, what runs, what ended, whether it is paused."""
+    """Every pool: workers now and wanted, bounds, queue, what runs, what ended, what is wrong with it.
+
+    Bounds with a * were set by hand: windlass scale POOL --reset takes them back.
+    """
     seen = source.ask(WorkerOrchestrator.overview)
     if as_json:
         show_json({"pools": [pool_shape(pool) for pool in seen.pools]})
@@ -62,23 +65,30 @@ def _row(pool: PoolView) -> list[Cell]:
     return [
         pool.name,
         pool.config.kind if pool.config else None,
-        _workers(pool),
-        stats.queued,
+        workers_of(pool),
+        bounds_of(pool),
+        pool.instances,
         stats.processing,
+        stats.queued,
+        None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
         stats.scheduled,
         stats.retrying,
         stats.dead,
         stats.completed,
         stats.failed,
-        None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
         pool_state(pool),
     ]
 
 
-def _workers(pool: PoolView) -> str:
-    """How many it has now, and between which bounds."""
+def workers_of(pool: PoolView) -> str:
+    """How many it has, and how many it shall have if that differs: `3`, `3/5`."""
+    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers}/{pool.wanted}"
+
+
+def bounds_of(pool: PoolView) -> str | None:
+    """Between which bounds, with a mark if they were set by hand: `1–8`, `2–4*`."""
     config = pool.config
-    return str(pool.workers) if config is None else f"{pool.workers} ({bounds(config.min_workers, config.max_workers)})"
+    return None if config is None else bounds(config.min_workers, config.max_workers) + ("*" if pool.by_hand else "")
 
 
 def bounds(low: int, high: int) -> str:

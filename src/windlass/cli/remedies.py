@@ -9,7 +9,6 @@ from windlass.core.health import Problem
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
     "worker_disabled": lambda name: f"mend the cause, then: windlass enable {name}",
     "pool_paused": lambda name: f"when it may go on: windlass resume {name}",
-    "pool_unserved": lambda _: "start a node that has it: windlass run MODULE:NAME",
     "no_leader": lambda _: "start a node: windlass run MODULE:NAME",
     "dead_letters": lambda _: "see why: windlass dead; then windlass retry --dead, or windlass discard --dead",
 }

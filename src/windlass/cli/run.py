@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 import click
@@ -12,7 +13,7 @@ from windlass.cli.parameters import seconds
 from windlass.cli.pools import bounds
 from windlass.core.schedule import describe
 from windlass.logs import FORMATS, LEVELS, set_up_logging
-from windlass.service import Service, shown
+from windlass.service import Definition, Service, shown
 
 logger: Final = logging.getLogger("windlass")
 
@@ -28,26 +29,45 @@ logger: Final = logging.getLogger("windlass")
     help="How long running work may go on after the first signal.",
 )
 @click.option("--label", multiple=True, metavar="NAME", help="Something this machine has that pools may ask for: gpu.")
+@click.option(
+    "--probe-file",
+    type=click.Path(path_type=Path),
+    envvar="WINDLASS_PROBE",
+    metavar="PATH",
+    help="Write every few seconds how the node is, for `windlass probe`; or WINDLASS_PROBE.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
-def run(app_name: str, stop_timeout: float, label: tuple[str, ...], log_level: str, log_format: str) -> None:
+def run(
+    app_name: str,
+    *,
+    stop_timeout: float,
+    label: tuple[str, ...],
+    probe_file: Path | None,
+    log_level: str,
+    log_format: str,
+) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
 
     The first signal lets running work finish; the second stops it now. What was not finished runs again elsewhere, or
     at the next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
-    asyncio.run(_run(app_name, stop_timeout=stop_timeout, level=log_level, style=log_format, labels=label))
+
+    async def go() -> None:
+        service = Service(app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file)
+        await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
+
+    asyncio.run(go())
 
 
-async def _run(name: str, *, stop_timeout: float, level: str, style: str, labels: tuple[str, ...]) -> None:
-    service = Service(name, log_level=level, log_format=style, labels=labels)
+async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
     definition = await service.describe()
     introduce(definition, name, as_json=style == "json")
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
-def introduce(definition: "Definition", name: str, *, as_json: bool) -> None:
+def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
     """Say what is about to run."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}

@@ -15,7 +15,7 @@ from windlass.codec import plain
 from windlass.core.health import Problem
 from windlass.core.model import Attempt, Event, Progress
 from windlass.operations import Explanation
-from windlass.views import Overview, PoolView, WorkerView
+from windlass.views import NodeView, Overview, PoolView, WorkerView
 from windlass.worker import Job
 
 
@@ -83,6 +83,10 @@ def pool_shape(pool: PoolView) -> dict[str, Any]:
         "max_workers": config.max_workers if config else None,
         "instances": pool.instances,
         "workers": pool.workers,
+        "wanted": pool.wanted,
+        "bounds_changed": pool.by_hand,
+        "unplaced": pool.unplaced,
+        "failing": [{"node": node, "error": error} for node, error in sorted(pool.failing.items())],
         "busy": pool.busy,
         "queued": stats.queued,
         "running": stats.processing,
@@ -96,6 +100,35 @@ def pool_shape(pool: PoolView) -> dict[str, Any]:
         "paused": pool.change.paused,
         "paused_at": iso(pool.change.since),
         "reason": pool.change.reason,
+    }
+
+
+def node_shape(node: NodeView) -> dict[str, Any]:
+    """A node."""
+    return {
+        "name": node.name,
+        "host": node.host,
+        "pid": node.pid,
+        "started_at": iso(node.started_at),
+        "last_beat_at": iso(node.last_beat_at),
+        "leads": node.leads,
+        "status": node.status,
+        "drained_at": iso(node.drained_at),
+        "cores": node.cores,
+        "memory_bytes": node.memory,
+        "labels": node.labels,
+        "hosts": node.pools,
+        "runs": [
+            {
+                "pool": run.pool,
+                "instances": run.instances,
+                "workers": run.workers,
+                "busy": run.busy,
+                "memory_bytes": run.memory,
+            }
+            for run in node.runs
+        ],
+        "failing": [{"pool": pool, "error": error} for pool, error in sorted(node.failing.items())],
     }
 
 

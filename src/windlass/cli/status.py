@@ -4,14 +4,20 @@ import click
 
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
-from windlass.cli.output import Cell, json_option, show_json, show_table
+from windlass.cli.output import Cell, json_option, show_json, show_table, show_wrapped
 from windlass.cli.remedies import remedy
 from windlass.cli.shapes import status_shape
 from windlass.cli.words import counted, one_line, span
-from windlass.core.health import Problem
+from windlass.core.health import Problem, gist
 from windlass.operations import clock_time
 from windlass.views import Overview, PoolView
 
+_UNHOSTED = {
+    "nobody": "nobody serves it",
+    "unknown": "no node knows it",
+    "labels": "no node has its labels",
+    "drained": "its nodes are drained",
+}
 _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "yellow", "critical": "red"}
 
 
@@ -47,15 +53,23 @@ def show_health(verdict: str, problems: list[Problem]) -> None:
     click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
     for problem in problems:
         severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
-        click.echo(f"  {severity}  {one_line(problem.message)}")
-        click.echo(f"            {one_line(remedy(problem))}")
+        show_wrapped(f"  {severity}  ", one_line(problem.message))
+        show_wrapped("            remedy: ", one_line(remedy(problem)))
 
 
 def pool_state(pool: PoolView) -> str:
     """Whether a pool takes jobs, in a word or two."""
     if pool.change.paused:
         return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
-    return "serving" if pool.instances else "nobody serves it"
+    if pool.failing:
+        return f"failing: {gist(next(iter(pool.failing.values())))}"
+    if pool.unplaced is not None and pool.hosting == "ready":
+        return f"full: {pool.unplaced}"
+    if pool.instances:
+        return "serving"
+    if pool.hosting == "ready":
+        return "starting" if pool.wanted else "at rest: no workers needed"
+    return _UNHOSTED[pool.hosting]
 
 
 def _workers(seen: Overview) -> str:

@@ -8,6 +8,7 @@ from windlass.operations import clock_time
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
 _DAY: Final = 86_400
+_KIBI: Final = 1_024
 
 
 def iso(at: float | None) -> str | None:
@@ -64,6 +65,15 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The same, in one line."""
     return " ".join(printable(text).split())
+
+
+def size(n: float) -> str:
+    """So many bytes, roughly: `512 B`, `34 MiB`, `1.9 GiB`."""
+    for unit in ("B", "KiB", "MiB"):
+        if n < _KIBI:
+            return f"{n:.0f} {unit}"
+        n /= _KIBI
+    return f"{n:.1f} GiB"
 
 
 def _escaped(letter: str) -> str:

@@ -4,7 +4,7 @@ A list of named problems, each with its subject and its remedy; the status is th
 facts that the shell has gathered: nothing is asked for here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, field
@@ -17,19 +17,34 @@ DEFAULT_LATENCY_SECONDS: Final = 300.0
 SCHEDULE_GRACE_SECONDS: Final = 60.0
 """How late a run may be made before its schedule counts as missed."""
 
+STARTING_SECONDS: Final = 30.0
+"""How long jobs may wait for the first worker of a pool that a node is about to start."""
+
 Severity = Literal["warning", "critical"]
+Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
+"""Who could run workers of a pool: there are no nodes; none of them knows it; none that does has its labels; all of
+those are drained or stopping; somebody."""
 
 
 class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     code: str
-    """worker_disabled, schedule_missed, pool_unserved, pool_starved, pool_paused, instance_silent, breaker_open,
-    no_leader, dead_letters, thread_stuck."""
+    """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
+    pool_paused, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck; from an examination of the store,
+    the name of the finding."""
     subject: str
     message: str
     remedy: str
     severity: Severity = "warning"
+
+
+class Finding(Struct, frozen=True):
+    """One thing that a store says about itself when it is examined. With a severity it is a problem."""
+
+    text: str
+    remedy: str = ""
+    severity: Severity | None = None
 
 
 class Health(Struct, frozen=True):
@@ -76,6 +91,12 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """Whether a live instance takes jobs from it."""
     dead: int = 0
     """Jobs in its dead-letter queue."""
+    hosting: Hosting = "nobody"
+    labels: tuple[str, ...] = ()
+    failing: dict[str, str] = field(default_factory=dict)
+    """Nodes that cannot start its processes, with the error."""
+    unplaced: str | None = None
+    """Why it has fewer workers than it should, if no node has room for more."""
 
 
 class HealthFacts(Struct, kw_only=True):
@@ -87,6 +108,14 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether anybody leads."""
+
+
+def integrity(damages: Sequence[str]) -> Finding:
+    """The finding of that name: what in the store cannot be read."""
+    if not damages:
+        return Finding("ok")
+    remedy = "stop every node, copy the data for safety, then restore a backup"
+    return Finding(f"the store is damaged: {'; '.join(damages)}", remedy, "critical")
 
 
 def judge(facts: HealthFacts, now: float) -> Health:
@@ -134,15 +163,60 @@ def _pools(facts: HealthFacts) -> Iterator[Problem]:
 
 def _serving(pool: PoolFacts) -> Iterator[Problem]:
     waited, latency = pool.oldest_wait_seconds, pool.target_latency_seconds or DEFAULT_LATENCY_SECONDS
-    if not pool.served and (pool.queued or pool.min_workers):
-        severity: Severity = "critical" if pool.queued else "warning"
-        message = f"no live instance serves pool {pool.name}; {pool.queued} queued"
-        remedy = f"start a node that runs pool {pool.name}, or look at its log for why instances end"
-        yield Problem("pool_unserved", pool.name, message, remedy, severity)
-    elif pool.queued and waited is not None and waited > latency:
+    if pool.failing:
+        yield _failing(pool)
+    if pool.unplaced is not None and pool.hosting == "ready":
+        severity: Severity = "critical" if pool.queued and not pool.served else "warning"
+        message = f"pool {pool.name} should have more workers than fit anywhere: {pool.unplaced}; {pool.queued} queued"
+        remedy = f"add a node, or let pool {pool.name} ask for less: cpu, memory, min_workers, max_workers"
+        yield Problem("pool_unplaced", pool.name, message, remedy, severity)
+    elif not pool.served and not pool.failing:
+        yield from _unserved(pool)
+    if pool.served and pool.queued and waited is not None and waited > latency:
         message = f"the oldest job of pool {pool.name} has waited {waited:.0f} s, more than {latency:g} s"
         remedy = "raise max_workers, add a node, or see why the job waits"
         yield Problem("pool_starved", pool.name, message, remedy)
+
+
+def _failing(pool: PoolFacts) -> Problem:
+    nodes = sorted(pool.failing)
+    where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
+    message = f"the processes of pool {pool.name} cannot be started on {where}: {gist(pool.failing[nodes[0]])}"
+    remedy = "mend the cause and restart the node; its log and `windlass events` have the whole error; it keeps trying"
+    return Problem("pool_failing", pool.name, message, remedy, "critical")
+
+
+def gist(error: str) -> str:
+    """The line of an error that says what it is: a traceback's last one, of anything else the first."""
+    lines = error.strip().splitlines() or ["no reason was given"]
+    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+
+
+def _unserved(pool: PoolFacts) -> Iterator[Problem]:
+    name, queued = pool.name, pool.queued
+    severity: Severity = "critical" if queued else "warning"
+    if pool.hosting == "nobody" and (queued or pool.min_workers):
+        message = f"no live instance serves pool {name}; {queued} queued"
+        remedy = (
+            f"start a node that has pool {name}: windlass run MODULE:NAME; or look at its log for why instances end"
+        )
+        yield Problem("pool_unserved", name, message, remedy, severity)
+    elif pool.hosting == "unknown" and queued:
+        message = f"no live node knows pool {name}; {queued} queued"
+        remedy = f"start a node whose app registers pool {name}: windlass run MODULE:NAME"
+        yield Problem("pool_unhosted", name, message, remedy, severity)
+    elif pool.hosting == "labels" and (queued or pool.min_workers):
+        message = f"no live node has what pool {name} asks for ({', '.join(pool.labels)}); {queued} queued"
+        options = " ".join(f"--label {label}" for label in pool.labels)
+        yield Problem("pool_unhosted", name, message, f"start one: windlass run MODULE:NAME {options}", severity)
+    elif pool.hosting == "drained" and queued:
+        message = f"every node that could serve pool {name} is drained or stopping; {queued} queued"
+        remedy = "start another node, or take one back: windlass nodes, then windlass drain NODE --undo"
+        yield Problem("pool_unserved", name, message, remedy, severity)
+    elif pool.hosting == "ready" and queued and (pool.oldest_wait_seconds or 0.0) > STARTING_SECONDS:
+        message = f"pool {name} has no worker, and its oldest job has waited {pool.oldest_wait_seconds:.0f} s"
+        remedy = "look at the log of the nodes: its processes should have started by now"
+        yield Problem("pool_unserved", name, message, remedy, severity)
 
 
 def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:

@@ -227,6 +227,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     instance: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
+    keep_until: float | None = None
+    """When it may be pruned, once it has ended; None is never."""
     unique_key: str | None = None
     key: str | None = None
     key_limit: int = 1

@@ -9,10 +9,18 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from windlass.core.admission import RateLimit
-from windlass.core.model import Breaker, JobPriority, PoolConfig, Retry, WorkerConfig, WorkerExecutionMode
+from windlass.core.model import (
+    Breaker,
+    JobPriority,
+    PoolConfig,
+    PoolDoc,
+    Retry,
+    WorkerConfig,
+    WorkerExecutionMode,
+)
 from windlass.core.schedule import cron_problem, zone_problem
 from windlass.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
 
@@ -60,6 +68,20 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
     return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
+
+
+def check_bounds(pool: PoolConfig, change: PoolDoc) -> PoolConfig:
+    """The pool with the bounds that a person sets at run time, or a `ConfigurationError` with all that is wrong."""
+    given = {"min_workers": change.min_workers, "max_workers": change.max_workers}
+    problems: list[ConfigurationError] = []
+    values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
+    low, high = values.get("min_workers", pool.min_workers), values.get("max_workers", pool.max_workers)
+    if not problems and low > high:
+        said = [f"{n}" if name in values else f"{n} as registered" for name, n in zip(given, (low, high), strict=True)]
+        problems.append(
+            ConfigurationError(f"min_workers ({said[0]}) must not be above max_workers ({said[1]}); set both")
+        )
+    return _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
 
 
 def parse_rate(text: str) -> RateLimit:
@@ -267,6 +289,21 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def _labels(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
+    if not isinstance(value, list | tuple):
+        raise ConfigurationError(f"must be a list of labels, not {_shown(value)}")
+    return tuple(dict.fromkeys(map(_label, value)))
+
+
+def _label(value: Any) -> str:
+    try:
+        return _name(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"holds {_shown(value)}: a label {error}") from None
+
+
 def _retry(value: Any) -> Retry:
     return _parts(value, Retry, _RETRY_CHECKS)
 
@@ -357,4 +394,5 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "max_jobs_per_instance": _or_none(_whole(at_least=1)),
     "max_memory_per_instance": _or_none(_memory),
     "priority_aging_seconds": _number(at_least=0),
+    "labels": _labels,
 }

@@ -10,7 +10,9 @@
   waits for a gate, and more of them would wait too.)
 
 Up at once. Down one by one, and only after `scale_down_after_seconds` of wanting less without a break; never below the
-busy ones. `place` spreads what is wanted over nodes by what they have. Neither starts or stops anything.
+busy ones. A lowered `max_workers` holds at once, even where all are busy and more is queued, or it would never come
+true: those that are too many finish what they run, and take nothing more. `place` spreads what is wanted over nodes by
+what they have. Neither starts or stops anything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,10 +83,10 @@ def _decision(seen: Seen, target: int, reason: str, memory: Memory) -> Decision:
 
 def _shrink(pool: PoolConfig, seen: Seen, wish: _Wish, *, since: float, now: float) -> Decision:
     kept = Memory(wants_less_since=since)
+    if seen.current > pool.max_workers:
+        return _decision(seen, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
     if seen.busy_workers >= seen.current:
         return _decision(seen, seen.current, f"{wish.why}; but all {seen.current} are busy", kept)
-    if seen.current > pool.max_workers:
-        return _decision(seen, max(pool.max_workers, seen.busy_workers), f"max_workers is {pool.max_workers}", kept)
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
         return _decision(seen, seen.current, f"{wish.why}; one less in {left:.0f} s if that lasts", kept)

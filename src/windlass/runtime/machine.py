@@ -8,6 +8,7 @@ import psutil
 from msgspec import Struct
 
 _CGROUP: Final = Path("/sys/fs/cgroup")
+_MINE: Final = Path("/proc/self/cgroup")
 
 
 class Machine(Struct, frozen=True):
@@ -17,25 +18,33 @@ class Machine(Struct, frozen=True):
     memory: int
 
 
-def measure(cgroup: Path = _CGROUP) -> Machine:
-    """Look, once: what there is, and what a container may use of it."""
+def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
+    """Look, once: what there is, and what a container or a service manager lets us use of it."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     memory = int(psutil.virtual_memory().total)
-    return Machine(min([cores, *_quota(cgroup)]), min([memory, *_limit(cgroup)]))
+    groups = [line.split(":", 2) for line in _read(mine).splitlines() if line.count(":") > 1]
+    paths = {name: path for _, names, path in groups for name in names.split(",")}
+    quotas = [quota for folder in _chain(cgroup, paths.get("")) for quota in _quota(_read(folder / "cpu.max"))]
+    for folder in _chain(cgroup / "cpu", paths.get("cpu")):
+        quotas += _quota(" ".join(_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")))
+    limits = [_read(folder / "memory.max") for folder in _chain(cgroup, paths.get(""))]
+    limits += [_read(folder / "memory.limit_in_bytes") for folder in _chain(cgroup / "memory", paths.get("memory"))]
+    return Machine(min([cores, *quotas]), min([memory, *(int(word) for word in limits if word.isdecimal())]))
 
 
-def _quota(cgroup: Path) -> list[float]:
-    """The cores that a control group allows, version 2 or 1."""
-    words = _read(cgroup / "cpu.max").split()
-    if len(words) != 2:  # noqa: PLR2004 - the quota and the period
-        words = [_read(cgroup / "cpu" / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-    quota, period = (float(word) if word.isdecimal() else 0.0 for word in words)
-    return [quota / period] if quota > 0 and period > 0 else []
+def _chain(top: Path, path: str | None) -> list[Path]:
+    """The control groups whose limits hold for us: our own, and all those around it.
+
+    In a container ours is the top one. Under systemd it is further down: `/system.slice/windlass.service`.
+    """
+    group = top / (path or "").strip("/")
+    return [folder for folder in (group, *group.parents) if folder.is_relative_to(top)]
 
 
-def _limit(cgroup: Path) -> list[int]:
-    found = (_read(cgroup / name) for name in ("memory.max", "memory/memory.limit_in_bytes"))
-    return [int(word) for word in found if word.isdecimal()]
+def _quota(words: str) -> list[float]:
+    """The cores in `quota period`; none if there is no quota."""
+    numbers = [float(word) for word in words.split() if word.isdecimal()]
+    return [numbers[0] / numbers[1]] if len(numbers) == 2 and all(numbers) else []  # noqa: PLR2004 - these two
 
 
 def _read(path: Path) -> str:

@@ -21,13 +21,15 @@ from windlass.events import Listeners
 from windlass.runtime import machine
 from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
+from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
 from windlass.runtime.execute import Run
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
+from windlass.runtime.notify import Condition
 from windlass.runtime.outbox import Notebook, Outbox
-from windlass.runtime.planner import LOOK_SECONDS, Planned, Planner, read_plan
+from windlass.runtime.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
 from windlass.runtime.pulse import Pulse, PulseThread
 from windlass.runtime.quarantine import Quarantine
 from windlass.runtime.registry import Registry
@@ -61,6 +63,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     health_checks: bool = True
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
+    namespace: str = ""
+    """Its name, for messages; empty if nobody knows it here."""
 
     def __post_init__(self) -> None:
         for name in ("tick_interval", "lease_seconds"):
@@ -134,6 +138,8 @@ class Node:
         self._pulse_thread: PulseThread | None = None
         self._pulse_duty: Duty | None = None
         self._errands: set[asyncio.Task[None]] = set()
+        self._plan_duty: Duty | None = None
+        self._planned_at = 0.0
         self._waiter: Callable[[], None] | None = None
         """Whoever waits for the last of something."""
 
@@ -145,6 +151,23 @@ class Node:
     def strays(self) -> dict[str, int]:
         """How many runs were given up on and go on regardless, by instance."""
         return {engine.instance: len(engine.runner.strays) for engine in self.engines}
+
+    def condition(self) -> Condition:
+        """How it is, in one line for people."""
+        running = sum(len(engine.runs) for engine in self.engines)
+        words = f"{_counted(running, 'job')} running"
+        if self._draining:
+            words = f"stopping: {words}"
+        else:
+            workers = sum(team.target for team in self.teams.values())
+            role = "leads" if self.leader.leading else "follows"
+            words = f"{role}: {_counted(workers, 'worker')} in {_counted(len(self.teams), 'pool')}, {words}"
+        failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
+        if failing:
+            words += f"; cannot start processes of {', '.join(failing)}"
+        silence = self._pulse.silence
+        leased = silence < self._settings.lease_seconds
+        return Condition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,12 +184,12 @@ class Node:
     async def _start(self) -> None:
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
+            await self._enter()
             await publish(self._registry, self._store)
             for pool in await self._left_pools():
                 self.teams[pool.name] = self._team(pool)
                 self._pools[pool.name] = pool
         await self.reporter.refresh()
-        await self._pulse.poll()
         if self._settings.leads:
             await self.leader.poll()
             await self.plan()  # whoever leads: it need not have seen us yet, and may be dead
@@ -186,10 +209,21 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self.add_duty("leader", self.leader.poll, "leader")
-            self.add_duty("planner", self._plan_if_leading)
+            self._plan_duty = self.add_duty("planner", self._plan_if_leading)
             self.add_duty("teams", self._look, every=LOOK_SECONDS)
         else:
             self.add_duty("promoter", self.leader.promote, "leader")
+
+    async def _enter(self) -> None:
+        await enter(
+            self._store,
+            self._clock,
+            node=self.name,
+            workers=self._registry.workers.keys(),
+            namespace=self._settings.namespace,
+            beat=self._pulse.beat,
+            leave=self._leave,
+        )
 
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish for so long, hand back the rest, and leave."""
@@ -282,17 +316,26 @@ class Node:
         return planned
 
     async def _plan_if_leading(self) -> float | None:
+        now = self._clock.now()
+        if now < self._planned_at + SOON_SECONDS:
+            return self._planned_at + SOON_SECONDS
+        self._planned_at = now
         if self.leader.leading:
             await self.plan()
-        return self._clock.now() + LOOK_SECONDS
+        return now + LOOK_SECONDS
+
+    def _plan_soon(self) -> None:
+        if self._plan_duty is not None:
+            self._plan_duty.ring()
 
     async def _follow_plan(self) -> None:
         _, plan = await read_plan(self._store)
-        mine = plan.nodes.get(self.name)
-        if mine is None and self.name not in plan.drained:
+        # Drained is drained, even before the leader has planned without us.
+        mine = {} if self.name in plan.drained else plan.nodes.get(self.name)
+        if mine is None:
             return  # not placed yet; or nobody leads: go on with what we were told
         for name, team in self.teams.items():
-            team.resize((mine or {}).get(name, 0))
+            team.resize(mine.get(name, 0))
 
     async def _look(self) -> float | None:
         for team in self.teams.values():
@@ -323,6 +366,7 @@ class Node:
             apart=apart,
             hire=hire,
             dismissed=self._dismissed,
+            full=self._plan_soon,
             clock=self._clock,
             bell=bell,
             emit=self.reporter.emit,
@@ -339,7 +383,8 @@ class Node:
         runner = LocalRunner(
             self._registry.callees, self._clock, report=self._notebook.report, transactions=self._transactions
         )
-        return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}", None)
+        # Numbered: one that is let go may still have jobs, and a lease, when the next one begins.
+        return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}#{next(self._numbers)}", None)
 
     def _hire_process(self, team: Team, bell: Bell) -> Engine:
         found: list[Engine] = []  # it exists a moment later than its process
@@ -354,7 +399,6 @@ class Node:
         name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
         # One that runs a single job at a time is a place to be alone in already.
         found.append(self._engine(team, runner, bell, name, None if runner.alone else self._quarantine))
-        self._pulse.poke()
         return found[0]
 
     def _engine(
@@ -373,6 +417,8 @@ class Node:
             quarantine=quarantine,
         )
         engine.on_end = partial(self._ended, team, engine)
+        # Without a lease it claims nothing; a beat before it is in its team would leave it out.
+        self._loop.call_soon(self._pulse.poke)
         return engine
 
     def _cell(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> RemoteRunner:
@@ -427,12 +473,12 @@ class Node:
 
     def add_duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
-    ) -> None:
+    ) -> Duty:
         """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
-        self._duties.append(
-            Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest),
-        )
+        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        self._duties.append(duty)
+        return duty
 
     async def _refresh(self) -> None:
         await self.reporter.refresh()
@@ -452,6 +498,7 @@ class Node:
             status="draining" if self._draining else leads,
             apart=True,
             pid=os.getpid(),
+            workers=tuple(sorted(self._registry.workers)) if self._settings.leads else (),
             machine=self._what_it_has() if self._settings.leads else None,
         )
         return [*(engine.beat() for engine in self.engines), node]
@@ -493,6 +540,10 @@ class Node:
     def _step_down(self) -> None:
         for engine in self.engines:
             engine.step_down(lost=False)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _nobody(_run: Run) -> None:

@@ -29,8 +29,12 @@ from windlass.runtime.registry import Known
 from windlass.store.protocol import Store
 
 LOOK_SECONDS: Final = 1.0
+SOON_SECONDS: Final = 0.2
+"""How soon after the last plan a pool that has no free worker left is looked at again."""
 PLAN: Final = "workers"
 """The name of the plan's doc."""
+DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
+"""How long a drained node stays drained that is not heard of: one that was frozen comes back as it was."""
 CORES_A_PROCESS: Final = 1.0
 """What a worker of a process pool takes, unless the pool says otherwise. Others are taken to wait most of the time."""
 
@@ -77,8 +81,15 @@ class Planner:
             placement = place(self._wants(bounds, decided, beats), _capacities(nodes, plan))
             after = Plan(
                 nodes=placement.nodes,
-                unplaced={name: left.why for name, left in placement.unplaced.items()},
-                drained={name: since for name, since in plan.drained.items() if name in nodes},
+                unplaced={
+                    name: left.why if placement.nodes or not nodes else "every node is drained or stopping"
+                    for name, left in placement.unplaced.items()
+                },
+                drained={
+                    name: since
+                    for name, since in plan.drained.items()
+                    if name in nodes or now - since < DRAIN_REMEMBERED_SECONDS
+                },
             )
             if after == plan:
                 break
@@ -228,11 +239,16 @@ def observe(look: Look, before: Look | None, *, workers: int, busy: int) -> Seen
 
 
 def bounded(pool: PoolConfig, change: PoolDoc | None) -> PoolConfig:
-    """The pool with the bounds that people set at run time."""
+    """The pool with the bounds that people set at run time.
+
+    Should the app have been registered anew since with a bound that no longer fits, that one gives way.
+    """
     if change is None:
         return pool
     low = pool.min_workers if change.min_workers is None else change.min_workers
     high = pool.max_workers if change.max_workers is None else change.max_workers
+    if low > high:
+        low, high = (high, high) if change.min_workers is None else (low, low)
     return replace(pool, min_workers=low, max_workers=high)
 
 

@@ -67,23 +67,32 @@ class Pulse:
         if self._bell is not None:
             self._bell.ring()
 
+    @property
+    def silence(self) -> float:
+        """Seconds since the leases were last renewed. Safe from any thread."""
+        return self._clock.monotonic() - self._renewed_at
+
     async def poll(self) -> float | None:
         """Beat once."""
         if self._orphaned():  # nobody runs those jobs any more: the lease must end
             self.over.set()
             return None
         # The store may fail, but it may also just not answer: the watch does not wait for it.
-        began = self._clock.monotonic()
         watch = self._clock.call_in(max(self._left(), LATE_SECONDS), self._give_up)
         try:
-            self._clock.follow(await self._store.server_time())
-            now = self._clock.now()
-            beats = self._beats()
-            orders = await self._store.beat(beats, self._ttl, now)
+            return await self.beat()
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease is not renewed
             return self._failed(error)
         finally:
             watch.cancel()
+
+    async def beat(self) -> float:
+        """Renew the leases now, and obey; answers when to do it again. Raises what the store raises."""
+        began = self._clock.monotonic()
+        self._clock.follow(await self._store.server_time())
+        now = self._clock.now()
+        beats = self._beats()
+        orders = await self._store.beat(beats, self._ttl, now)
         self._renewed_at = began
         self._stepped_down = False
         until = began + self._ttl * SAFETY

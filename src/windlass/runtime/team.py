@@ -45,6 +45,7 @@ class Team:
         apart: bool,
         hire: Callable[["Team"], Engine],
         dismissed: Callable[[Engine], None],
+        full: Callable[[], None],
         clock: Clock,
         bell: Bell,
         emit: Emit,
@@ -58,6 +59,7 @@ class Team:
         """Whether each worker is an instance of its own."""
         self._hire = hire
         self._dismissed = dismissed
+        self._full = full
         self._clock = clock
         self._bell = bell
         self._emit = emit
@@ -76,7 +78,9 @@ class Team:
             if claims.next_at is not None:
                 next_at = claims.next_at if next_at is None else min(next_at, claims.next_at)
             if len(claims.jobs) < free:
-                break
+                return next_at
+        if self.target < self.pool.max_workers:
+            self._full()  # all are busy, and there may be more to do
         return next_at
 
     # ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,13 +21,14 @@ disabled, or a doc changed), `ended` (some job ended for good), `orders` (an ins
 A lease, a place or a `keep_until` until an instant has ended at that instant.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     Added,
     Amended,
@@ -43,6 +44,7 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Stats,
     WorkerState,
@@ -99,6 +101,37 @@ def transactional(store: "Store", what: str) -> Transactional:
             f"{what} needs a store that shares a database with your own tables: postgresql://. This one is {store.url}"
         )
     return cast("Transactional", store)
+
+
+class SchemaStep(Struct, frozen=True):
+    """One phase of one change of the schema, and whether it has been done."""
+
+    number: int
+    name: str
+    phase: Literal["before", "after"]
+    """What is `before` may be done while processes of the version before still run; `after` only when none is left."""
+    done: bool
+
+
+class Migratable(Protocol):
+    """What a store may offer besides: that its schema is looked at and changed by hand. None of this opens the store.
+
+    All of it raises `SchemaVersionError` if a newer windlass has finished changing the schema.
+    """
+
+    async def schema_steps(self) -> list[SchemaStep]:
+        """Every step there is, known here or only to the database. Only reads."""
+
+    async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
+        """Do what has not been done, all at once or not at all; answers with what it did. Safe when several do it."""
+
+    async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
+        """SQL for an administrator: for an empty database, or (`pending`) for what this one lacks."""
+
+
+def migratable(store: "Store") -> Migratable | None:
+    """The store, if it offers this."""
+    return cast("Migratable", store) if hasattr(store, "schema_steps") else None
 
 
 class Bell(Protocol):
@@ -214,14 +247,30 @@ class Store(Protocol):
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
-        """All records of a kind, by name."""
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        """All records of a kind, by name; or of every kind, by kind and name."""
 
     async def put(self, doc: Doc) -> bool:
         """Write it as version `doc.version + 1` if the stored one is `doc.version` (0: none). False if it is not."""
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         """Enable a worker (resetting its failures) or disable it with a reason; answer with its state."""
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
+        """Keep these jobs as they are, whatever is here under their ids. None is processing, and no id comes twice.
+
+        Everything in a record stays, but for `parked`, which the key's other jobs decide. They are not counted as
+        added. A live one whose `unique_key` another live job has is left out.
+        """
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        """Go on where another store ended: with these workers' states, and with the totals of these pools.
+
+        Of the totals what only grows is set. Answers with a fence, higher than every one handed out here and than
+        `fence`; those of later claims are higher still.
+        """
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,8 +315,9 @@ class Store(Protocol):
     def listen(self, topics: Collection[str]) -> Bell:
         """A bell for these topics. Call it from the event loop that will wait."""
 
-    async def check(self) -> dict[str, str]:
-        """What `windlass doctor` should know: version, durability in plain words, integrity; name -> finding.
+    async def check(self) -> dict[str, Finding]:
+        """What `windlass doctor` should know, by name: version, durability in plain words, integrity.
 
-        "integrity" is "ok", or says what is wrong; docs that `claim` cannot decode are named in it.
+        What can cost somebody a job has a severity and a remedy. "integrity" is "ok", or says what is wrong; docs that
+        `claim` cannot decode are named in it. "schema version" is a number, where there is one.
         """

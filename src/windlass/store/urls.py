@@ -26,6 +26,7 @@ REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
 SQLITE_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {"synchronous": ("off", "normal", "full", "extra")}
 REDIS_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {
     "timeout": None,
+    "keep": None,
     "tls": ("yes", "no"),
     "verify": ("yes", "no"),
     "ca_file": None,

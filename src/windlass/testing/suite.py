@@ -17,6 +17,7 @@ from windlass.testing.checks import (
     people,
     racing,
     records,
+    restoring,
     ringing,
     surveys,
 )
@@ -33,6 +34,7 @@ TOPICS: Final = (
     leases,
     leading,
     records,
+    restoring,
     people,
     surveys,
     ringing,

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,7 @@ SETTINGS: Final = {
     "autovacuum_naptime": "5s",
     "max_wal_size": "1GB",
 }
+USUAL: Final = {"listen_addresses": ""}
 
 
 @cache
@@ -69,8 +70,9 @@ def _as_nobody() -> dict[str, Any]:
 class Server:
     """One server: started, stopped and killed at will, with all that it keeps."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self._binaries = binaries
+        self._settings = settings
         self._folder = Path(tempfile.mkdtemp(prefix="windlass-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._who = _as_nobody()
@@ -92,8 +94,20 @@ class Server:
         """How to reach one of its databases."""
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
 
+    def make_standby(self) -> None:
+        """Let it come up as a standby that only reads, next time."""
+        mark = self._folder / "data" / "standby.signal"
+        mark.touch()
+        if self._who:
+            os.chown(mark, NOBODY, NOBODY)
+
+    @property
+    def psql(self) -> str:
+        """The program of that name, of the same version."""
+        return str(self._binaries / "psql")
+
     def start(self) -> None:
-        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
         log = (self._folder / "log").open("ab")
         with log:
@@ -155,12 +169,12 @@ def server_url(name: str) -> str:
     return _shared(name).url
 
 
-def own_server() -> Server:
-    """A server that a test may stop; not started."""
+def own_server(*, usual: bool = False) -> Server:
+    """A server that a test may stop; not started. `usual`: with PostgreSQL's own settings, which a test may alter."""
     found = places()
     if not found:
         _missing("the binaries of a PostgreSQL server")
-    return Server(next(iter(found.values())))
+    return Server(next(iter(found.values())), USUAL if usual else SETTINGS)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -69,6 +69,10 @@ class Plain:
     def ask(self, *command: str | bytes | int) -> Any:
         """Send a command, and wait for the answer."""
         self._socket.sendall(pack_command(command))  # type: ignore[arg-type]
+        return self.hear()
+
+    def hear(self) -> Any:
+        """Wait for what the server says next."""
         while (answer := self._reader.gets()) is False:
             data = self._socket.recv(65536)
             if not data:

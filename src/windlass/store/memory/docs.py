@@ -27,8 +27,8 @@ class DocTable:
         self.unreadable: dict[tuple[str, str], str] = {}
         self._docs: dict[tuple[str, str], Doc] = {}
 
-    def of_kind(self, kind: str) -> list[Doc]:
-        return [doc for _, doc in sorted(self._docs.items()) if doc.kind == kind]
+    def of_kind(self, kind: str | None) -> list[Doc]:
+        return [doc for _, doc in sorted(self._docs.items()) if kind in (None, doc.kind)]
 
     def put(self, doc: Doc) -> bool:
         there = self._docs.get((doc.kind, doc.name))

@@ -82,21 +82,20 @@ class JobTable:
         self.by_worker: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self.topics: set[str] = set()
         """What has to be rung for the changes so far."""
-        self._keep_until: dict[str, float] = {}
         self._groups: defaultdict[tuple[str, str], KeyGroup] = defaultdict(KeyGroup)
 
-    def write(self, job: JobRecord, keep_until: float | None = None) -> None:
+    def write(self, job: JobRecord) -> None:
         """Keep the job as it is now, in place of what it was."""
         self._take_out(job.id)
-        self._keep_until.pop(job.id, None)
-        if keep_until is not None:
-            self._keep_until[job.id] = keep_until
         self._put_in(replace(job, parked=job.status is QUEUED and job.key is not None))
         self._repark(job)
 
     def delete(self, id: str) -> None:
         """Forget the job without a trace."""
+        job = self.by_id.get(id)
         self._take_out(id)
+        if job is not None:
+            self._repark(job)
 
     def clashes(self, job: JobRecord) -> bool:
         """Whether another live job has its unique key."""
@@ -154,8 +153,8 @@ class JobTable:
         self.topics.add("ended")
         if job.cause != "enqueued":
             self.topics.add("leader")
-        if job.id in self._keep_until:
-            self.disposable.add(self._keep_until[job.id], job.id)
+        if job.keep_until is not None:
+            self.disposable.add(job.keep_until, job.id)
 
     def _take_out(self, id: str) -> None:
         job = self.by_id.pop(id, None)
@@ -171,8 +170,8 @@ class JobTable:
             self._take_out_of_run(job)
         elif job.status in LIVE:
             self.due.discard(job.run_at, id)
-        elif id in self._keep_until:
-            self.disposable.discard(self._keep_until.pop(id), id)
+        elif job.keep_until is not None:
+            self.disposable.discard(job.keep_until, id)
 
     def _take_out_of_queue(self, job: JobRecord) -> None:
         if job.key is not None:

@@ -24,6 +24,10 @@ class StateTable:
         """The state as it is now, for others to look at."""
         return replace(self._states.get(worker) or WorkerState(worker=worker))
 
+    def keep(self, state: WorkerState) -> None:
+        """This is the state from now on."""
+        self._states[state.worker] = replace(state)
+
     def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
         state = self.of(worker)
         state.enabled, state.changed_at = enabled, now

@@ -5,7 +5,7 @@ is `windlass.core.admission`, called directly. Which index a job is in is `windl
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Final
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from windlass.core.admission import Choice, Facts, choose, neighbours
 from windlass.core.breaker import BreakerState
+from windlass.core.health import Finding, integrity
 from windlass.core.model import (
     SECONDS_A_DAY,
     Added,
@@ -34,6 +35,7 @@ from windlass.core.model import (
     Orders,
     Outcome,
     PoolDoc,
+    PoolStats,
     ProgressNote,
     Requeue,
     Stats,
@@ -167,8 +169,9 @@ class MemoryStore:
             ended_at=outcome.ended_at,
             attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
             cancelling=False,
+            keep_until=_keep_until(outcome, status, now),
         )
-        table.write(settled, _keep_until(outcome, status, now))
+        table.write(settled)
         self._totals.finished(job, outcome)
         self._stir(table, job.worker)
         disabled = after_run(self._states.of(job.worker), replace(outcome, status=status))
@@ -250,7 +253,7 @@ class MemoryStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
         with self._change():
             return self._docs.of_kind(kind)
 
@@ -268,6 +271,27 @@ class MemoryStore:
             self._states.switch(worker, enabled=enabled, reason=reason, now=now)
             table.stir(neighbours([worker], self._docs.gates))
             return self._states.copy_of(worker)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        with self._change() as table:
+            for job in jobs:
+                table.delete(job.id)
+            for job in jobs:
+                if not (job.status.live and table.clashes(job)):
+                    table.write(job)
+                    self._totals.know(job.pool)
+                    self._stir(table, job.worker)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        with self._change("state", "leader") as table:
+            for state in states:
+                self._states.keep(state)
+                table.stir(neighbours([state.worker], self._docs.gates))
+            self._totals.keep(totals)
+            self._fence = max(self._fence, fence)
+            return self._next_fence()
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -310,7 +334,7 @@ class MemoryStore:
         if job.status in ENDED:
             return False
         cancelled = replace(job, status=JobStatus.CANCELLED, ended_at=now, error=change.reason)
-        table.write(cancelled, keep_until=now + SECONDS_A_DAY)
+        table.write(replace(cancelled, keep_until=now + SECONDS_A_DAY))
         self._states.of(job.worker).last_ended = now
         self._stir(table, job.worker)
         return True
@@ -320,7 +344,7 @@ class MemoryStore:
             return False
         payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
         waiting = replace(job, status=_waiting(change.run_at, now), run_at=change.run_at, payload=payload, key=key)
-        table.write(replace(waiting, attempt=0, crashes=0, ended_at=None, result=None, progress=None))
+        table.write(replace(waiting, attempt=0, crashes=0, ended_at=None, keep_until=None, result=None, progress=None))
         self._stir(table, job.worker)
         return True
 
@@ -346,15 +370,16 @@ class MemoryStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         with self._change():
-            unreadable = "; ".join(
-                f"{kind} {name}: {why}" for (kind, name), why in sorted(self._docs.unreadable.items())
-            )
+            unreadable = [
+                f"the doc {kind} {name} cannot be read: {why}"
+                for (kind, name), why in sorted(self._docs.unreadable.items())
+            ]
             return {
-                "store": "memory",
-                "durability": "none: everything ends with this process",
-                "integrity": f"docs that cannot be read: {unreadable}" if unreadable else "ok",
+                "store": Finding("memory"),
+                "durability": Finding("none: everything ends with this process"),
+                "integrity": integrity(unreadable),
             }
 
     # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """The numbers of a memory store: what only grows is counted here, what is now is counted by the jobs' own table."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -13,6 +14,17 @@ class Totals:
 
     def __init__(self) -> None:
         self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
+
+    def know(self, pool: str) -> None:
+        """A pool that has jobs is listed, even before anything was counted."""
+        self._pools.setdefault(pool, PoolStats())
+
+    def keep(self, totals: Mapping[str, PoolStats]) -> None:
+        """These are the totals from now on."""
+        for pool, told in totals.items():
+            self._pools[pool] = PoolStats(
+                added=told.added, completed=told.completed, failed=told.failed, run_seconds=told.run_seconds
+            )
 
     def added(self, pool: str) -> None:
         self._pools[pool].added += 1

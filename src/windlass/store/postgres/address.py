@@ -26,6 +26,7 @@ PATIENCE: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     "application_name": "windlass",
+    "client_encoding": "UTF8",  # whatever the environment says: messages and payloads are of any language
 }
 """What libpq is told unless the URL says otherwise: a server that vanished is noticed."""
 LONGEST_LOCK_WAIT: Final = "10s"

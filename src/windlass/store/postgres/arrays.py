@@ -4,6 +4,14 @@ The driver would look at every element's type; a batch of a hundred jobs has fif
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def alike(values: Sequence[T]) -> Sequence[T]:
+    """One element for all, where all are the same."""
+    return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def texts(values: Sequence[str | None]) -> str | None:

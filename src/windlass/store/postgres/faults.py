@@ -31,6 +31,7 @@ _CONNECTION_WORDS: Final = (
     (r"timeout expired|timed out", "it does not answer: look at the network, or at a firewall in between"),
     (r"too many clients|remaining connection slots", "it has no connection left: raise max_connections, or pool"),
     (r"the database system is (starting up|shutting down|in recovery)", "it is on its way up or down; this passes"),
+    (r"unsupported startup parameter", "a proxy such as PgBouncer is in between: add pooling=transaction to the URL"),
     (r"SSL|certificate", "TLS does not come about: look at sslmode and the certificates in the URL"),
 )  # fmt: skip
 
@@ -52,7 +53,8 @@ def translate(error: Exception, place: str) -> StoreError:
     """The error that tells a person what to do about it."""
     if isinstance(error, StoreError):
         return error
-    said = shown(error)
+    # Where the server says which statement failed, that is for the traceback.
+    said = shown((error.diag.message_primary if isinstance(error, psycopg.Error) else None) or error)
     for kinds, make in _KINDS:
         if isinstance(error, kinds):
             return make(place, said)
@@ -87,14 +89,14 @@ def _read_only(place: str, said: str) -> StoreError:
 def _no_rights(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
         f"{place}: {said}. The user of the URL needs CREATE on the database, so that windlass can make its schema; or "
-        "run `windlass db sql` and have an administrator run what it prints, and GRANT the user what is in it."
+        "have an administrator run what `windlass db sql --grant-to USER` prints."
     )
 
 
 def _foreign(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
-        f"{place}: the tables are not as windlass made them ({said}). Opening the store makes what is missing; if "
-        "something else lives in this schema, choose another one with ?schema=NAME."
+        f"{place}: the tables are not as windlass made them ({said}). If something else lives in this schema, choose "
+        "another one with ?schema=NAME; if something was taken away from it, restore a backup."
     )
 
 
@@ -108,5 +110,6 @@ _KINDS: Final = (
     ((pg.ReadOnlySqlTransaction,), _read_only),
     ((pg.InsufficientPrivilege,), _no_rights),
     ((pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn, pg.InvalidSchemaName), _foreign),
+    ((pg.DuplicateTable, pg.DuplicateObject, pg.DuplicateFunction), _foreign),
     ((pg.DataCorrupted, pg.IndexCorrupted), _corrupt),
 )

@@ -56,10 +56,10 @@ async def _searches(
     unusual = [status for status in statuses if status < QUEUED or status > COMPLETED]
     if unusual:
         searches.append(("find_unusual", {"statuses": unusual, "status": unusual}))
-    if PROCESSING in statuses:
+    usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
+    if usual == [PROCESSING]:
         searches.append(("find_running", {"workers": workers, "status": None}))
-    usual = [status for status in statuses if status in (QUEUED, COMPLETED)]
-    if usual:
+    elif usual:  # also those that run: in one statement, a job that starts meanwhile is found once
         searches.append(("find_by_worker", {"workers": workers, "status": usual}))
     return searches
 

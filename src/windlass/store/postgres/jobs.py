@@ -37,6 +37,10 @@ async def add(session: Session, jobs: Sequence[Timed]) -> list[Added]:
 
 async def _add(session: Session, jobs: Sequence[Timed]) -> list[Added]:
     new = [job for job, _ in jobs]
+    if len(new) == 1 and new[0].key is None and new[0].unique_key is None:
+        twins, topics = await session.row("add_one", (session.namespace, *rows.new_row(*jobs[0])))
+        session.ring(topics)
+        return answers(new, twins)
     columns = rows.new_columns(new, [now for _, now in jobs])
     twins, topics = await session.row("add", (session.namespace, *columns, None))
     session.ring(topics)

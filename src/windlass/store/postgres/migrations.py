@@ -6,14 +6,17 @@ database all of it; `upgrade` does everything.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.errors import SchemaVersionError, StoreUnavailableError
 from windlass.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted
+from windlass.store.protocol import SchemaStep
 
 OLDEST_SERVER: Final = 14
 _PHASES: Final = re.compile(r"^-- (before|after)$", re.MULTILINE)
@@ -22,6 +25,8 @@ _LOCK: Final = 0x77696E646C617373
 
 Connection = Any
 """An `AsyncConnection` of psycopg, in autocommit."""
+Done = frozenset[tuple[int, Literal["before", "after"]]]
+"""Which phases of which files have been done."""
 
 
 class Migration(Struct, frozen=True):
@@ -31,15 +36,6 @@ class Migration(Struct, frozen=True):
     name: str
     before: str
     after: str
-
-
-class Step(Struct, frozen=True):
-    """One phase of one file, and whether it has been done."""
-
-    number: int
-    name: str
-    phase: str
-    done: bool
 
 
 @cache
@@ -60,57 +56,65 @@ def newest() -> int:
     return migrations()[-1].number
 
 
-def sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """Everything, for an administrator to read and run."""
-    parts = [_BEGIN]
-    for each in migrations():
-        parts += [f"-- {each.name}", each.before, each.after, _note(each.number, "before"), _note(each.number, "after")]
-    return in_schema("\n\n".join(parts) + "\n", schema).replace(
-        f"EXISTS {DEFAULT_SCHEMA};", f"EXISTS {quoted(schema)};"
-    )
+def sql(
+    schema: str = DEFAULT_SCHEMA, *, done: Done = frozenset(), after: bool = True, grant_to: str | None = None
+) -> str:
+    """What is left to do, for an administrator to read and run; without `done`, everything."""
+    missing = _missing(done, after=after)
+    body = [] if done else [_begin(schema)]
+    for step, text in missing:
+        body += [f"-- {step.name}, {step.phase}", in_schema(text, schema), in_schema(_note(step), schema)]
+    body += [_GRANTS.format(schema=quoted(schema), user=quoted(grant_to))] if grant_to else []
+    if not body:
+        return f"-- The schema {schema} is of version {newest()}: nothing is left to do.\n"
+    parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"SELECT pg_advisory_xact_lock({_LOCK});"]
+    return "\n\n".join([*parts, *body, "COMMIT;"]) + "\n"
 
 
-async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[Step]:
+async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[SchemaStep]:
     """Every phase there is, known here or only to the database, and whether it has been done."""
-    done = await _done(conn, schema)
-    known = {(each.number, phase): each.name for each in migrations() for phase in ("before", "after")}
-    unknown = {key: "of a newer windlass" for key in done if key not in known}
-    return [Step(number, name, phase, (number, phase) in done) for (number, phase), name in (known | unknown).items()]
+    done = await done_in(conn, schema)
+    steps = [replace(step, done=(step.number, step.phase) in done) for step, _ in _all()]
+    known = {(step.number, step.phase) for step in steps}
+    return steps + [
+        SchemaStep(number, "of a newer windlass", phase, done=True) for number, phase in sorted(done - known)
+    ]
 
 
-async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool = True) -> int:
-    """Do what has not been done, all at once or not at all; answers how many phases that were."""
+async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool = True) -> list[SchemaStep]:
+    """Do what has not been done, all at once or not at all; answers with what it did."""
     await _require_server(conn)
-    done = await _done(conn, schema)
-    _require_known(done, conn)
-    if not _missing(done, after=after):
-        return 0
+    if not _missing(await done_in(conn, schema), after=after):
+        return []
     async with conn.transaction():
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        done = await _done(conn, schema)  # somebody else may have been faster
-        _require_known(done, conn)
+        done = await done_in(conn, schema)  # somebody else may have been faster
         if not done:
-            await conn.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
-            await conn.execute(in_schema(_TABLE, schema))
+            await conn.execute(_begin(schema))
         missing = _missing(done, after=after)
-        for number, phase, text in missing:
+        for step, text in missing:
             await conn.execute(in_schema(text, schema))
-            await conn.execute(in_schema(_note(number, phase), schema))
-    return len(missing)
+            await conn.execute(in_schema(_note(step), schema))
+    return [replace(step, done=True) for step, _ in missing]
 
 
-def _missing(done: set[tuple[int, str]], *, after: bool) -> list[tuple[int, str, str]]:
-    fresh = not done
-    phases = [
-        (each.number, phase, text)
-        for each in migrations()
-        for phase, text in (("before", each.before), ("after", each.after))
-        if phase == "before" or after or fresh
+def _all() -> Iterator[tuple[SchemaStep, str]]:
+    for each in migrations():
+        yield SchemaStep(each.number, each.name, "before", done=False), each.before
+        yield SchemaStep(each.number, each.name, "after", done=False), each.after
+
+
+def _missing(done: Done, *, after: bool) -> list[tuple[SchemaStep, str]]:
+    """What is left to do. On an empty database there is no version before this one: everything is."""
+    return [
+        (step, text)
+        for step, text in _all()
+        if (step.number, step.phase) not in done and (step.phase == "before" or after or not done)
     ]
-    return [step for step in phases if step[:2] not in done]
 
 
-async def _done(conn: Connection, schema: str) -> set[tuple[int, str]]:
+async def done_in(conn: Connection, schema: str) -> Done:
+    """What has been done there. Refuses what a newer windlass has finished."""
     # Not by to_regclass: what that knew before somebody else's commit it goes on believing until the transaction ends.
     there = await conn.execute(
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -118,9 +122,11 @@ async def _done(conn: Connection, schema: str) -> set[tuple[int, str]]:
         (schema,),
     )
     if await there.fetchone() is None:
-        return set()
+        return frozenset()
     rows = await conn.execute(in_schema("SELECT number, phase FROM windlass.migrations", schema))
-    return {(number, phase) for number, phase in await rows.fetchall()}
+    done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
+    _require_known(done, conn)
+    return done
 
 
 async def _require_server(conn: Connection) -> None:
@@ -129,9 +135,15 @@ async def _require_server(conn: Connection) -> None:
         raise StoreUnavailableError(
             f"PostgreSQL {version // 10_000} is too old: windlass needs {OLDEST_SERVER} or newer. Upgrade the server."
         )
+    encoding = conn.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):  # a proxy may not say
+        raise StoreUnavailableError(
+            f"database {conn.info.dbname} is encoded in {encoding}, and windlass needs UTF8. Make one that is: "
+            "createdb --encoding=UTF8 --template=template0 NAME"
+        )
 
 
-def _require_known(done: set[tuple[int, str]], conn: Connection) -> None:
+def _require_known(done: Done, conn: Connection) -> None:
     """What only comes before is for us too; what comes after is not."""
     foreign = max((number for number, phase in done if phase == "after"), default=0)
     if foreign > newest():
@@ -141,8 +153,13 @@ def _require_known(done: set[tuple[int, str]], conn: Connection) -> None:
         )
 
 
-def _note(number: int, phase: str) -> str:
-    return f"INSERT INTO windlass.migrations (number, phase) VALUES ({number}, '{phase}') ON CONFLICT DO NOTHING;"  # noqa: S608 - ours
+def _note(step: SchemaStep) -> str:
+    values = f"({step.number}, '{step.phase}')"
+    return f"INSERT INTO windlass.migrations (number, phase) VALUES {values};"  # noqa: S608 - ours
+
+
+def _begin(schema: str) -> str:
+    return f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};\n" + in_schema(_TABLE, schema)
 
 
 _TABLE: Final = """
@@ -151,6 +168,12 @@ CREATE TABLE IF NOT EXISTS windlass.migrations (
     phase   text NOT NULL,
     done_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (number, phase)
-);
-"""
-_BEGIN: Final = f"CREATE SCHEMA IF NOT EXISTS {DEFAULT_SCHEMA};\n{_TABLE}"
+);"""
+_GRANTS: Final = """\
+GRANT USAGE ON SCHEMA {schema} TO {user};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {user};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {user};"""
+_HEADER: Final = """\
+-- The schema {schema} of windlass, version {version}. All of it is done, or nothing:
+--   psql --set ON_ERROR_STOP=1 --file THIS DATABASE"""

@@ -23,6 +23,12 @@ SELECT twins, topics FROM windlass.add(
     %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
 );
 
+-- name: add_one
+SELECT twins, topics FROM windlass.add_one(
+    %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
+    %s::float8
+);
+
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
 FROM windlass.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
@@ -79,6 +85,9 @@ DELETE FROM windlass.places WHERE namespace = %s AND name = %s AND holder = %s;
 -- name: docs
 SELECT name, body, version FROM windlass.docs WHERE namespace = %s AND kind = %s ORDER BY name;
 
+-- name: all_docs
+SELECT kind, name, body, version FROM windlass.docs WHERE namespace = %s ORDER BY kind, name;
+
 -- name: put
 SELECT written, topics FROM windlass.put(
     %s::int, %s::text, %s::text, %s::bigint, %s::bytea, %s::bool, %s::bool, %s::text, %s::bool
@@ -90,6 +99,26 @@ UPDATE windlass.docs SET ties = %s::text[] WHERE namespace = %s AND kind = 'gate
 -- name: switch
 SELECT windlass.switch(%s::int, %s::text, %s::bool, %s::text, %s::float8);
 
+-- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
+
+-- name: restore
+SELECT windlass.restore(
+    %s::int, %s::text[], %s::text[], %s::text[], %s::int2[], %s::bytea[], %s::int2[], %s::float8[], %s::float8[],
+    %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
+    %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::int[], %s::bytea[]
+);
+
+-- name: take_state
+SELECT windlass.take_state(
+    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8
+);
+
+-- name: take_totals
+SELECT windlass.take_totals(%s::int, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::float8);
+
+-- name: fence_above
+SELECT windlass.fence_above(%s::bigint);
+
 -- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: facts
@@ -100,7 +129,7 @@ SELECT windlass.facts(%s::int, %s::float8, %s::text[])::text;
 SELECT
     id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
     instance, started_at, ended_at, unique_key, key, key_limit, parked, cancelling, result, error, progress, trace,
-    attempts
+    keep_until, attempts
 FROM windlass.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]);
 
 -- name: place_of
@@ -118,11 +147,16 @@ WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wan
 ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_by_worker
--- serves: jobs_newest
+-- serves: jobs_newest, jobs_running
 SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+    (
+        SELECT * FROM windlass.jobs j
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 3 AND {wanted}
+        ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    )
+    UNION ALL
     SELECT * FROM windlass.jobs j
-    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND {wanted}
-    ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual
@@ -161,7 +195,7 @@ FROM (
         sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
         sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
         sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds
-    FROM windlass.lanes WHERE namespace = %(namespace)s::int GROUP BY pool, worker
+    FROM windlass.lanes WHERE namespace = %(namespace)s::int AND pool <> '' GROUP BY pool, worker
 ) AS l
 LEFT JOIN LATERAL (
     SELECT j.rank, j.id, j.run_at FROM windlass.jobs j

@@ -18,8 +18,10 @@ from windlass.store.postgres.facts import READ, read_doc, survey
 from windlass.store.postgres.session import Session
 
 
-async def docs(session: Session, kind: str) -> list[Doc]:
-    """All docs of a kind, by name."""
+async def docs(session: Session, kind: str | None) -> list[Doc]:
+    """All docs of a kind, by name; or of every kind."""
+    if kind is None:
+        return [Doc(*row) for row in await session.rows("all_docs", (session.namespace,))]
     found = await session.rows("docs", (session.namespace, kind))
     return [Doc(kind, name, body, version) for name, body, version in found]
 

@@ -56,6 +56,7 @@ COLUMNS: Final = (
     "error",
     "progress",
     "trace",
+    "keep_until",
 )
 """What a record is made of, in the order in which it is read."""
 
@@ -65,23 +66,47 @@ Row = Sequence[Any]
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
     """New jobs as the function `add` takes them."""
     for job in jobs:
-        if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
-            raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
+        _refuse_nul(job)
+    keys = arrays.texts([job.key for job in jobs])
+    workers = [job.worker for job in jobs]
     return (
         arrays.texts([job.id for job in jobs]),
-        arrays.texts([job.worker for job in jobs]),
-        arrays.texts([job.pool for job in jobs]),
+        arrays.texts(arrays.alike(workers) if keys is None else workers),
+        arrays.texts(arrays.alike([job.pool for job in jobs])),
         arrays.blobs([job.payload for job in jobs]),
-        arrays.numbers([job.run_at for job in jobs]),
-        arrays.numbers([int(job.priority) for job in jobs]),
-        arrays.numbers([job.head_start for job in jobs]),
+        arrays.numbers(arrays.alike([job.run_at for job in jobs])),
+        arrays.numbers(arrays.alike([int(job.priority) for job in jobs])),
+        arrays.numbers(arrays.alike([job.head_start for job in jobs])),
         arrays.texts([job.unique_key for job in jobs]),
-        arrays.texts([job.key for job in jobs]),
-        arrays.numbers([job.key_limit for job in jobs]),
-        arrays.texts([job.cause for job in jobs]),
+        keys,
+        arrays.numbers(arrays.alike([job.key_limit for job in jobs])),
+        arrays.texts(arrays.alike([job.cause for job in jobs])),
         arrays.texts([job.trace for job in jobs]),
-        arrays.numbers(times),
+        arrays.numbers(arrays.alike(times)),
     )
+
+
+def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
+    """One new job without keys, as the function `add_one` takes it."""
+    _refuse_nul(job)
+    return (
+        job.id,
+        job.worker,
+        job.pool,
+        job.payload,
+        job.run_at,
+        int(job.priority),
+        job.head_start,
+        job.key_limit,
+        job.cause,
+        job.trace,
+        now,
+    )
+
+
+def _refuse_nul(job: NewJob) -> None:
+    if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
+        raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
 
 
 def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
@@ -100,6 +125,42 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
         arrays.texts([storable(one.error) for one in outcomes]),
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
         arrays.optional_numbers([one.keep_until for one in outcomes]),
+    )
+
+
+def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
+    """Whole jobs as the function `restore` takes them; behind them, of every attempt the place of its job and it."""
+    for job in jobs:
+        if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}{job.instance}":
+            raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
+    attempts = [(place, one) for place, job in enumerate(jobs, 1) for one in job.attempts]
+    return (
+        arrays.texts([job.id for job in jobs]),
+        arrays.texts([job.worker for job in jobs]),
+        arrays.texts([job.pool for job in jobs]),
+        arrays.numbers([NUMBERS[job.status] for job in jobs]),
+        arrays.blobs([job.payload for job in jobs]),
+        arrays.numbers([int(job.priority) for job in jobs]),
+        arrays.numbers([job.head_start for job in jobs]),
+        arrays.numbers([job.run_at for job in jobs]),
+        arrays.numbers([job.created_at for job in jobs]),
+        arrays.texts([job.cause for job in jobs]),
+        arrays.numbers([job.attempt for job in jobs]),
+        arrays.numbers([job.crashes for job in jobs]),
+        arrays.numbers([job.fence for job in jobs]),
+        arrays.texts([job.instance for job in jobs]),
+        arrays.optional_numbers([job.started_at for job in jobs]),
+        arrays.optional_numbers([job.ended_at for job in jobs]),
+        arrays.texts([job.unique_key for job in jobs]),
+        arrays.texts([job.key for job in jobs]),
+        arrays.numbers([job.key_limit for job in jobs]),
+        arrays.blobs([job.result for job in jobs]),
+        arrays.texts([storable(job.error) for job in jobs]),
+        arrays.blobs([msgpack.encode(job.progress) if job.progress else None for job in jobs]),
+        arrays.texts([job.trace for job in jobs]),
+        arrays.optional_numbers([job.keep_until for job in jobs]),
+        arrays.numbers([place for place, _ in attempts]),
+        arrays.blobs([msgpack.encode(one) for _, one in attempts]) if attempts else None,
     )
 
 

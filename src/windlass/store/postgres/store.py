@@ -5,14 +5,16 @@ operation does is in the file it comes from, and mostly in the functions of migr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
+from psycopg import AsyncConnection
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     Added,
     Amended,
@@ -27,19 +29,21 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Stats,
     WorkerState,
 )
-from windlass.store.postgres import borrowed, doctor, find, jobs, leader, records
+from windlass.store.postgres import borrowed, doctor, find, jobs, leader, migrations, records, restore
 from windlass.store.postgres.address import parse
 from windlass.store.postgres.claim import Claimer
 from windlass.store.postgres.facts import survey
 from windlass.store.postgres.faults import translate
+from windlass.store.postgres.line import connect, hang_up
 from windlass.store.postgres.lines import Lines
 from windlass.store.postgres.session import Session
 from windlass.store.postgres.sql import statements
-from windlass.store.protocol import Bell, Claims, Promoted
+from windlass.store.protocol import Bell, Claims, Promoted, SchemaStep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,7 +138,7 @@ class PostgresStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
         return await self._call(records.docs, kind)
 
     async def put(self, doc: Doc) -> bool:
@@ -142,6 +146,15 @@ class PostgresStore:
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call(records.switch, worker, enabled=enabled, reason=reason, now=now)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        if jobs:
+            await self._call(restore.restore, jobs)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self._call(restore.take_over, states, totals, fence)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,10 +186,33 @@ class PostgresStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._lines.doorbell.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         await self._call(_nothing)
         listens = self._lines.doorbell.listens
         return await self._lines.read(partial(doctor.check, address=self._address, listens=listens))
+
+    # ── the schema, by hand ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def schema_steps(self) -> list[SchemaStep]:
+        return await self._by_hand(lambda conn: migrations.status(conn, self._address.schema))
+
+    async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
+        return await self._by_hand(lambda conn: migrations.upgrade(conn, self._address.schema, after=after))
+
+    async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
+        schema = self._address.schema
+        done = await self._by_hand(lambda conn: migrations.done_in(conn, schema)) if pending else frozenset()
+        return migrations.sql(schema, done=done, after=after, grant_to=grant_to)
+
+    async def _by_hand(self, todo: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """Do this on a connection that knows nothing of our tables."""
+        conn = await connect(self._address, _unprepared)
+        try:
+            return await todo(conn)
+        except psycopg.Error as error:
+            raise translate(error, self._address.place) from error
+        finally:
+            hang_up(conn)
 
     # ── transactions of others ───────────────────────────────────────────────────────────────────────────────────
 
@@ -198,6 +234,10 @@ class PostgresStore:
             async with conn.transaction():
                 yield Transaction(session, self._address.place)
             self._lines.doorbell.ring(session.topics)
+
+
+async def _unprepared(conn: AsyncConnection[Any]) -> None:
+    """What a connection needs that only changes the schema."""
 
 
 async def _nothing(session: Session) -> None:

@@ -1,9 +1,9 @@
--- add: now, how many, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit; behind them i
--- and payload of each job. Answers with what was rung, and nothing if all jobs are new; otherwise for each 1, 0 or the
+-- add: how many, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit, created_at (which is
+-- now, for whoever adds it); behind them i and payload of each job. Answers with what was rung, and nothing if all jobs are new; otherwise for each 1, 0 or the
 -- id of its twin.
 
-local now, many, columns = A[1], A[2], A[3]
-local ids, workers, pools, run_ats, head_starts, uniques, keys, limits = unpack(columns, 1, 8)
+local many, columns = A[1], A[2]
+local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows = unpack(columns, 1, 9)
 local answers, all_new, heard_of = {}, true, {}
 
 -- Hardly ever is one there already, so they are asked about together, and one by one only if any is.
@@ -25,7 +25,7 @@ end
 
 -- Most jobs have neither key nor unique key.
 local function keep_plain(n)
-  local id, run_at, head_start = ids[n], run_ats[n], head_starts[n]
+  local id, run_at, head_start, now = ids[n], run_ats[n], head_starts[n], nows[n]
   local at = lane(pools[n], workers[n])
   local status = run_at <= now and QUEUED or SCHEDULED
   local state = struct.pack(LAYOUT, status, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
@@ -45,7 +45,7 @@ local function keep_plain(n)
 end
 
 local function keep(n)
-  local id, worker, pool, run_at = ids[n], workers[n], pools[n], run_ats[n]
+  local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, head_start = head_starts[n], unique = uniques[n],
     key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
@@ -59,7 +59,7 @@ local function keep(n)
   call('HSET', J .. id, 's', state_of(job), 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
   if job.key then
     jobs[id] = job
-    repark(job)
+    repark(group_of(job))
   end
 end
 

@@ -38,6 +38,8 @@ class Address(Struct, frozen=True, kw_only=True):
     sentinel_password: str | None = None
     timeout: float = 10.0
     """Seconds without an answer after which the connection is given up."""
+    keep: int | None = None
+    """How many completed jobs are kept, however young the others are; None is any number."""
     tls: bool = False
     verify: bool = True
     ca_file: str | None = None
@@ -97,6 +99,7 @@ def parse(scheme: str, rest: str, options: dict[str, str]) -> Address:
         service=service,
         sentinel_password=options.get("sentinel_password"),
         timeout=_timeout(options.get("timeout", "10")),
+        keep=_keep(options["keep"]) if "keep" in options else None,
         tls=scheme == "rediss" or options.get("tls") == "yes",
         verify=options.get("verify") != "no",
         ca_file=options.get("ca_file"),
@@ -151,3 +154,9 @@ def _timeout(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise UnknownStoreError(f"the parameter 'timeout' is a number of seconds, not {text!r}")
     return seconds
+
+
+def _keep(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UnknownStoreError(f"the parameter 'keep' is a number of completed jobs, not {text!r}")
+    return int(text)

@@ -20,6 +20,8 @@ local function standing_place(id, worker) -- its status, and its pool where that
   end
   if call('SISMEMBER', P .. 'run:' .. worker, id) == 1 then
     return PROCESSING
+  elseif call('HEXISTS', P .. 'keyed', id) == 1 then
+    return QUEUED -- and parked
   end
   for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
     if call('ZSCORE', P .. 'st:' .. status, id) then
@@ -29,7 +31,12 @@ local function standing_place(id, worker) -- its status, and its pool where that
   return COMPLETED
 end
 
-local function bury(id, pool, why, now) -- the pool is "" where nobody knows it
+local function note_end(worker, now) -- or a schedule would wait for the end of its job for ever
+  local ended = tonumber(call('HGET', P .. 'w:' .. worker, 'ended')) or 0
+  call('HSET', P .. 'w:' .. worker, 'ended', exact(now > 0 and math.max(ended, now) or ended + 1))
+end
+
+local function bury(id, pool, why, now) -- the pool is "", and now is 0, where nobody knows it
   local worker = worker_of(id)
   local status, seen_in = standing_place(id, worker)
   local left = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
@@ -37,22 +44,29 @@ local function bury(id, pool, why, now) -- the pool is "" where nobody knows it
   local told = not left.err and informed({}, left[2])
   pool = seen_in or (told and told.pool) or pool
   local at = lane(pool, worker)
+  local created = tonumber(call('ZSCORE', at.all, id)) or now
   if status == PROCESSING and job.instance ~= '' then
     holding[job.instance] = (holding[job.instance] or 0) - 1
   end
   append(at.over, id)
-  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'st:' .. status }) do
+  for _, key in ipairs({ P .. 'due', P .. 'end', P .. 'done', P .. 'st:' .. status }) do
     place(key, id, false)
   end
   line_up(at, id, false)
   count(at, status, -1)
   count(at, DEAD, 1)
-  place(at.all, id, now)
-  place(P .. 'st:' .. DEAD, id, now)
+  place(at.all, id, created)
+  place(P .. 'st:' .. DEAD, id, created)
+  call('SREM', P .. 'cancels', id)
   call('DEL', J .. id)
   local state = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
-  local info = cmsgpack.pack({ worker, pool, 1, 0, now, 'enqueued', false, false, 1, false })
+  local info = cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false })
   call('HSET', J .. id, 's', state, 'i', info, 'p', not left.err and left[3] or '', 'e', why)
+  jobs[id] = nil
+  if status < COMPLETED then
+    note_end(worker, now)
+    leave_group(id, status == PROCESSING)
+  end
   ring('ended')
   ring('leader')
   topics[at.topic] = true

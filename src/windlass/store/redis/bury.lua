@@ -6,4 +6,5 @@ for _, told in ipairs(A[3]) do
   end
 end
 flush()
+flush_groups()
 return { rung() }

@@ -31,14 +31,18 @@ local function step_for(workers) -- how many jobs of a line are looked at togeth
   return math.min(limit, math.max(8, math.ceil(2 * limit / math.max(1, #workers))))
 end
 
+local function new_line(worker, step)
+  return { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, n = 0, head = {} }
+end
+
 local function step_on(line) -- to the next job; false if there is none
   line.place = line.place + 2
-  if line.place > #line.ids then
-    if line.place > 1 and #line.ids < 2 * line.step then
+  if line.place > line.n then
+    if line.place > 1 and line.n < 2 * line.step then
       return false
     end
     line.ids = call('ZRANGE', line.at.key, line.from, line.from + line.step - 1, 'WITHSCORES')
-    line.from, line.place = line.from + line.step, 1
+    line.from, line.place, line.n = line.from + line.step, 1, #line.ids
   end
   local head = line.head
   head.id, head.rank = line.ids[line.place], tonumber(line.ids[line.place + 1])
@@ -79,7 +83,7 @@ end
 local function candidates(workers) -- in rank order
   local queue, step = {}, step_for(workers)
   for _, worker in ipairs(workers) do
-    local line = { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, head = {} }
+    local line = new_line(worker, step)
     if facts_of(worker).enabled and advance(line) then
       insert(queue, line)
     end
@@ -153,7 +157,7 @@ local function start(job, fence)
   local state = state_of(job)
   call('HSET', J .. job.id, 's', state)
   if job.key then
-    repark(job)
+    repark(group_of(job))
   end
   return state
 end
@@ -176,18 +180,28 @@ end
 -- Nothing but pause and disable can be in the way, and the first by rank start: no need to look at jobs in order to
 -- choose.
 
+local function may_start(worker)
+  local gate = gate_of(worker)
+  return facts_of(worker).enabled and not pool_is_paused(gate and gate.pool or 'default')
+end
+
 local function open_lines(workers) -- the ready jobs of each worker, the best line first
   local queue, step = {}, step_for(workers)
   for _, worker in ipairs(workers) do
-    local gate = gate_of(worker)
-    if facts_of(worker).enabled and not pool_is_paused(gate and gate.pool or 'default') then
-      local line = { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, head = {} }
-      if step_on(line) then
-        insert(queue, line)
-      end
+    local line = new_line(worker, step)
+    if step_on(line) then
+      insert(queue, line)
     end
   end
   return queue
+end
+
+local function only_ids(worker) -- the same as first_ids where one worker has jobs: their ranks need not be compared
+  local at, ids = lane(pool, worker), { n = 0 }
+  for _, id in ipairs(call('ZRANGE', at.key, 0, limit - 1)) do
+    append_pair(ids, at, id)
+  end
+  return ids
 end
 
 local function first_ids(queue) -- those that start, in turn a lane and an id
@@ -234,7 +248,11 @@ local function start_plain(at, id, fence)
 end
 
 local function claim_first(workers)
-  local ids = first_ids(open_lines(workers))
+  local open = {}
+  for _, worker in ipairs(workers) do
+    open[#open + 1] = may_start(worker) and worker or nil
+  end
+  local ids = #open == 1 and only_ids(open[1]) or first_ids(open_lines(open))
   local fence = ids.n > 0 and next_fences(ids.n / 2)
   for n = 1, ids.n, 2 do
     start_plain(ids[n], ids[n + 1], fence + (n - 1) / 2)

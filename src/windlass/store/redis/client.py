@@ -5,13 +5,14 @@ twice, unless the server says that it did not run it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from hiredis import ReplyError
+from msgspec import Struct
 
 from windlass.errors import LifecycleError, StoreError
 from windlass.store.redis import faults
@@ -31,6 +32,8 @@ class Line:
     """The connection of one event loop."""
 
     def __init__(self, address: Address, prefix: bytes, on_loss: Callable[[], None]) -> None:
+        self.before: Callable[[], object] | None = None
+        """Sends what somebody has gathered to send it together: nothing that is asked later overtakes it."""
         self._address = address
         self._prefix = prefix
         self._on_loss = on_loss
@@ -40,6 +43,8 @@ class Line:
 
     def ask(self, command: Command) -> asyncio.Future[Any]:
         """Send it now, or as soon as there is a connection."""
+        if self.before is not None:
+            self.before()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self._wire is not None and not self._wire.lost.done():
             self._wire.ask_for(future, command)
@@ -48,6 +53,11 @@ class Line:
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep(), name="windlass: connection")
         return future
+
+    def flush(self) -> None:
+        """Send what was asked for now, and not at the end of this turn of the loop."""
+        if self._wire is not None:
+            self._wire.flush()
 
     def hang_up(self) -> None:
         """End this connection; the next command makes a new one."""
@@ -94,13 +104,25 @@ class Line:
                 future.set_exception(error)
 
 
+class Sent(Struct):
+    """A command that is on its way, and what it takes to send it again."""
+
+    line: Line
+    answer: asyncio.Future[Any]
+    command: Command
+    wanted: Script | None
+
+
 class Client:
     """Runs scripts and commands for one namespace."""
 
-    def __init__(self, address: Address, prefix: bytes, on_loss: Callable[[], None]) -> None:
+    def __init__(
+        self, address: Address, prefix: bytes, *, on_loss: Callable[[], None], on_move: Callable[[], None]
+    ) -> None:
         self._address = address
         self._prefix = prefix
         self._on_loss = on_loss
+        self._on_move = on_move
         self._lock = Lock()
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
         self._closed = False
@@ -109,34 +131,45 @@ class Client:
         """Allow calls again."""
         self._closed = False
 
-    async def run(self, name: str, *arguments: bytes) -> Any:
-        """Run a script."""
-        wanted = script(name)
+    def run(self, name: str, *arguments: bytes) -> Awaitable[Any]:
+        """Run a script. It is on its way when this returns; what it answers is to be awaited."""
+        return self.answer(self.send(name, *arguments))
+
+    def ask(self, *command: Argument) -> Awaitable[Any]:
+        """Run a command, likewise."""
+        line = self.line()
+        return self.answer(Sent(line, line.ask(command), command, None))
+
+    def send(self, name: str, *arguments: bytes) -> Sent:
+        """Send a script on its way."""
+        wanted, line = script(name), self.line()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
-        return await self._try(command, wanted)
+        return Sent(line, line.ask(command), command, wanted)
 
-    async def ask(self, *command: Argument) -> Any:
-        """Run a command."""
-        return await self._try(command, None)
-
-    async def _try(self, command: Command, wanted: Script | None) -> Any:
-        for attempt in range(1, ATTEMPTS + 1):
-            line = self._line()
+    async def answer(self, sent: Sent) -> Any:
+        """What the server answers. What it says that it did not run is sent again."""
+        line, answer, command, wanted = sent.line, sent.answer, sent.command, sent.wanted
+        attempt = 1
+        while True:
             try:
-                return await line.ask(command)
+                return await answer
             except LostError as error:
                 raise faults.lost(error, self._address.place) from error
             except ReplyError as error:
-                answer = str(error)
-                if wanted is not None and answer.startswith("NOSCRIPT"):
+                said = str(error)
+                if wanted is not None and said.startswith("NOSCRIPT"):
                     command = ("EVAL", wanted.text, *command[2:])
-                elif answer.startswith(ELSEWHERE) and attempt < ATTEMPTS:
+                elif said.startswith(ELSEWHERE) and attempt < ATTEMPTS:
                     line.hang_up()
+                    self._on_move()
                 else:
-                    raise faults.translate(answer, self._address.place) from error
-        raise StoreError(f"the server at {self._address.place} forgets our scripts as soon as it has learnt them")
+                    raise faults.translate(said, self._address.place) from error
+            attempt += 1
+            line = self.line()
+            answer = line.ask(command)
 
-    def _line(self) -> Line:
+    def line(self) -> Line:
+        """The connection of this event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._closed:

@@ -109,7 +109,7 @@ async def _greet(wire: Wire, address: Address, node: Node, prefix: bytes) -> Nod
         await wire.ask("EXISTS", prefix + b"version")
         await _teach(wire)
     except LostError as error:
-        raise faults.lost(error, named(node)) from error
+        raise faults.hung_up(error, named(node)) from error
     except ReplyError as error:
         moved = redirection(str(error), node)
         if moved is None:

@@ -1,32 +1,42 @@
 """What `windlass doctor` should know about the server. It only reads."""
 
 import time
-from typing import Any, Final
+from typing import Final
 
+from windlass.core.health import Finding, integrity
 from windlass.errors import StoreError
 from windlass.store.redis.address import Address
 from windlass.store.redis.client import Client
 from windlass.store.redis.dial import info
 from windlass.store.redis.docs import READ, stored, unreadable
 
+LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {
-    "always": "appendfsync=always: neither a crash nor a power cut loses an acknowledged write",
-    "everysec": "appendfsync=everysec: a crash of the server loses nothing; a power cut can lose about the last second "
-    "of acknowledged writes (appendfsync always closes that gap, for slower writes)",
-    "no": "appendfsync=no: a crash of the server loses nothing; a power cut can lose what the system had not yet "
-    "written, usually up to half a minute (set appendfsync to everysec)",
+    "always": Finding("appendfsync=always: neither a crash nor a power cut loses an acknowledged job"),
+    "everysec": Finding(
+        "appendfsync=everysec: a crash of the server loses nothing; a power cut can lose about the last second of "
+        "acknowledged jobs (appendfsync always closes that gap, for slower writes)"
+    ),
+    "no": Finding(
+        "appendfsync=no: a crash of the server loses nothing; a power cut can lose what the system had not yet "
+        "written, usually up to half a minute of acknowledged jobs",
+        f"CONFIG SET appendfsync everysec{LASTING}",
+        "warning",
+    ),
 }
-SNAPSHOTS: Final = (
-    "no append-only file: a crash or a restart of the server loses everything since its last snapshot, {age} ago (set "
-    "appendonly to yes)"
+UNKNOWN_FSYNC: Final = Finding(
+    "append-only file: a crash of the server loses nothing; how much a power cut loses cannot be read, because the "
+    "server does not let us read appendfsync"
 )
-NOTHING: Final = (
-    "neither append-only file nor snapshots: a restart of the server loses everything (set appendonly to yes)"
+APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
+NOTHING: Final = Finding(
+    "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
 )
-PINGS: Final = 5
+FULL: Final = 0.9
+"""The part of its memory from which on a server counts as nearly full."""
 
 
-async def check(client: Client, address: Address, prefix: bytes) -> dict[str, str]:
+async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Finding]:
     """The findings, by name."""
     facts = info(await client.ask("INFO", "everything"))
     settings = await _settings(client)
@@ -35,17 +45,16 @@ async def check(client: Client, address: Address, prefix: bytes) -> dict[str, st
         for kind in READ
         for problem in unreadable(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
     ]
-    findings = {
-        "store": f"{address.scheme}, {address.place}",
-        "server": _server(facts),
+    return {
+        "store": Finding(f"{address.scheme}, {address.place}"),
+        "server": Finding(_server(facts)),
         "durability": _durability(facts, settings),
         "eviction": _eviction(facts),
-        "replication": _replication(facts),
+        "replication": Finding(_replication(facts)),
         "memory": _memory(facts),
-        "latency": await _latency(client),
-        "integrity": "; ".join(wrong) or "ok",
+        "integrity": integrity(wrong),
+        "schema version": Finding((await client.ask("GET", prefix + b"version")).decode()),
     }
-    return {name: finding for name, finding in findings.items() if finding}
 
 
 async def _settings(client: Client) -> dict[str, str]:
@@ -66,49 +75,59 @@ def _server(facts: dict[str, str]) -> str:
     return f"{name}, {facts.get('redis_mode') or facts.get('server_mode') or 'standalone'}"
 
 
-def _durability(facts: dict[str, str], settings: dict[str, str]) -> str:
+def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:
     if facts.get("aof_enabled") == "1":
-        failing = "" if facts.get("aof_last_write_status", "ok") == "ok" else "; ITS LAST WRITE FAILED, look at its log"
-        fsync = settings.get("appendfsync", "")
-        return FSYNC.get(fsync, "append-only file; how often it reaches the disk cannot be read") + failing
+        found = FSYNC.get(settings.get("appendfsync", ""), UNKNOWN_FSYNC)
+        if facts.get("aof_last_write_status", "ok") != "ok":
+            text = f"{found.text}. BUT ITS LAST WRITE TO THE FILE FAILED: new jobs are refused, or lost by a restart"
+            return Finding(text, "look at the server's log and at its disk", "critical")
+        return found
     if settings.get("save") == "":
         return NOTHING
+    if facts.get("rdb_last_bgsave_status", "ok") != "ok":
+        text = "no append-only file, AND ITS LAST SNAPSHOT FAILED: a crash or a power cut loses what came since"
+        return Finding(text, f"look at the server's log and at its disk; {APPEND}", "critical")
+    return _snapshots(facts, settings)
+
+
+def _snapshots(facts: dict[str, str], settings: dict[str, str]) -> Finding:
     age = max(0.0, time.time() - float(facts.get("rdb_last_save_time", "0")))
-    return SNAPSHOTS.format(age=f"{age / 60:.0f} min")
+    changes = int(facts.get("rdb_changes_since_last_save", "0"))
+    sure = "" if "save" in settings else " (if it makes any: the server does not let us read its settings)"
+    text = (
+        f"snapshots only, no append-only file: a crash of the server or a power cut loses every job since the last "
+        f"snapshot{sure}, which is {age / 60:.0f} min old; {changes:,} changes since"
+    )
+    return Finding(text, APPEND, "warning")
 
 
-def _eviction(facts: dict[str, str]) -> str:
+def _eviction(facts: dict[str, str]) -> Finding:
     policy = facts.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
-        return "none: when memory is full, writes are refused, and nothing is deleted"
+        return Finding("none: when memory is full, new jobs are refused, and nothing is deleted")
     if policy.startswith("volatile"):
-        return f"none of ours: {policy} deletes keys that expire, and windlass has none"
-    limit = "" if facts.get("maxmemory", "0") != "0" else " as soon as maxmemory is set"
-    return (
-        f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, which deletes any key when memory is full{limit}; set "
-        "noeviction"
-    )
+        return Finding(f"none of ours: {policy} deletes keys that expire, and windlass has none")
+    limited = facts.get("maxmemory", "0") != "0"
+    text = f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, by which the server deletes any key when memory is full"
+    remedy = f"CONFIG SET maxmemory-policy noeviction{LASTING}"
+    return Finding(text if limited else f"{text}; for now maxmemory is not set", remedy, "critical")
 
 
 def _replication(facts: dict[str, str]) -> str:
     n = int(facts.get("connected_slaves", "0"))
     if not n:
-        return "no replicas: when this server is gone for good, so are the jobs"
-    return f"{n} replica{'s' * (n > 1)}; a failover can lose the last moments of acknowledged writes"
+        return "no replicas: when this server and its disk are gone for good, so are the jobs"
+    return f"{n} replica{'s' * (n > 1)}; a failover can lose the last moments of acknowledged jobs"
 
 
-def _memory(facts: dict[str, str]) -> str:
+def _memory(facts: dict[str, str]) -> Finding:
     used, limit = int(facts.get("used_memory", "0")), int(facts.get("maxmemory", "0"))
-    return f"{used:,} bytes of {limit:,}" if limit else f"{used:,} bytes, without a limit"
-
-
-async def _latency(client: Client) -> str:
-    taken: list[float] = []
-    answer: Any = (0, 0)
-    for _ in range(PINGS):
-        begun = time.perf_counter()
-        answer = await client.ask("TIME")
-        taken.append(time.perf_counter() - begun)
-    skew = int(answer[0]) + int(answer[1]) / 1e6 - time.time()
-    clock = f"its clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
-    return f"{min(taken) * 1000:.2f} ms at best of {PINGS}; {clock}"
+    if not limit:
+        return Finding(f"{used:,} bytes, without a limit")
+    text = f"{used:,} bytes of {limit:,}"
+    remedy = "raise maxmemory, or discard jobs: windlass discard --dead"
+    if used >= limit:
+        return Finding(f"FULL: {text}: new jobs are refused, those that are there are worked off", remedy, "critical")
+    if used >= limit * FULL:
+        return Finding(f"nearly full: {text}; when it is full, new jobs are refused", remedy, "warning")
+    return Finding(text)

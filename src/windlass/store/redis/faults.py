@@ -1,10 +1,12 @@
 """What the server or the network says, as one of our errors, with the remedy. Never with a password."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
 from windlass.errors import StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
 
+SCRIPTING: Final = ("EVAL", "EVALSHA", "SCRIPT", "SCRIPTING ENGINE")
 Made = Callable[[str], StoreError]
 
 WORDS: Final[dict[str, tuple[Made, str]]] = {
@@ -45,11 +47,30 @@ def translate(answer: str, place: str) -> StoreError:
         return StoreUnavailableError(f"the server at {place} has no password set, and the URL has one. Leave it out.")
     if word == "ERR" and "DB index is out of range" in text:
         return StoreUnavailableError(f"the server at {place} has no database of the number in the URL. Write …/0.")
+    missing = re.search(r"un(?:known|supported) command\W+(\w+)|(scripting engine)", text)
+    if word == "ERR" and missing:
+        return _without(missing[1] or missing[2], place)
     known = next((name for name in WORDS if word == name or f"-{name} " in answer or f" {name} " in answer), None)
     if known is None:
         return StoreError(f"the server at {place} answered: {answer}")
     made, told = WORDS[known]
     return made(f"the server at {place} {told}. (It said: {answer})")
+
+
+def _without(command: str, place: str) -> StoreUnavailableError:
+    what = "cannot run Lua scripts" if command.upper() in SCRIPTING else f"has no command {command.upper()}"
+    return StoreUnavailableError(
+        f"the server at {place} {what}, and windlass needs EVAL, EVALSHA and SCRIPT, INFO, TIME and Pub/Sub. If that "
+        "is a proxy, name the server behind it; if `rename-command` in its configuration took it away, give it back."
+    )
+
+
+def hung_up(error: BaseException, place: str) -> StoreUnavailableError:
+    """The connection ended before we were let in."""
+    return StoreUnavailableError(
+        f"no answer from the server at {place}, which was asked to let us in: {error}. If it speaks TLS, write "
+        "rediss://; see that it is Redis or Valkey at all."
+    )
 
 
 def unreachable(error: BaseException, place: str) -> StoreUnavailableError:

@@ -112,7 +112,7 @@ for at, entry in ipairs(seen) do
   last = entry
   local job, there = fetch(entry.id)
   if job and matches(job) then
-    answer[#answer + 1] = { job.id, call('HGETALL', J .. job.id) }
+    answer[#answer + 1] = { job.id, all_fields(job.id) }
   elseif there and not job and not statuses then
     answer[#answer + 1] = { entry.id, { 's', '' } }
   end

@@ -8,6 +8,8 @@ from windlass.store.redis import jobs
 
 LOOKED_AT: Final = 2_000
 """How many jobs one script looks at, at most: a search that finds little leaves room for others in between."""
+NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "error")
+"""What makes a search pass over jobs. Without any of these, the next jobs are those that are wanted."""
 
 
 class Found(list[tuple[str, jobs.Fields]]):
@@ -32,6 +34,7 @@ def decoded(found: Found, *, whole: bool) -> list[JobRecord]:
 
 def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
     """What `find.lua` is asked."""
+    narrowed = any(getattr(wanted, name) is not None for name in NARROWING)
     statuses = None if wanted.status is None else {str(jobs.NUMBERS[status]): True for status in wanted.status}
     return (
         None if wanted.ids is None else sorted(set(wanted.ids)),
@@ -46,5 +49,5 @@ def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
         wanted.created_before,
         behind,
         limit,
-        max(limit, LOOKED_AT),
+        max(limit, LOOKED_AT) if narrowed else limit,
     )

@@ -1,4 +1,4 @@
--- finish: now, how many, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
+-- finish: now, how many, whether completed jobs are counted, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
 -- disable_after, result, error, keep_until, cause, report, where result and report are places in ARGV. Answers with
 -- what was rung, 1 or 0 for each outcome, and the workers that were disabled.
 
@@ -7,10 +7,10 @@ local NUMBERS = {
   processing = PROCESSING,
 }
 local A_DAY = 86400
-local now, many, columns = A[1], A[2], A[3]
+local now, many, counted, columns = A[1], A[2], A[3], A[4]
 local ids, fences, statuses, verdicts = columns[1], columns[2], columns[5], columns[10]
 local errors, reports = columns[13], columns[16]
-local accepted, disabled, workers, kept = {}, {}, {}, { n = 0 }
+local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
 
 local function landing(job, said, run_at)
   if said >= COMPLETED then
@@ -80,7 +80,11 @@ local function complete(n, id, run_by, told_before, head_start, started_at)
   at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
   holding[run_by] = (holding[run_by] or 0) - 1
   if columns[14][n] then
-    append_pair(kept, score_of(columns[14][n]), id)
+    -- To the millisecond, and none too early: jobs that end together are kept together, and score_of has it written.
+    append_pair(kept, score_of(math.ceil(columns[14][n] * 1024) / 1024), id)
+  end
+  if counted then
+    append_pair(done, score_of(ended_at), id)
   end
   ring_ended(columns[15][n])
   workers[at.worker] = true
@@ -93,7 +97,9 @@ local function settle_outcome(job, told)
   job.worker, job.pool, job.cause = told[3], told[4], told[15]
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- Where its place depends on more than the outcome says. What cannot be read has neither key nor age.
-    informed(job, call('HGET', J .. job.id, 'i'))
+    if not informed(job, call('HGET', J .. job.id, 'i')) and is(job, KEYED) then
+      leave_group(job.id, true)
+    end
     job.created = job.created or now
   end
   if job.key then
@@ -111,9 +117,12 @@ local function settle_outcome(job, told)
     keep_until = now + A_DAY
   end
   put_in(job, keep_until)
+  if counted and lands == COMPLETED then
+    append_pair(done, score_of(job.ended), job.id)
+  end
   write(job, told)
   if job.key then
-    repark(job)
+    repark(group_of(job))
   end
   workers[job.worker] = true
   if after_run(job.worker, lands >= COMPLETED, told[6], told[10], told[13], told[11]) then
@@ -134,7 +143,12 @@ end
 local function finish(n) -- whether it was accepted
   local id = ids[n]
   local state = redis.pcall('HGET', J .. id, 's')
-  if type(state) ~= 'string' or #state < LENGTH or string.byte(state) ~= PROCESSING then
+  if not state then
+    return 0
+  elseif type(state) ~= 'string' or #state < LENGTH then
+    bury(id, columns[4][n], DAMAGED, now)
+    return 0
+  elseif string.byte(state) ~= PROCESSING then
     return 0
   end
   local _, flags, told_before, _, _, fence, _, head_start, started_at = struct.unpack(LAYOUT, state)
@@ -160,6 +174,7 @@ for _, of_pool in pairs(lanes) do
   end
 end
 in_slices('ZADD', P .. 'end', kept)
+in_slices('ZADD', P .. 'done', done)
 flush()
 flush_groups()
 flush_standings()

@@ -2,7 +2,6 @@
 
 local answer = {}
 for n, id in ipairs(A[1]) do
-  local fields = redis.pcall('HGETALL', J .. id)
-  answer[n] = fields.err and { 's', '' } or fields
+  answer[n] = all_fields(id)
 end
 return answer

@@ -82,15 +82,18 @@ end
 
 local groups = {}
 
-local function group_of(job)
-  local name = #job.worker .. ':' .. job.worker .. ':' .. job.key
+local function group_named(name)
   local group = groups[name]
   if not group then
     local running, free = string.match(call('HGET', P .. 'groups', name) or '0 0', '(%d+) (%d+)')
-    group = { key = P .. 'k:' .. name, running = tonumber(running), free = tonumber(free) }
+    group = { name = name, key = P .. 'k:' .. name, running = tonumber(running), free = tonumber(free) }
     groups[name] = group
   end
   return group
+end
+
+local function group_of(job)
+  return group_named(#job.worker .. ':' .. job.worker .. ':' .. job.key)
 end
 
 local function flush_groups()
@@ -117,8 +120,7 @@ local function set_parked(job, parked)
 end
 
 -- Let the best of a key's queued jobs be free, as many as the limit allows, and park the others.
-local function repark(changed)
-  local group = group_of(changed)
+local function repark(group)
   local free, position = 0, 0
   local from, ids = 0, call('ZRANGE', group.key, 0, group.free + 1)
   while true do
@@ -147,6 +149,18 @@ local function repark(changed)
     end
   end
   group.free = free
+end
+
+-- A record is damaged: its key can no longer be read from it, and is not to be held for ever.
+local function leave_group(id, was_running)
+  local name = call('HGET', P .. 'keyed', id)
+  if name then
+    local group = group_named(name)
+    call('HDEL', P .. 'keyed', id)
+    call('ZREM', group.key, id)
+    group.running = group.running - (was_running and 1 or 0)
+    repark(group)
+  end
 end
 
 -- ── where a job belongs ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,9 +211,7 @@ local function take_out(job)
     end
   else
     place(P .. (status < COMPLETED and 'due' or 'end'), id, false)
-    if status ~= COMPLETED then
-      place(P .. 'st:' .. status, id, false)
-    end
+    place(P .. (status == COMPLETED and 'done' or 'st:' .. status), id, false)
   end
 end
 
@@ -213,7 +225,9 @@ local function put_in(job, keep_until)
   if status == QUEUED then
     set(job, PARKED, job.key)
     if job.key then
-      call('ZADD', group_of(job).key, job.run_at - job.head_start, id)
+      local group = group_of(job)
+      call('ZADD', group.key, job.run_at - job.head_start, id)
+      call('HSET', P .. 'keyed', id, group.name)
     else
       line_up(at, id, job.run_at - job.head_start)
     end
@@ -226,6 +240,9 @@ local function put_in(job, keep_until)
       group.running = group.running + 1
     end
     return
+  end
+  if job.key then
+    call('HDEL', P .. 'keyed', id)
   end
   if status ~= COMPLETED then
     place(P .. 'st:' .. status, id, job.created)
@@ -244,8 +261,21 @@ end
 local function settle(job)
   save(job)
   if job.key then
-    repark(job)
+    repark(group_of(job))
   end
+end
+
+-- All fields of a job that is there, and k: when it may be pruned, if that is to be.
+local function all_fields(id)
+  local fields = redis.pcall('HGETALL', J .. id)
+  if fields.err then
+    return { 's', '' }
+  end
+  local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
+  if keep_until then
+    fields[#fields + 1], fields[#fields + 2] = 'k', keep_until
+  end
+  return fields
 end
 
 local function next_fences(n) -- the first of them

@@ -5,13 +5,13 @@ The layout is described in `jobs.lua`, which reads and writes the same bytes.
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
-from windlass.core.model import Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
+from windlass.core.model import Added, Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
 
 STATE: Final = struct.Struct("<BBHIIddddd")
 STATUSES: Final = (
@@ -24,7 +24,7 @@ STATUSES: Final = (
     JobStatus.CANCELLED,
 )
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
-PARKED, CANCELLING = 1, 2
+PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
@@ -57,12 +57,24 @@ class UnreadableError(Exception):
     """A job's record that cannot be read; the message says why."""
 
 
-def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[Any], list[bytes]]:
-    """Jobs as `add.lua` takes them, and the bytes that are sent behind them."""
+def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
+    """Jobs as `add.lua` takes them, one row each, and the bytes that are sent behind them."""
     behind: list[bytes] = []
     for job in jobs:
+        job.id.encode()  # what cannot be sent fails here, and not for all with whom it would be sent together
         behind += (_never_changes(job, now), job.payload)
-    return columns(_new(job) for job in jobs), behind
+    return [(*_new(job), now) for job in jobs], behind
+
+
+async def added(new: Sequence[NewJob], answer: Awaitable[list[Any]]) -> list[Added]:
+    """What `add.lua` answers to these jobs, once it has."""
+    answers = await answer
+    if not answers:
+        return [Added(job.id, created=True) for job in new]
+    return [
+        Added(one.decode(), created=False) if isinstance(one, bytes) else Added(job.id, created=one == 1)
+        for job, one in zip(new, answers, strict=True)
+    ]
 
 
 def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -70,7 +82,7 @@ def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def _never_changes(job: NewJob, now: float) -> bytes:
+def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
     never_changes = (
         job.worker,
         job.pool,
@@ -104,6 +116,47 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
         report = OWN_ARGUMENTS + len(behind)
     *before, _, error, keep_until, cause, _ = _told(one)
     return (*before, result, error, keep_until, cause, report)
+
+
+def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
+    """Jobs as `restore.lua` takes them, and the bytes that are sent behind them."""
+    told: list[Any] = []
+    behind: list[bytes] = []
+    for one in records:
+        kept = _fields(one)
+        told.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
+        for pair in kept.items():
+            behind += pair
+    return told, behind
+
+
+def _fields(one: JobRecord) -> Fields:
+    """A job as it is kept; it is parked only when `restore.lua` says so."""
+    optional: dict[bytes, tuple[int, bytes | None]] = {
+        b"r": (HAS_RESULT, one.result),
+        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
+        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
+    }
+    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
+    state = STATE.pack(
+        NUMBERS[one.status],
+        flags + sum(flag for flag, value in optional.values() if value is not None),
+        len(one.attempts),
+        one.attempt,
+        one.crashes,
+        one.fence,
+        one.run_at,
+        one.head_start,
+        math.nan if one.started_at is None else one.started_at,
+        math.nan if one.ended_at is None else one.ended_at,
+    )
+    return {
+        b"s": state + (one.instance or "").encode(),
+        b"i": _never_changes(one, one.created_at),
+        b"p": one.payload,
+        **{name: value for name, (_, value) in optional.items() if value is not None},
+        **{b"a%d" % n: _encode(attempt) for n, attempt in enumerate(one.attempts, 1)},
+    }
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
@@ -157,6 +210,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "instance": state[STATE.size :].decode() or None,
         "started_at": _instant(started),
         "ended_at": _instant(ended),
+        "keep_until": float(found[b"k"]) if b"k" in found else None,
         "unique_key": unique_key,
         "key": key,
         "key_limit": key_limit,

@@ -12,16 +12,18 @@
 --   run:WORKER     set     processing (a small zset would be slow: it compares its scores as texts)
 --   due            zset    scheduled and failed, by run_at
 --   end            zset    ended, by keep_until
+--   done           zset    completed, by ended_at: those that a store finished which keeps a number of them
 --   all:WORKER     zset    every job, by created_at
 --   st:STATUS      zset    scheduled, failed, dead and cancelled jobs, by created_at
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
 --   groups         hash    GROUP -> "processing free": how many run, and how many of the queued ones are not parked
+--   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
 --   cancels        set     processing jobs that were asked to stop
 --   np, nw         hash    status and pool, status and worker -> how many jobs
 --   totals         hash    what only grows, by pool: a added, c completed, f failed      seconds  hash  run_seconds
 --   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
---   d:KIND         hash    docs: name -> "version:body"
+--   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
 --   paused         set     pools
@@ -32,6 +34,7 @@
 --   events         zset    by number                                   last event  string  the last number
 --   fence          string  the last one                                version     string  of this dictionary
 --   bell           channel (sharded) what was rung: "ORIGIN topic\ntopic…"
+--   bell:ORIGIN    channel (sharded) nothing is said there: who listens to the bell listens to the one of its own, too
 
 local P = KEYS[1]
 local call = redis.call
@@ -83,7 +86,12 @@ local function rung() -- tells the others, and answers with what the caller has 
     return ''
   end
   local told = table.concat(names, '\n')
-  call('SPUBLISH', P .. 'bell', ARGV[2] .. ' ' .. told)
+  -- The caller is told by the answer. Where nobody else listens, its own listener would be woken for nothing.
+  local bell = P .. 'bell'
+  local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. ARGV[2])
+  if listening[4] == 0 or listening[2] > listening[4] then
+    call('SPUBLISH', bell, ARGV[2] .. ' ' .. told)
+  end
   return told
 end
 

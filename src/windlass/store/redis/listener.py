@@ -37,6 +37,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        self._wire: Wire | None = None
 
     def start(self) -> "Future[None]":
         """Begin to listen. Done when it does; whatever is written from then on is heard. Once is enough."""
@@ -47,6 +48,13 @@ class Listener:
                 self._thread = threading.Thread(target=self._run, name="windlass: listener", daemon=True)
                 self._thread.start()
             return self._ready
+
+    def move(self) -> None:
+        """Connect again: the node that has the namespace is another one by now. Safe from any thread."""
+        loop, wire = self._loop, self._wire
+        if loop is not None and wire is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(wire.close)
 
     def stop(self) -> None:
         """End the thread. Safe to call twice, and from any thread."""
@@ -84,11 +92,13 @@ class Listener:
 
     async def _hear(self, ready: "Future[None]") -> None:
         """Listen until the connection is lost."""
-        wire = await dial(self._address, self._prefix)
+        wire = self._wire = await dial(self._address, self._prefix)
+        channels = (self._prefix + b"bell", self._prefix + b"bell:" + self._origin)
         try:
-            wire.subscribe(("SSUBSCRIBE", self._prefix + b"bell"), lambda told: self._told(wire, ready, told))
+            wire.subscribe(("SSUBSCRIBE", *channels), lambda told: self._told(wire, ready, told))
             await wire.lost
         finally:
+            self._wire = None
             wire.close()
         if not ready.done():
             raise faults.lost(LostError("the connection was lost"), self._address.place)
@@ -99,6 +109,8 @@ class Listener:
                 origin, _, topics = message.partition(b" ")
                 if origin != self._origin:
                     self._bells.ring(topics.decode().split("\n"))
+            case [b"ssubscribe", _, 1]:  # the second one is there for the scripts to see
+                pass
             case [b"ssubscribe", *_]:
                 if ready.done():
                     self._bells.ring_all()

@@ -43,6 +43,22 @@ def state(worker: str, answer: Sequence[bytes | None]) -> WorkerState:
     )
 
 
+def told_state(known: WorkerState) -> tuple[str, list[str]]:
+    """A worker's state as `take_over.lua` takes it."""
+    fields = {
+        "on": "1" if known.enabled else "0",
+        "why": known.reason,
+        "at": known.changed_at,
+        "failures": known.failures,
+        "started": known.last_started,
+        "ended": known.last_ended,
+        "success": known.last_success,
+        "error": known.last_error,
+        "rate": known.rate_at,
+    }
+    return known.worker, [str(part) for pair in fields.items() if pair[1] is not None for part in pair]
+
+
 def facts(answer: Sequence[Any]) -> Facts:
     """What `survey.lua` tells."""
     gates, breakers, pools, served, lanes = answer

@@ -38,6 +38,7 @@ if there ~= version then
   return { '', 0 }
 end
 call('HSET', key, name, string.format('%d:', version + 1) .. body)
+call('SADD', P .. 'kinds', kind)
 local read = ({ gates = put_gates, breaker = put_breaker, pool = put_pool })[kind]
 if read then
   read()

@@ -18,13 +18,12 @@ local function orphans(of) -- their jobs, by start, then by id
   local found = {}
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
-      local state = redis.pcall('HGET', J .. id, 's')
-      local job = parse(id, state)
-      if job and of[job.instance] then
+      local job = parse(id, redis.pcall('HGET', J .. id, 's'))
+      if not job then
+        bury(id, '', DAMAGED, now)
+      elseif of[job.instance] then
         job.worker = worker
         found[#found + 1] = job
-      elseif not job then
-        call('SREM', P .. 'run:' .. worker, id)
       end
     end
   end
@@ -55,6 +54,14 @@ end
 
 local held = losers()
 local found = n > 0 and any(held) and orphans(held) or {}
+if n > 0 and #found == 0 then
+  for name, dead in pairs(held) do
+    if dead then -- what it held was damaged, and nobody could say whose it was
+      call('HDEL', P .. 'holding', name)
+      held[name] = nil
+    end
+  end
+end
 local taken = {}
 local fence = #found > 0 and next_fences(math.min(n, #found))
 for at = 1, math.min(n, #found) do
@@ -62,6 +69,7 @@ for at = 1, math.min(n, #found) do
   ring('orders')
 end
 flush()
+flush_groups()
 
 -- Forget the dead: those that lost their jobs, and those that have none.
 local forgotten = false

@@ -15,17 +15,19 @@ from msgspec import Struct
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("keys", "jobs", "standing"),
     "claim": ("keys", "jobs", "burial", "gates", "admission"),
-    "finish": ("keys", "jobs", "standing", "gates"),
+    "finish": ("keys", "jobs", "burial", "standing", "gates"),
     "beat": ("keys", "jobs"),
     "note": ("keys", "jobs"),
     "promote": ("keys", "jobs", "burial"),
-    "reap": ("keys", "jobs", "gates"),
+    "reap": ("keys", "jobs", "burial", "gates"),
     "prune": ("keys", "jobs"),
     "leave": ("keys", "gates"),
     "hold": ("keys",),
     "drop": ("keys",),
     "put": ("keys", "gates"),
     "switch": ("keys", "standing", "gates"),
+    "restore": ("keys", "jobs", "standing", "gates"),
+    "take_over": ("keys", "jobs", "standing", "gates"),
     "survey": ("keys", "jobs", "standing", "gates", "admission"),
     "get": ("keys", "jobs"),
     "find": ("keys", "jobs"),
@@ -35,7 +37,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "record": ("keys",),
 }
 READERS: Final = ("survey", "get", "find", "stats")
-REFUSED_WHEN_FULL: Final = ("add", "record", "put")
+REFUSED_WHEN_FULL: Final = ("add", "record", "put", "restore", "take_over")
 """What would fill a full server further. All else goes on, so that a full queue can be worked off."""
 
 

@@ -30,11 +30,11 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
   local changes = state.changes
   if ended then
     state.ended = math.max(state.ended, ended_at)
-    changes.ended = exact(state.ended)
+    changes.ended = state.ended
   end
   if verdict == 'success' then
     state.success = math.max(state.success, ended_at)
-    changes.success = exact(state.success)
+    changes.success = state.success
     state.failures, changes.failures, changes.error = 0, 0, false
     return false
   elseif verdict ~= 'failure' then
@@ -58,7 +58,7 @@ local function flush_standings()
         call('HDEL', P .. 'w:' .. worker, field)
       else
         set[#set + 1] = field
-        set[#set + 1] = value
+        set[#set + 1] = type(value) == 'number' and exact(value) or value
       end
     end
     if #set > 0 then

@@ -7,7 +7,7 @@ the Lua file of its name; nothing here decides anything.
 import asyncio
 import secrets
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     SECONDS_A_DAY,
     Added,
@@ -31,6 +32,7 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Requeue,
     Stats,
@@ -41,15 +43,15 @@ from windlass.store.bells import Bells
 from windlass.store.protocol import Bell, Claims, Promoted
 from windlass.store.redis import doctor, jobs, people
 from windlass.store.redis.address import Address
-from windlass.store.redis.client import Client
+from windlass.store.redis.client import Client, Line, Sent
 from windlass.store.redis.docs import stored, told
 from windlass.store.redis.finding import Found, criteria, decoded
+from windlass.store.redis.jobs import whole_jobs
 from windlass.store.redis.listener import Listener
+from windlass.store.redis.together import Rows, Together, in_parts
 
 VERSION: Final = b"1"
 """Of the key dictionary in `keys.lua`."""
-MOST_AT_ONCE: Final = 10_000
-"""More jobs than this are added by several scripts, one right after the other, so that others get a word in."""
 EVENTS_KEPT: Final = 10_000
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance is remembered that lost its jobs."""
@@ -61,23 +63,28 @@ class RedisStore:
     def __init__(self, address: Address, *, namespace: str = "default") -> None:
         self.url = address.url
         self._address = address
+        self._keep = address.keep
         self._prefix = f"{{windlass:{quote(namespace, safe='')}}}:".encode()
         self._origin = secrets.token_hex(6).encode()
         self._bells = Bells()
-        self._client = Client(address, self._prefix, self._bells.ring_all)
         self._listener = Listener(address, self._prefix, self._origin, self._bells)
+        self._client = Client(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
+        self._together: weakref.WeakKeyDictionary[Line, Together] = weakref.WeakKeyDictionary()
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
 
-    async def _run(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Any:
-        return await self._client.run(script, msgpack.encode(arguments), self._origin, *behind)
+    def _run(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Awaitable[Any]:
+        """Run a script. It is on its way when this returns."""
+        return self._client.run(script, msgpack.encode(arguments), self._origin, *behind)
 
     async def _write(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Any:
         """Run a script whose answer begins with what it rang, and ring that here, too."""
-        rung, *answer = await self._run(script, *arguments, behind=behind)
-        if rung:
-            self._bells.ring(rung.decode().split("\n"))
-        return answer
+        return self._heard(await self._run(script, *arguments, behind=behind))
+
+    def _heard(self, answer: list[Any]) -> list[Any]:
+        if answer[0]:
+            self._bells.ring(answer[0].decode().split("\n"))
+        return answer[1:]
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -95,7 +102,9 @@ class RedisStore:
         self._is_open = True
 
     async def _agree_on_version(self) -> None:
-        version = await self._client.ask("SET", self._prefix + b"version", VERSION, "NX", "GET")
+        key = self._prefix + b"version"
+        # Not written without need: a server that is full refuses that, and its jobs must be worked off.
+        version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
         if version not in (None, VERSION):
             raise SchemaVersionError(
                 f"{self.url} was written by another version of windlass (its keys are of version {version.decode()}, "
@@ -114,20 +123,22 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        parts = [jobs[at : at + MOST_AT_ONCE] for at in range(0, len(jobs), MOST_AT_ONCE)]
+        # All are on their way, in this order, before anybody waits.
+        parts = [self._add(part, now) for part in in_parts(jobs)]
         if len(parts) == 1:
-            return await self._add(jobs, now)
-        return [added for part in await asyncio.gather(*(self._add(part, now) for part in parts)) for added in part]
+            return await parts[0]
+        return [added for part in await asyncio.gather(*parts) for added in part]
 
-    async def _add(self, new: Sequence[NewJob], now: float) -> list[Added]:
-        plain, behind = jobs.new_jobs(new, now)
-        [answers] = await self._write("add", now, len(new), plain, behind=behind)
-        if not answers:
-            return [Added(job.id, created=True) for job in new]
-        return [
-            Added(answer.decode(), created=False) if isinstance(answer, bytes) else Added(job.id, created=answer == 1)
-            for job, answer in zip(new, answers, strict=True)
-        ]
+    def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
+        line = self._client.line()
+        together = self._together.get(line)
+        if together is None:
+            together = self._together[line] = Together(self._client, line, send=self._send_jobs, hear=self._heard)
+        return jobs.added(new, together.add(*jobs.new_jobs(new, now)))
+
+    def _send_jobs(self, rows: Rows, behind: Sequence[bytes]) -> Sent:
+        arguments = msgpack.encode((len(rows), jobs.columns(rows)))
+        return self._client.send("add", arguments, self._origin, *behind)
 
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
@@ -138,7 +149,9 @@ class RedisStore:
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         plain, behind = jobs.outcomes(outcomes)
-        accepted, disabled = await self._write("finish", now, len(outcomes), plain, behind=behind)
+        accepted, disabled = await self._write(
+            "finish", now, len(outcomes), self._keep is not None, plain, behind=behind
+        )
         return Finished([one == 1 for one in accepted], [name.decode() for name in disabled])
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
@@ -165,7 +178,7 @@ class RedisStore:
         return [replace(record, instance=lost_by[record.id]) for record in records if record.id not in found.broken]
 
     async def prune(self, n: int, now: float) -> int:
-        pruned: int = await self._run("prune", now, n, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
+        pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
         return pruned
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
@@ -181,7 +194,10 @@ class RedisStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        if kind is None:
+            kinds = sorted(name.decode() for name in await self._client.ask("SMEMBERS", self._prefix + b"kinds"))
+            return [doc for each in kinds for doc in await self.docs(each)]
         return stored(kind, await self._client.ask("HGETALL", self._prefix + b"d:" + kind.encode()))
 
     async def put(self, doc: Doc) -> bool:
@@ -192,6 +208,20 @@ class RedisStore:
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         [state] = await self._write("switch", now, worker, enabled, reason)
         return people.state(worker, state)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        told, behind = whole_jobs(jobs)
+        await self._write("restore", told, behind=behind)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        grown = [
+            (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}")
+            for pool, one in totals.items()
+        ]
+        [answer] = await self._write("take_over", [people.told_state(state) for state in states], grown, fence)
+        return int(answer)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -258,7 +288,7 @@ class RedisStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         return await doctor.check(self._client, self._address, self._prefix)
 
 

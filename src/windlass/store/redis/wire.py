@@ -47,13 +47,19 @@ class Wire(asyncio.Protocol):
             future.set_exception(LostError("the connection has ended"))
             return
         if not self._unsent:
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self.flush)
         if not self._unanswered:
             self._heard_at = self._loop.time()
         self._unsent.append(pack_command(command))  # type: ignore[arg-type]
         self._unanswered.append(future)
         if self._watch is None:
             self._watch = self._loop.call_later(self._patience, self._look)
+
+    def flush(self) -> None:
+        """Send what was asked for now, and not at the end of this turn of the loop."""
+        unsent, self._unsent = self._unsent, []
+        if unsent and self._transport is not None:
+            self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
 
     def subscribe(self, command: tuple[Argument, ...], on_push: Callable[[Any], None]) -> None:
         """Send a command whose answers have no end. From now on, whatever comes goes to `on_push`."""
@@ -94,11 +100,6 @@ class Wire(asyncio.Protocol):
                 future.set_exception(LostError(f"the connection was lost{reason}"))
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _send(self) -> None:
-        unsent, self._unsent = self._unsent, []
-        if self._transport is not None:
-            self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])
 
     def _answer(self, answer: Any) -> None:
         if self._on_push is not None:

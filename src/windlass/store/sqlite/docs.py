@@ -24,10 +24,14 @@ def drop(session: Session, name: str, holder: str) -> None:
     session.run("drop_place", (session.namespace, name, holder))
 
 
-def docs(session: Session, kind: str) -> list[Doc]:
-    """All docs of a kind, by name."""
-    rows = session.run("docs_of_kind", (session.namespace, kind))
-    return [Doc(kind, name, bytes(body), version) for name, body, version in rows]
+def docs(session: Session, kind: str | None) -> list[Doc]:
+    """All docs of a kind, by name; or of every kind."""
+    kinds = [row[0] for row in session.run("doc_kinds", (session.namespace,))] if kind is None else [kind]
+    return [
+        Doc(each, name, bytes(body), version)
+        for each in kinds
+        for name, body, version in session.run("docs_of_kind", (session.namespace, each))
+    ]
 
 
 def put(session: Session, doc: Doc) -> bool:

@@ -4,14 +4,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from windlass.core.health import Finding, integrity
 from windlass.store.sqlite import faults
 from windlass.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
 from windlass.store.sqlite.session import Docs
 from windlass.store.sqlite.sql import SQL
 
 LOSSES: Final = {
-    "off": "a crash of a process loses nothing; a power cut or a crash of the system can lose acknowledged writes, and "
-    "can damage the file",
+    "off": "a crash of a process loses nothing; a power cut or a crash of the system can lose acknowledged jobs, and "
+    "can damage the file so that all of them are lost",
     "normal": "a crash of a process loses nothing; a power cut or a crash of the system can lose the last moments of "
     "acknowledged writes, and never damages the file (?synchronous=full closes that gap, for slower writes)",
     "full": "neither a crash nor a power cut loses an acknowledged write",
@@ -19,20 +20,27 @@ LOSSES: Final = {
 }
 
 
-def check(path: str, *, synchronous: str, namespace: str) -> dict[str, str]:
+def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
     """The findings, by name."""
     return {
-        "store": f"sqlite, {path}",
-        "driver": f"{driver.__name__}, SQLite {driver.sqlite_version}",
-        "wal reset bug": _exposure(),
-        "durability": f"synchronous={synchronous}: {LOSSES[synchronous]}",
+        "store": Finding(f"sqlite, {path}"),
+        "driver": Finding(f"{driver.__name__}, SQLite {driver.sqlite_version}"),
+        "wal reset bug": Finding(_exposure()),
+        "durability": _durability(synchronous),
         **_inside(path, namespace),
-        "size": f"{_size(path):,} bytes",
-        "log size": f"{_size(f'{path}-wal'):,} bytes",
+        "size": Finding(f"{_size(path):,} bytes"),
+        "log size": Finding(f"{_size(f'{path}-wal'):,} bytes"),
     }
 
 
-def _inside(path: str, namespace: str) -> dict[str, str]:
+def _durability(synchronous: str) -> Finding:
+    text = f"synchronous={synchronous}: {LOSSES[synchronous]}"
+    if synchronous != "off":
+        return Finding(text)
+    return Finding(text, "leave ?synchronous=off out of the URL, in every process", "critical")
+
+
+def _inside(path: str, namespace: str) -> dict[str, Finding]:
     """What is found in the file."""
     try:
         with closing(connect(path)) as db:
@@ -41,8 +49,8 @@ def _inside(path: str, namespace: str) -> dict[str, str]:
             problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
             problems += _unreadable_docs(db, namespace)
     except Error as error:
-        return {"integrity": str(faults.translate(error, path))}
-    return {"integrity": "; ".join(problems) or "ok", "schema version": str(version)}
+        return {"integrity": integrity([str(faults.translate(error, path))])}
+    return {"integrity": integrity(problems), "schema version": Finding(str(version))}
 
 
 def _unreadable_docs(db: Connection, namespace: str) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from windlass.errors import LifecycleError, StoreUnavailableError
+from windlass.errors import LifecycleError
 from windlass.store.bells import Bells, LoopBell
 from windlass.store.sqlite import driver, faults, schema
 from windlass.store.sqlite.calls import Desk
@@ -122,7 +122,7 @@ class Engine:
             except driver.Error as error:
                 raise faults.translate(error, self._path) from error
             except OSError as error:
-                raise StoreUnavailableError(f"{self._path} cannot be opened: {error}. Choose another.") from error
+                raise faults.unavailable(error, self._path) from error
             opened.pop_all()  # they are the writer's now
         with self._lock:
             if self._bells.topics():

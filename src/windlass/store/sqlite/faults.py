@@ -1,8 +1,9 @@
 """What went wrong, in windlass's words: every error of SQLite becomes one of the error tree, with the remedy.
 
-It looks at error codes and file names only; it never touches the file.
+It looks at error codes, file names and rights only; it never touches the file.
 """
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -43,12 +44,17 @@ def translate(error: Exception, path: str) -> StoreError:
             f"{path} cannot be read: {error}. If it is a windlass store, restore a copy; if not, choose another path."
         )
     if code in CLOSED_TO_US:
-        return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
+        return unavailable(error, path)
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailableError(
             f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Look at the disk."
         )
     return StoreError(f"{path}: {error}")
+
+
+def unavailable(error: Exception, path: str) -> StoreUnavailableError:
+    """The file, or what lies beside it, is closed to us."""
+    return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
 
 
 def busy(path: str, seconds: float) -> StoreBusyError:
@@ -70,4 +76,8 @@ def _reason(path: str) -> str | None:
         return f"{folder} is no folder"
     if file.is_dir():
         return "it is a folder; name a file"
+    if not os.access(folder, os.W_OK | os.X_OK) or (file.exists() and not os.access(file, os.R_OK | os.W_OK)):
+        return (
+            f"the user of this process may not write it and what lies beside it in {folder}; let it, or choose another"
+        )
     return None

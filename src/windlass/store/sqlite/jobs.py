@@ -176,6 +176,7 @@ FIELDS: Final = (
     "error",
     "progress",
     "trace",
+    "keep_until",
 )
 """The columns of the view `records`, behind its first two."""
 

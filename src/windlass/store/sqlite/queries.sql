@@ -378,12 +378,37 @@ DELETE FROM places WHERE namespace = ? AND name = ? AND holder = ?;
 -- serves: docs (namespace, kind, name)
 SELECT name, body, version FROM docs WHERE namespace = ? AND kind = ? ORDER BY name;
 
+-- name: doc_kinds
+-- serves: docs (namespace, kind, name)
+SELECT DISTINCT kind FROM docs WHERE namespace = ? ORDER BY kind;
+
 -- name: add_doc
 INSERT INTO docs (namespace, kind, name, version, body) VALUES (?, ?, ?, 1, ?) ON CONFLICT DO NOTHING;
 
 -- name: change_doc
 -- serves: docs (namespace, kind, name)
 UPDATE docs SET version = version + 1, body = ? WHERE namespace = ? AND kind = ? AND name = ? AND version = ?;
+
+-- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
+
+-- name: jobs_to_replace
+-- serves: jobs_by_id
+SELECT jobs.seq, jobs.pool, jobs.worker, jobs.status, jobs.key
+FROM json_each(?2) AS ids CROSS JOIN jobs WHERE jobs.namespace = ?1 AND jobs.id = ids.value;
+
+-- name: restore_job
+INSERT INTO jobs (
+    seq, namespace, id, pool, worker, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
+    attempt, crashes, fence, holder, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload, result,
+    error, progress
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: forget_silent
+-- One that is known by the jobs it ran, and never beat here.
+-- serves: instances (rowid)
+UPDATE instances SET seen_at = ? WHERE no = ? AND beat IS NULL;
 
 -- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

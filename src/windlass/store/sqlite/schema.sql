@@ -222,7 +222,8 @@ SELECT
     coalesce(jobs.result, results.body) AS result,
     jobs.error,
     jobs.progress,
-    jobs.trace
+    jobs.trace,
+    jobs.keep_until
 FROM jobs
 LEFT JOIN workers ON workers.no = jobs.worker
 LEFT JOIN pools ON pools.no = jobs.pool

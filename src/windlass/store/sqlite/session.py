@@ -202,6 +202,12 @@ class Session:
         self._fence_moved = True
         return first
 
+    def fence_above(self, fence: int) -> int:
+        """A new fence, higher than this one, too."""
+        first = self.next_fences(1)
+        self._fence = max(first, fence + 1)
+        return self._fence
+
     def next_seqs(self, n: int) -> int:
         """The first of `n` new numbers of jobs."""
         if self._seq is None:

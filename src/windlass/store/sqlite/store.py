@@ -7,13 +7,14 @@ operation does is in the file it comes from; nothing here looks into the databas
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from windlass.core.admission import Facts
+from windlass.core.health import Finding
 from windlass.core.model import (
     Added,
     Amended,
@@ -28,6 +29,7 @@ from windlass.core.model import (
     NewJob,
     Orders,
     Outcome,
+    PoolStats,
     ProgressNote,
     Stats,
     WorkerState,
@@ -46,6 +48,7 @@ from windlass.store.sqlite.instances import beat, instances, leave
 from windlass.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from windlass.store.sqlite.leader import promote, prune, reap
 from windlass.store.sqlite.people import events, record, stats
+from windlass.store.sqlite.restore import restore, take_over
 from windlass.store.sqlite.session import Session
 
 T = TypeVar("T")
@@ -135,7 +138,7 @@ class SqliteStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str) -> list[Doc]:
+    async def docs(self, kind: str | None = None) -> list[Doc]:
         return await self._read(partial(docs, kind=kind))
 
     async def put(self, doc: Doc) -> bool:
@@ -143,6 +146,14 @@ class SqliteStore:
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
+        await self._write(partial(restore, jobs=jobs, now=now))
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self._write(partial(take_over, states=states, totals=totals, fence=fence))
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +190,7 @@ class SqliteStore:
     def listen(self, topics: Collection[str]) -> Bell:
         return self._engine.listen(topics)
 
-    async def check(self) -> dict[str, str]:
+    async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):
             await self._write(_nothing)
         return await asyncio.to_thread(

@@ -3,7 +3,8 @@
 --
 --   namespaces ─┬─▶ jobs        one row each, from add to prune. Every index but two leaves most of them out
 --               ├─▶ lanes       per worker and pool: how many jobs, by status, what only grows, and when a run last
---               │               started, ended and succeeded; in slots, so that connections do not wait for each other
+--               │               started, ended and succeeded; in slots, so that connections do not wait for each other.
+--               │               Without a pool: only when; without a worker: only what grows (both from another store)
 --               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
 --               ├─▶ instances   leases. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
@@ -105,8 +106,8 @@ CREATE INDEX jobs_disposable ON windlass.jobs (namespace, keep_until) WHERE stat
 -- Whom did a person cancel while it ran?
 CREATE INDEX jobs_cancelling ON windlass.jobs (namespace, instance) WHERE cancelling;
 
--- The newest of a worker, for people.
-CREATE INDEX jobs_newest ON windlass.jobs (namespace, worker, created_at, id);
+-- The newest of a worker, for people. Those that run are in jobs_running: a claim has one index less to write.
+CREATE INDEX jobs_newest ON windlass.jobs (namespace, worker, created_at, id) WHERE status <> 3;
 
 -- The newest of a status that few jobs are in, for people. The statuses of the hot path are not in it.
 CREATE INDEX jobs_unusual ON windlass.jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
@@ -222,7 +223,7 @@ END $$;
 -- ── what several functions need ─────────────────────────────────────────────────────────────────────────────────────
 
 -- Move the counters of these jobs from one status to another; NULL stands for "not there".
-CREATE FUNCTION windlass.tally(ns integer, workers text[], pools text[], olds smallint[], news smallint[], own_slot bigint)
+CREATE FUNCTION windlass.tally(ns integer, workers text[], pools text[], olds smallint[], news smallint[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -230,7 +231,7 @@ BEGIN
         namespace, worker, pool, slot, scheduled, retrying, queued, processing, completed, dead, cancelled, added
     )
     SELECT
-        ns, m.worker, m.pool, coalesce(own_slot, pg_backend_pid() % 8),
+        ns, m.worker, m.pool, pg_backend_pid() % 8,
         count(*) FILTER (WHERE m.new = 0) - count(*) FILTER (WHERE m.old = 0),
         count(*) FILTER (WHERE m.new = 1) - count(*) FILTER (WHERE m.old = 1),
         count(*) FILTER (WHERE m.new = 2) - count(*) FILTER (WHERE m.old = 2),
@@ -347,6 +348,7 @@ END $$;
 -- ── add ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- Keep these jobs; no id comes twice. For those that were not created, answers with the job that stands in their place.
+-- A column in which all jobs are alike may have one element instead of many, but for the workers of jobs with keys.
 -- Within somebody else's transaction (own_slot is given) nothing is locked that others wait for: counters have a row of
 -- their own, and a job with a concurrency key stays scheduled, due at once, until the leader queues it.
 CREATE FUNCTION windlass.add(
@@ -358,21 +360,29 @@ CREATE FUNCTION windlass.add(
 LANGUAGE plpgsql AS $$
 DECLARE
     borrowed boolean := own_slot IS NOT NULL;
+    parks boolean := keys IS NOT NULL AND NOT borrowed;
     made text[];
     made_workers text[];
     made_pools text[];
     made_keys text[];
     made_statuses smallint[];
+    later boolean := false;
     left_over integer[];
     rounds integer := 0;
 BEGIN
     topics := '{}';
-    IF keys IS NOT NULL AND NOT borrowed THEN
+    IF parks THEN
         PERFORM windlass.lock_keys(ns, workers, keys);
     END IF;
     LOOP
         WITH told AS (
-            SELECT * FROM unnest(
+            SELECT
+                t.id, t.payload, t.unique_key, t.key, t.trace, t.ord, coalesce(t.worker, workers[1]) AS worker,
+                coalesce(t.pool, pools[1]) AS pool, coalesce(t.run_at, run_ats[1]) AS run_at,
+                coalesce(t.priority, priorities[1]) AS priority, coalesce(t.head_start, head_starts[1]) AS head_start,
+                coalesce(t.key_limit, key_limits[1]) AS key_limit, coalesce(t.cause, causes[1]) AS cause,
+                coalesce(t.at, ats[1]) AS at
+            FROM unnest(
                 ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
                 traces, ats
             ) WITH ORDINALITY AS t (
@@ -395,12 +405,26 @@ BEGIN
             ORDER BY t.ord
             ON CONFLICT DO NOTHING
             RETURNING j.id, j.worker, j.pool, j.key, j.status
+        ),
+        counted AS (  -- unless jobs may have to be parked: counters come last
+            INSERT INTO windlass.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+            SELECT
+                ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % 8), count(*) FILTER (WHERE i.status = 0),
+                count(*) FILTER (WHERE i.status = 2), count(*)
+            FROM inserted i WHERE NOT parks GROUP BY i.worker, i.pool ORDER BY i.worker, i.pool
+            ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+                scheduled = l.scheduled + excluded.scheduled,
+                queued = l.queued + excluded.queued,
+                added = l.added + excluded.added
         )
         SELECT
-            array_cat(made, array_agg(i.id)), array_cat(made_workers, array_agg(i.worker)),
-            array_cat(made_pools, array_agg(i.pool)), array_cat(made_keys, array_agg(i.key)),
-            array_cat(made_statuses, array_agg(i.status))
-        INTO made, made_workers, made_pools, made_keys, made_statuses
+            array_cat(made, array_agg(i.id)), later OR coalesce(bool_or(i.status = 0), false),
+            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = 2 AND q.key IS NULL),
+            array_cat(made_workers, array_agg(i.worker) FILTER (WHERE parks)),
+            array_cat(made_pools, array_agg(i.pool) FILTER (WHERE parks)),
+            array_cat(made_keys, array_agg(i.key) FILTER (WHERE parks)),
+            array_cat(made_statuses, array_agg(i.status) FILTER (WHERE parks))
+        INTO made, later, topics, made_workers, made_pools, made_keys, made_statuses
         FROM inserted i;
         EXIT WHEN coalesce(cardinality(made), 0) = cardinality(ids);
         -- Some were there already: by id, or by unique key. One that has ended in between leaves room after all.
@@ -420,47 +444,64 @@ BEGIN
         ) AS there ON true
         LEFT JOIN LATERAL (
             SELECT j.id FROM windlass.jobs j
-            WHERE j.namespace = ns AND j.worker = t.worker AND j.unique_key = t.unique_key AND j.status <= 3
+            WHERE j.namespace = ns AND j.worker = coalesce(t.worker, workers[1]) AND j.unique_key = t.unique_key
+                AND j.status <= 3
         ) AS twin ON true;
         rounds := rounds + 1;
         EXIT WHEN left_over IS NULL OR rounds > 100;
     END LOOP;
-    IF made IS NULL THEN
-        RETURN;
-    END IF;
-    topics := windlass.stir_added(ns, made, made_workers, made_pools, made_keys, made_statuses, borrowed);
-    PERFORM windlass.tally(ns, made_workers, made_pools, NULL, made_statuses, own_slot);
-END $$;
-
--- The topics that new jobs concern; frees those that their key allows.
-CREATE FUNCTION windlass.stir_added(
-    ns integer, ids text[], workers text[], pools text[], keys text[], statuses smallint[], borrowed boolean
-) RETURNS text[]
-LANGUAGE plpgsql AS $$
-DECLARE
-    topics text[] := ARRAY(
-        SELECT DISTINCT 'pool:' || m.pool FROM unnest(pools, keys, statuses) AS m (pool, key, status)
-        WHERE m.status = 2 AND m.key IS NULL
-    );
-BEGIN
-    IF NOT borrowed AND array_remove(keys, NULL) <> '{}' THEN
+    IF parks AND made IS NOT NULL THEN
         topics := topics || ARRAY(
             SELECT 'pool:' || p FROM unnest(windlass.repark(
                 ns,
-                ARRAY(SELECT m.worker FROM unnest(workers, statuses) AS m (worker, status) WHERE m.status = 2),
-                ARRAY(SELECT m.key FROM unnest(keys, statuses) AS m (key, status) WHERE m.status = 2)
+                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = 2),
+                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = 2)
             )) AS p
         );
+        PERFORM windlass.tally(ns, made_workers, made_pools, NULL, made_statuses);
     END IF;
-    IF 0 = ANY (statuses) AND windlass.due_first(ns, ids) THEN
+    IF later AND windlass.due_first(ns, made) THEN
         topics := topics || 'leader'::text;
     END IF;
-    RETURN topics;
+END $$;
+
+-- The same for one job without keys, by statements that take the server little time to begin.
+CREATE FUNCTION windlass.add_one(
+    ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
+    ahead double precision, most integer, why text, trail text, at double precision,
+    OUT twins text[], OUT topics text[]
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    landing smallint := CASE WHEN due <= at THEN 2 ELSE 0 END;
+BEGIN
+    topics := '{}';
+    INSERT INTO windlass.jobs (
+        namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace, payload
+    )
+    VALUES (ns, new_id, for_worker, in_pool, landing, due - ahead, due, ahead, at, urgency, most, why, trail, bytes)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        twins := ARRAY[new_id];
+        RETURN;
+    END IF;
+    UPDATE windlass.lanes l SET
+        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 2)::integer, added = l.added + 1
+    WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % 8;
+    IF NOT FOUND THEN
+        PERFORM windlass.tally(ns, ARRAY[for_worker], ARRAY[in_pool], NULL, ARRAY[landing]);
+    END IF;
+    IF landing = 2 THEN
+        topics := ARRAY['pool:' || in_pool];
+    ELSIF windlass.due_first(ns, ARRAY[new_id]) THEN
+        topics := ARRAY['leader'];
+    END IF;
 END $$;
 
 -- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
--- The workers among these that have a ready job in the pool; none if the instance is lost or the pool is paused.
+-- The workers among these that are enabled and, where there are several, have a ready job in the pool; none if the
+-- instance is lost or the pool is paused.
 CREATE FUNCTION windlass.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -468,6 +509,11 @@ BEGIN
         SELECT 1 FROM windlass.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
     ) THEN
         RETURN '{}';
+    END IF;
+    IF cardinality(names) = 1 THEN  -- whoever asks will see whether it has one
+        RETURN ARRAY(SELECT w FROM unnest(names) AS w WHERE NOT EXISTS (
+            SELECT 1 FROM windlass.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        ));
     END IF;
     RETURN ARRAY(
         SELECT w FROM unnest(names) AS w
@@ -515,29 +561,29 @@ BEGIN
     IF cardinality(lanes) = 1 THEN
         RETURN QUERY
         WITH taken AS MATERIALIZED (
-            SELECT j.id FROM windlass.jobs j
+            SELECT j.ctid AS place FROM windlass.jobs j
             WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lanes[1] AND j.status = 2 AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
         )
-        SELECT s.* FROM windlass.start(ns, who, from_pool, at, ARRAY(SELECT t.id FROM taken t)) AS s;
+        SELECT s.* FROM windlass.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
         RETURN;
     END IF;
     -- The first of all lanes, merged. What others are just claiming is skipped: then look further down each lane.
     LOOP
         RETURN QUERY
         WITH taken AS MATERIALIZED (
-            SELECT j.id FROM (
-                SELECT b.rank, b.id FROM unnest(lanes) AS w CROSS JOIN LATERAL (
-                    SELECT r.rank, r.id FROM windlass.jobs r
+            SELECT j.ctid AS place FROM (
+                SELECT b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+                    SELECT r.rank, r.id, r.ctid AS place FROM windlass.jobs r
                     WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
                     ORDER BY r.rank, r.id LIMIT reach
                 ) AS b ORDER BY b.rank, b.id
             ) AS best
-            JOIN windlass.jobs j ON j.namespace = ns AND j.id = best.id
+            JOIN windlass.jobs j ON j.ctid = best.place
             WHERE j.status + 0 = 2 AND NOT j.parked
             ORDER BY best.rank, best.id LIMIT n - got FOR UPDATE OF j SKIP LOCKED
         )
-        SELECT s.* FROM windlass.start(ns, who, from_pool, at, ARRAY(SELECT t.id FROM taken t)) AS s;
+        SELECT s.* FROM windlass.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
         GET DIAGNOSTICS now_got = ROW_COUNT;
         got := got + now_got;
         EXIT WHEN got >= n;
@@ -563,16 +609,30 @@ LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH wanted AS MATERIALIZED (
-        SELECT w.id, nextval('windlass.fences') AS fence
-        FROM (SELECT u.id FROM unnest(ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.ord) AS w
-    ),
-    started AS (
+    WITH ready AS MATERIALIZED (
+        SELECT j.ctid AS place FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
+        JOIN windlass.jobs j ON j.namespace = ns AND j.id = u.id
+        WHERE j.status + 0 = 2 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
+    )
+    SELECT s.* FROM windlass.start_at(ns, who, from_pool, at, ARRAY(SELECT r.place FROM ready r)) AS s;
+END $$;
+
+-- Make the rows at these places processing: the caller has locked them just now, so they have not moved.
+CREATE FUNCTION windlass.start_at(ns integer, who text, from_pool text, at double precision, places tid[])
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH started AS (
         UPDATE windlass.jobs j SET
-            status = 3, instance = who, fence = wanted.fence, attempt = j.attempt + 1, started_at = at,
+            status = 3, instance = who, fence = nextval('windlass.fences'), attempt = j.attempt + 1, started_at = at,
             ended_at = NULL, progress = NULL
-        FROM wanted
-        WHERE j.namespace = ns AND j.id = wanted.id AND j.status + 0 = 2 AND NOT j.parked
+        FROM unnest(places) AS p (place)
+        WHERE j.ctid = p.place
         RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace
     ),
     counted AS (
@@ -598,7 +658,7 @@ BEGIN
             SELECT t.name FROM windlass.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
             WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND d.ties IS NOT NULL
             UNION
-            SELECT l.worker FROM windlass.lanes l WHERE names IS NULL AND l.namespace = ns
+            SELECT l.worker FROM windlass.lanes l WHERE names IS NULL AND l.namespace = ns AND l.worker <> ''
             UNION
             SELECT s.name FROM windlass.workers s WHERE names IS NULL AND s.namespace = ns
             UNION
@@ -734,9 +794,8 @@ CREATE FUNCTION windlass.finish(
 LANGUAGE plpgsql AS $$
 DECLARE
     workers text[];
-    pools text[];
     keys text[];
-    landed smallint[];
+    keyed text[];
     waiting text[];
 BEGIN
     topics := '{}';
@@ -814,24 +873,23 @@ BEGIN
             last_success = greatest(l.last_success, excluded.last_success)
     )
     SELECT
-        array_agg(w.ord ORDER BY w.ord), array_agg(w.worker ORDER BY w.ord), array_agg(w.pool ORDER BY w.ord),
-        array_agg(w.key ORDER BY w.ord), array_agg(w.status ORDER BY w.ord),
-        array_agg(w.id) FILTER (WHERE w.status <= 1),
+        array_agg(w.ord), array_agg(w.worker), array_agg(w.key) FILTER (WHERE w.key IS NOT NULL),
+        array_agg(w.worker) FILTER (WHERE w.key IS NOT NULL), array_agg(w.id) FILTER (WHERE w.status <= 1),
         ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 2 AND q.key IS NULL)
             || CASE WHEN bool_or(w.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
             || CASE WHEN bool_or(w.status >= 4 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
-    INTO accepted, workers, pools, keys, landed, waiting, topics
+    INTO accepted, workers, keys, keyed, waiting, topics
     FROM written w;
     IF accepted IS NULL THEN
         accepted := '{}';
         topics := '{}';
         RETURN;
     END IF;
-    IF array_remove(keys, NULL) <> '{}' THEN
+    IF keys IS NOT NULL THEN
         -- After the jobs, against the order above, because only now are the keys known. Whoever holds a key's lock wants
         -- none of its running jobs, but for a cancel that comes at this very moment: then one of the two begins anew.
-        PERFORM windlass.lock_keys(ns, workers, keys);
-        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, workers, keys)) AS p);
+        PERFORM windlass.lock_keys(ns, keyed, keys);
+        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, keyed, keys)) AS p);
     END IF;
     disabled := windlass.judge(ns, accepted, workers, ends, verdicts, limits, errors);
     IF disabled <> '{}' THEN
@@ -988,7 +1046,7 @@ BEGIN
         IF array_remove(keys, NULL) <> '{}' THEN
             topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(windlass.repark(ns, workers, keys)) AS p);
         END IF;
-        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(2::smallint, ARRAY[moved]), NULL);
+        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(2::smallint, ARRAY[moved]));
     END IF;
     next_at := (
         SELECT j.run_at FROM windlass.jobs j WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
@@ -1068,7 +1126,7 @@ BEGIN
     )
     SELECT array_agg(d.worker), array_agg(d.pool), array_agg(d.status) INTO workers, pools, olds FROM deleted d;
     IF workers IS NOT NULL THEN
-        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]), NULL);
+        PERFORM windlass.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]));
     END IF;
     DELETE FROM windlass.events e
     WHERE e.namespace = ns AND e.seq <= (SELECT x.events - kept FROM windlass.namespaces x WHERE x.no = ns);
@@ -1181,6 +1239,140 @@ BEGIN
     FROM counted c CROSS JOIN unnest(bodies) WITH ORDINALITY AS b (body, ord);
 END $$;
 
+-- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
+
+-- Keep these jobs as they are, in place of what is there under their ids; of one that is live, only if no other live job
+-- has its unique key. The last two columns are the attempts, each with the place of its job. Answers with the topics.
+CREATE FUNCTION windlass.restore(
+    ns integer, ids text[], workers text[], pools text[], statuses smallint[], payloads bytea[], priorities smallint[],
+    head_starts double precision[], run_ats double precision[], created_ats double precision[], causes text[],
+    tries integer[], falls integer[], fences bigint[], whos text[], starts double precision[], ends double precision[],
+    unique_keys text[], keys text[], key_limits integer[], results bytea[], errors text[], progresses bytea[],
+    traces text[], keeps double precision[], places integer[], reports bytea[]
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    topics text[];
+    old_workers text[];
+    old_pools text[];
+    old_keys text[];
+    olds smallint[];
+    made text[];
+    made_workers text[];
+    made_pools text[];
+    made_keys text[];
+    made_statuses smallint[];
+BEGIN
+    SELECT array_agg(j.worker), array_agg(j.key) INTO old_workers, old_keys
+    FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids);
+    PERFORM windlass.lock_keys(ns, old_workers || workers, old_keys || coalesce(keys, array_fill(NULL::text, ARRAY[cardinality(ids)])));
+    WITH gone AS (
+        DELETE FROM windlass.jobs j WHERE j.namespace = ns AND j.id = ANY (ids)
+        RETURNING j.worker, j.pool, j.key, j.status
+    )
+    SELECT array_agg(g.worker), array_agg(g.pool), array_agg(g.key), array_agg(g.status)
+    INTO old_workers, old_pools, old_keys, olds FROM gone g;
+    WITH told AS (
+        SELECT * FROM unnest(
+            ids, workers, pools, statuses, payloads, priorities, head_starts, run_ats, created_ats, causes, tries,
+            falls, fences, whos, starts, ends, unique_keys, keys, key_limits, results, errors, progresses, traces, keeps
+        ) WITH ORDINALITY AS t (
+            id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
+            instance, started_at, ended_at, unique_key, key, key_limit, result, error, progress, trace, keep_until, ord
+        )
+    ),
+    inserted AS (
+        INSERT INTO windlass.jobs AS j (
+            namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
+            attempt, crashes, fence, instance, started_at, ended_at, keep_until, cause, unique_key, key, trace, payload,
+            result, error, progress, attempts
+        )
+        SELECT
+            ns, t.id, t.worker, t.pool, t.status, t.key IS NOT NULL AND t.status = 2, t.run_at - t.head_start, t.run_at,
+            t.head_start, t.created_at, t.priority, t.key_limit, t.attempt, t.crashes, t.fence, t.instance, t.started_at,
+            t.ended_at, t.keep_until, t.cause, t.unique_key, t.key, t.trace, t.payload, t.result, t.error, t.progress,
+            (SELECT array_agg(r.body ORDER BY r.ord)
+             FROM unnest(places, reports) WITH ORDINALITY AS r (place, body, ord) WHERE r.place = t.ord)
+        FROM told t ORDER BY t.ord
+        ON CONFLICT DO NOTHING
+        RETURNING j.id, j.worker, j.pool, j.key, j.status, j.cause
+    )
+    SELECT
+        array_agg(i.id), array_agg(i.worker), array_agg(i.pool), array_agg(i.key), array_agg(i.status),
+        coalesce(array_agg(DISTINCT 'pool:' || i.pool) FILTER (WHERE i.status = 2 AND i.key IS NULL), '{}')
+            || CASE WHEN bool_or(i.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(i.status >= 4 AND i.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+    INTO made, made_workers, made_pools, made_keys, made_statuses, topics FROM inserted i;
+    IF array_remove(old_keys || made_keys, NULL) <> '{}' THEN
+        topics := topics || ARRAY(
+            SELECT 'pool:' || p FROM unnest(windlass.repark(ns, old_workers || made_workers, old_keys || made_keys)) AS p
+        );
+    END IF;
+    IF windlass.due_first(ns, made) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    -- 9 stands for "not there": what came from another store was added there.
+    PERFORM windlass.tally(
+        ns, old_workers || made_workers, old_pools || made_pools,
+        olds || array_fill(9::smallint, ARRAY[coalesce(cardinality(made), 0)]),
+        array_fill(9::smallint, ARRAY[coalesce(cardinality(olds), 0)]) || made_statuses
+    );
+    RETURN topics || windlass.stirred(ns, made_workers);
+END $$;
+
+CREATE FUNCTION windlass.take_state(
+    ns integer, called text, is_on boolean, because text, changed double precision, failed integer,
+    started double precision, ended double precision, succeeded double precision, wrong text, rate double precision
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(windlass.lock_number(ns, 'gates', ''));
+    INSERT INTO windlass.workers (namespace, name, enabled, reason, changed_at, failures, last_error, rate_at)
+    VALUES (ns, called, is_on, because, changed, failed, wrong, rate)
+    ON CONFLICT (namespace, name) DO UPDATE SET
+        enabled = excluded.enabled, reason = excluded.reason, changed_at = excluded.changed_at,
+        failures = excluded.failures, last_error = excluded.last_error, rate_at = excluded.rate_at;
+    UPDATE windlass.lanes l SET last_started = NULL, last_ended = NULL, last_success = NULL
+    WHERE l.namespace = ns AND l.worker = called;
+    INSERT INTO windlass.lanes (namespace, worker, pool, slot, last_started, last_ended, last_success)
+    VALUES (ns, called, '', 0, started, ended, succeeded)
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        last_started = excluded.last_started, last_ended = excluded.last_ended, last_success = excluded.last_success;
+    RETURN ARRAY['state', 'leader'] || windlass.stirred(ns, ARRAY[called]) || ARRAY(
+        SELECT 'pool:' || l.pool FROM windlass.lanes l WHERE l.namespace = ns AND l.worker = called
+        GROUP BY l.pool HAVING sum(l.queued) > 0
+    );
+END $$;
+
+-- Totals are counted by lane and read by pool: what is missing is added to a lane of nobody's.
+CREATE FUNCTION windlass.take_totals(
+    ns integer, in_pool text, all_added bigint, all_succeeded bigint, all_failed bigint, seconds double precision
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO windlass.lanes AS l (namespace, worker, pool, slot, added, succeeded, failed, run_seconds)
+    SELECT
+        ns, '', in_pool, 0, all_added - coalesce(sum(o.added), 0), all_succeeded - coalesce(sum(o.succeeded), 0),
+        all_failed - coalesce(sum(o.failed), 0), seconds - coalesce(sum(o.run_seconds), 0)
+    FROM windlass.lanes o WHERE o.namespace = ns AND o.pool = in_pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        added = l.added + excluded.added, succeeded = l.succeeded + excluded.succeeded,
+        failed = l.failed + excluded.failed, run_seconds = l.run_seconds + excluded.run_seconds;
+END $$;
+
+-- A fence above another store's. The sequence is never set back: there is room for those who take one at this moment.
+CREATE FUNCTION windlass.fence_above(other bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    own bigint := nextval('windlass.fences');
+BEGIN
+    IF own <= other THEN
+        PERFORM setval('windlass.fences', other + 1000000);
+        own := nextval('windlass.fences');
+    END IF;
+    RETURN own;
+END $$;
+
 -- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- The keys of these jobs are locked; then no other call parks or frees them.
@@ -1234,7 +1426,7 @@ BEGIN
                 SELECT 'pool:' || p FROM unnest(windlass.repark(ns, ARRAY[job.worker], ARRAY[job.key])) AS p
             );
         END IF;
-        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[6::smallint], NULL);
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[6::smallint]);
         UPDATE windlass.lanes l SET last_ended = greatest(l.last_ended, at)
         WHERE l.namespace = ns AND l.worker = job.worker AND l.pool = job.pool AND l.slot = pg_backend_pid() % 8;
         topics := topics || windlass.stirred(ns, ARRAY[job.worker]);
@@ -1290,7 +1482,7 @@ BEGIN
         ELSIF windlass.due_first(ns, ARRAY[wanted]) THEN
             topics := topics || 'leader'::text;
         END IF;
-        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[landing], NULL);
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[landing]);
         topics := topics || windlass.stirred(ns, ARRAY[job.worker]);
     END LOOP;
 END $$;
@@ -1311,7 +1503,7 @@ BEGIN
         done := done || coalesce(job.status >= 4, false);
         CONTINUE WHEN job.status IS NULL OR job.status < 4;
         DELETE FROM windlass.jobs j WHERE j.namespace = ns AND j.id = wanted;
-        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[9::smallint], NULL);
+        PERFORM windlass.tally(ns, ARRAY[job.worker], ARRAY[job.pool], ARRAY[job.status], ARRAY[9::smallint]);
     END LOOP;
 END $$;
 
@@ -1327,8 +1519,8 @@ BEGIN
         SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
         WHERE n.nspname = trim(both '"' from trim(trailing '.' from 'windlass.'))
             AND p.proname IN (
-                'add', 'claim', 'consider', 'start', 'note_starts', 'finish', 'beat', 'leave', 'promote', 'reap', 'prune', 'hold', 'put',
-                'switch', 'cancel', 'requeue', 'discard'
+                'add', 'add_one', 'claim', 'consider', 'start', 'start_at', 'note_starts', 'finish', 'beat', 'leave',
+                'promote', 'reap', 'prune', 'hold', 'put', 'switch', 'cancel', 'requeue', 'discard', 'restore'
             )
     LOOP
         EXECUTE format(

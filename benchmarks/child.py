@@ -1,0 +1,43 @@
+"""A process that measures one thing of one subject and prints its figures, or runs jobs for one that does.
+
+python -m benchmarks.child measure WHAT SUBJECT URL SIZES
+python -m benchmarks.child serve SUBJECT URL COUNTS NUMBER
+"""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from benchmarks.measures import measure, serve
+from benchmarks.plan import Sizes
+
+T = TypeVar("T")
+
+
+def loop_name() -> str:
+    """The event loop of every subject: uvloop's, where it is installed."""
+    return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run on that loop."""
+    factory = importlib.import_module("uvloop").new_event_loop if loop_name() == "uvloop" else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+def main(what: str, *rest: str) -> None:
+    """Do what the first word says."""
+    if what == "serve":
+        subject, url, counts, number = rest
+        run(serve(subject, url, counts, int(number)))
+    else:
+        measured, subject, url, sizes = rest
+        print(json.dumps(run(measure(measured, subject, url, Sizes(**json.loads(sizes))))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,129 @@
+"""What is measured, on whom, how much of it, and what we aim for."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+STORES: Final = ("sqlite", "redis", "postgresql")
+OURS: Final = "windlass"
+BARE: Final = "bare"
+BARE_ENGINE: Final = "bare+"
+"""The bare server with everything that a real engine does for each job."""
+PEER: Final = "huey"
+
+
+class Than(StrEnum):
+    """What one of our figures is compared with."""
+
+    BARE = "bare"
+    BARE_ENGINE = "bare+"
+    PEER = "huey"
+    ONE_PROCESS = "drain"
+    ITSELF = "itself"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the ratio to something should be at least; or at most, if less is better."""
+
+    than: Than
+    value: float
+    stores: tuple[str, ...] = STORES
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A thing that is measured. A child answers with one figure or more, named in `figures` of the measure."""
+
+    label: str
+    subjects: tuple[str, ...]
+    figures: tuple[str, ...]
+    once: bool = False
+    """Not repeated: it takes long, and says the same every time."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of the tables."""
+
+    label: str
+    unit: str
+    digits: int = 0
+    less_is_better: bool = False
+    goals: tuple[Goal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many of everything."""
+
+    single: int = 2_000
+    together: int = 20_000
+    bulk: int = 50_000
+    drain: int = 20_000
+    deep: int = 200_000
+    samples: int = 300
+    waits: int = 2_000
+    idle_seconds: float = 5.0
+    peer_part: int = 10
+    """A peer is given so many times less to do: it is slow, and its rate does not depend on it."""
+
+
+QUICK: Final = Sizes(
+    single=200, together=1_000, bulk=2_000, drain=2_000, deep=10_000, samples=30, waits=400, idle_seconds=0.5
+)
+ALL: Final = (OURS, BARE, PEER)
+SUBJECTS: Final = (OURS, BARE, BARE_ENGINE, PEER)
+MEASURES: Final = {
+    "enqueue": Measure("enqueue, one at a time", ALL, ("enqueue",)),
+    "together": Measure("enqueue, 100 callers at once", ALL, ("together",)),
+    "bulk": Measure("enqueue, in bulk", (OURS, BARE), ("bulk",)),
+    "drain": Measure("drain, 1 process", SUBJECTS, ("drain",)),
+    "drain2": Measure("drain, 2 processes", ALL, ("drain2",)),
+    "deep": Measure("drain, deep", (OURS,), ("deep",)),
+    "latency": Measure("enqueue to start", ALL, ("p50", "p99")),
+    "waits": Measure("jobs that wait", (OURS,), ("waits",)),
+    "idle": Measure("idle", (OURS,), ("idle_cpu", "idle_memory"), once=True),
+}
+UNFIT: Final = {("sqlite", "latency", BARE)}
+"""A file tells nobody that a job was added: a bare latency would be that of a poll."""
+# Huey is the best peer on SQLite, and about as fast as the best on Redis. On PostgreSQL the best is PgQueuer, which is
+# not measured here: there the ratio to Huey is shown, and has no goal. The goals on SQLite were set when Huey was
+# measured with synchronous=FULL; with NORMAL, as all are here, it is three to five times as fast.
+BEST: Final = ("sqlite", "redis")
+SERVERS: Final = ("redis", "postgresql")
+FIGURES: Final = {
+    "enqueue": Figure("enqueue, one at a time", "/s", goals=(Goal(Than.BARE, 0.85), Goal(Than.PEER, 1.0, BEST))),
+    "together": Figure("enqueue, 100 callers", "/s", goals=(Goal(Than.BARE, 0.5), Goal(Than.PEER, 10.0, BEST))),
+    "bulk": Figure("enqueue, in bulk", "/s", goals=(Goal(Than.BARE, 0.5),)),
+    "drain": Figure(
+        "drain, 1 process",
+        "/s",
+        goals=(
+            Goal(Than.BARE, 0.4, ("sqlite",)),
+            Goal(Than.BARE, 0.6, ("postgresql",)),
+            Goal(Than.BARE_ENGINE, 0.6, ("redis",)),
+            Goal(Than.PEER, 15.0, ("sqlite",)),
+            Goal(Than.PEER, 10.0, ("redis",)),
+        ),
+    ),
+    "drain2": Figure("drain, 2 processes", "/s", goals=(Goal(Than.ONE_PROCESS, 1.6, SERVERS),)),
+    "deep": Figure("drain, {deep:,} deep", "/s", goals=(Goal(Than.ONE_PROCESS, 0.8),)),
+    "p50": Figure(
+        "enqueue to start, p50",
+        "ms",
+        digits=2,
+        less_is_better=True,
+        goals=(Goal(Than.BARE, 1.5, SERVERS), Goal(Than.PEER, 1.0, BEST)),
+    ),
+    "p99": Figure(
+        "enqueue to start, p99",
+        "ms",
+        digits=2,
+        less_is_better=True,
+        goals=(Goal(Than.BARE, 1.5, SERVERS), Goal(Than.PEER, 1.0, BEST)),
+    ),
+    "waits": Figure("{waits:,} jobs of 50 ms, 100 slots", "of ideal", digits=3, goals=(Goal(Than.ITSELF, 0.97),)),
+    "idle_cpu": Figure("idle, CPU", "%", digits=2, less_is_better=True, goals=(Goal(Than.ITSELF, 0.3),)),
+    "idle_memory": Figure("idle, memory (PSS)", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 60.0),)),
+}

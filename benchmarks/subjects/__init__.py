@@ -1,0 +1,26 @@
+"""What is measured. Each module is imported only in the process that measures it."""
+
+import importlib
+from typing import Final
+
+from benchmarks.subjects.subject import Subject
+
+HOMES: Final = {
+    ("windlass", "sqlite"): ("benchmarks.subjects.windlass", "Windlass"),
+    ("windlass", "redis"): ("benchmarks.subjects.windlass", "Windlass"),
+    ("windlass", "postgresql"): ("benchmarks.subjects.windlass", "Windlass"),
+    ("bare", "sqlite"): ("benchmarks.subjects.bare_sqlite", "BareSqlite"),
+    ("bare", "redis"): ("benchmarks.subjects.bare_redis", "BareRedis"),
+    ("bare", "postgresql"): ("benchmarks.subjects.bare_postgres", "BarePostgres"),
+    ("huey", "sqlite"): ("benchmarks.subjects.huey", "OnSqlite"),
+    ("huey", "redis"): ("benchmarks.subjects.huey", "OnRedis"),
+    ("huey", "postgresql"): ("benchmarks.subjects.huey", "OnPostgres"),
+}
+
+
+def subject(name: str, url: str) -> Subject:
+    """The subject of this name, on the store of this URL. `bare+` is the bare one that does an engine's work too."""
+    module, kind = HOMES[name.removesuffix("+"), url.partition(":")[0]]
+    made: Subject = getattr(importlib.import_module(module), kind)(url)
+    made.engine_work = name.endswith("+")
+    return made

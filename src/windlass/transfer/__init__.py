@@ -1,0 +1,1 @@
+"""Moving everything a namespace holds from one store to another. `moving.py` is the way in."""

@@ -1,0 +1,93 @@
+"""All that moves and is no job: docs, events, the states of workers, what only grows, the fence."""
+
+from collections.abc import Mapping, Sequence
+from math import isclose
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.core.model import Doc, Event, PoolStats, WorkerState
+from windlass.errors import MoveError
+from windlass.store.protocol import Store
+from windlass.transfer.marks import KIND
+from windlass.transfer.tally import storable
+
+EVENTS: Final = 10_000
+"""So many are kept by every store."""
+BATCH: Final = 500
+
+
+class Small(Struct, frozen=True):
+    """How many of each."""
+
+    docs: int = 0
+    workers: int = 0
+    events: int = 0
+
+
+async def carry(source: Store, destination: Store) -> Small:
+    """Make the destination say what the source says. Again is harmless."""
+    docs = await _carry_docs(source, destination)
+    events = await _carry_events(source, destination)
+    states = await _states(source)
+    totals = (await source.stats(await source.server_time())).pools
+    fence = await source.take_over([], {}, 0)
+    await destination.take_over(states, totals, fence)
+    wrong = [*await _other_docs(destination, docs), *await _other_numbers(destination, states, totals)]
+    if wrong:
+        raise MoveError(
+            f"{destination.url} does not say the same as {source.url} of {', '.join(wrong)}. Somebody changes one of "
+            "them; stop that, then run this again"
+        )
+    return Small(len(docs), len(states), events)
+
+
+async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
+    there = {(doc.kind, doc.name): doc for doc in await destination.docs()}
+    docs = [doc for doc in await source.docs() if doc.kind != KIND]
+    for doc in docs:
+        other = there.get((doc.kind, doc.name))
+        if other is None or other.body != doc.body:
+            await destination.put(replace(doc, version=other.version if other else 0))
+    return docs
+
+
+async def _carry_events(source: Store, destination: Store) -> int:
+    """Those that are there already end with what the source's begin with."""
+    there = [replace(event, seq=0) for event in await destination.events(0, EVENTS)]
+    events = [replace(event, seq=0) for event in await source.events(0, EVENTS)]
+    known = next((n for n in range(min(len(there), len(events)), 0, -1) if there[-n:] == events[:n]), 0)
+    missing: list[Event] = events[known:]
+    for at in range(0, len(missing), BATCH):
+        await destination.record(missing[at : at + BATCH])
+    return len(events)
+
+
+async def _states(store: Store) -> list[WorkerState]:
+    """What is remembered of workers; most of what is known by name only is not worth a word."""
+    lanes = (await store.survey(None, await store.server_time())).lanes.values()
+    return [lane.state for lane in lanes if lane.state != WorkerState(worker=lane.state.worker)]
+
+
+async def _other_docs(store: Store, docs: Sequence[Doc]) -> list[str]:
+    bodies = {(doc.kind, doc.name): doc.body for doc in await store.docs()}
+    return [f"doc {doc.kind} {doc.name}" for doc in docs if bodies.get((doc.kind, doc.name)) != doc.body]
+
+
+async def _other_numbers(store: Store, states: Sequence[WorkerState], totals: Mapping[str, PoolStats]) -> list[str]:
+    there = {state.worker: state for state in await _states(store)}
+    pools = (await store.stats(await store.server_time())).pools
+    wrong = [f"worker {one.worker}" for one in states if there.get(one.worker) != _stored(one)]
+    return wrong + [f"pool {name}" for name, told in totals.items() if not _alike(pools.get(name), told)]
+
+
+def _stored(state: WorkerState) -> WorkerState:
+    return replace(state, reason=storable(state.reason), last_error=storable(state.last_error))
+
+
+def _alike(one: PoolStats | None, other: PoolStats) -> bool:
+    if one is None:
+        return False
+    same = (one.added, one.completed, one.failed) == (other.added, other.completed, other.failed)
+    return same and isclose(one.run_seconds, other.run_seconds, abs_tol=1e-6)

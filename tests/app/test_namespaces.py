@@ -1,0 +1,115 @@
+"""One namespace is one app: another one that starts there is told so, and harms nothing."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.stage import DEADLINE, Stage, started
+from windlass import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
+from windlass.runtime.door import HELD_SECONDS, NAME
+from windlass.store.memory import MemoryStore
+
+
+def app_with(store: str | MemoryStore, *workers: str, namespace: str = "default") -> WorkerOrchestrator:
+    app = WorkerOrchestrator(store, namespace=namespace)
+    for name in workers:
+
+        async def work() -> str:
+            return "done"
+
+        app.task(name=name)(work)
+    return app
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"memory://{tmp_path}" if request.param == "memory" else f"sqlite:///{tmp_path}/windlass.db"
+
+
+async def test_another_app_in_the_same_namespace_is_refused(url: str) -> None:
+    shop, blog = app_with(url, "mail", "resize"), app_with(url, "publish")
+    async with started(shop):
+        known = await shop.workers()
+        with pytest.raises(NamespaceInUseError) as caught:
+            await blog.start()
+        assert blog.get_status()["state"] == "stopped"
+        assert await shop.workers() == known, "the refused one has left definitions behind"
+        assert len((await shop.overview()).nodes) == 1, "the refused one has left a lease behind"
+        job, _ = await shop.enqueue("mail", {})
+        assert await job.result(DEADLINE) == "done"
+    told = str(caught.value)
+    assert "namespace 'default' of " in told
+    assert "runs mail, resize there" in told
+    assert "(publish)" in told
+    assert re.search(r'namespace="…"\). If that node is gone, its lease ends in 1\d s', told)
+
+
+async def test_it_may_start_once_the_other_has_stopped_and_elsewhere_at_once(url: str) -> None:
+    async with started(app_with(url, "mail")), started(app_with(url, "publish", namespace="blog")):
+        pass
+    async with started(app_with(url, "publish")):
+        pass
+
+
+async def test_versions_of_one_app_and_apps_without_workers_may_meet(url: str) -> None:
+    async with (
+        started(app_with(url, "mail", "old")),
+        started(app_with(url, "mail", "new")),
+        started(app_with(url)),
+        started(app_with(url, "mail")),
+    ):
+        pass
+
+
+async def test_of_two_that_start_at_the_same_instant_one_stays(url: str) -> None:
+    apps = [app_with(url, f"w{number}") for number in range(5)]
+    answers = await asyncio.gather(*(app.start() for app in apps), return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, NamespaceInUseError)]
+    assert len(refused) == 4, answers
+    for app in apps:
+        await app.stop()
+
+
+async def test_one_that_vanished_keeps_others_out_for_its_lease_only(stage: Stage) -> None:
+    vanished, later = stage.app(lease_seconds=15.0), stage.app()
+    vanished.task(name="mail")(lambda: None)
+    later.task(name="publish")(lambda: None)
+    await vanished.start()
+    await stage.crash(vanished)
+    with pytest.raises(NamespaceInUseError, match=r"^memory:// is in use by .* its lease ends in 15 s"):
+        await later.start()
+    await stage.clock.advance(15.0)
+    await later.start()
+
+
+async def test_one_that_died_at_the_door_does_not_keep_it_shut(stage: Stage) -> None:
+    await stage.store.hold(NAME, "died", 1, HELD_SECONDS, stage.clock.now())
+    app = stage.app()
+    app.task(name="mail")(lambda: None)
+    starting = asyncio.create_task(app.start())
+    await stage.clock.advance(HELD_SECONDS)
+    async with asyncio.timeout(DEADLINE):
+        await starting
+
+
+async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> None:
+    app, other = stage.faulty_app(), stage.app()
+    app.task(name="mail")(lambda: None)
+    other.task(name="publish")(lambda: None)
+    stage.faults.fail("put")
+    with pytest.raises(StoreUnavailableError):
+        await app.start()
+    assert await stage.store.instances() == []
+    await other.start()
+
+
+async def test_a_node_that_cannot_beat_does_not_start(stage: Stage) -> None:
+    app = stage.faulty_app()
+    app.task(name="mail")(lambda: None)
+    stage.faults.fail("beat")
+    with pytest.raises(StoreUnavailableError, match="the store is away"):
+        await app.start()
+    stage.faults.mend()
+    await app.start()

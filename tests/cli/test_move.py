@@ -1,0 +1,154 @@
+"""move: what is said, refused and printed. That everything arrives is tested in tests/store/test_moving.py."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tests.cli.terminal import Terminal, in_shop
+from windlass import JobStatus, MoveError, WorkerOrchestrator
+from windlass.cli.loading import load_app
+from windlass.cli.move import Progress
+
+OLD, NEW = "sqlite:///shop.db", "sqlite:///new.db"
+
+
+def add(n: int) -> None:
+    async def work(app: WorkerOrchestrator) -> None:
+        for number in range(n):
+            await app.enqueue("resize", {"path": f"{number}.png"})
+
+    in_shop(work)
+
+
+def test_everything_moves_and_it_says_so(shop: Terminal) -> None:
+    add(3)
+    shop.ok("pause", "images", "--reason", "move")
+    shop.ok("disable", "nightly", "--reason", "too loud")
+    said = shop.ok("move", OLD, NEW, store=None)
+    rows = [line.split() for line in said.splitlines()]
+    assert rows[:4] == [
+        ["JOBS", "SOURCE", "DESTINATION"],
+        ["queued", "3", "3"],
+        ["completed", "1", "1"],
+        ["all", "4", "4"],
+    ]
+    assert "on both sides" in said
+    assert "run this command once more" in said
+    for command in ("pools", "workers", "jobs"):
+        there, here = shop.json(command, store=OLD), shop.json(command, store=NEW)
+        for one in (*there.get("pools", ()), *here.get("pools", ())):
+            one.pop("oldest_wait_seconds")
+        assert there == here, command
+    assert shop.ok("move", OLD, NEW, store=None) == "everything had moved before; nothing was added since\n"
+
+
+def test_json(shop: Terminal) -> None:
+    add(2)
+    told = shop.json("move", OLD, NEW, store=None)
+    assert {name: told[name] for name in ("late", "copied", "handed_back", "jobs_by_status")} == {
+        "late": False,
+        "copied": 3,
+        "handed_back": 0,
+        "jobs_by_status": {"queued": 2, "completed": 1},
+    }
+    assert told["source"].endswith("/shop.db")
+    assert told["destination"].endswith("/new.db")
+    assert len(told["checksum"]) == 32
+    again = shop.json("move", OLD, NEW, store=None)
+    assert (again["late"], again["copied"], again["checksum"]) == (True, 0, None)
+
+
+def test_refused_while_a_node_runs(shop: Terminal) -> None:
+    add(1)
+    node = shop.node()
+    said = shop.refused("move", OLD, NEW, store=None)
+    assert said.startswith(f"windlass: nodes run on sqlite:///{shop.folder}/shop.db: ")
+    assert "/images" in said
+    assert said.endswith("Stop them, then run this again\n")
+    node.signal()
+    assert node.end() == 0
+    shop.ok("move", OLD, NEW, store=None)
+
+
+def test_what_moved_is_left_alone_and_the_new_place_is_named(shop: Terminal) -> None:
+    add(1)
+    shop.ok("move", OLD, NEW, store=None)
+    refusal = f"windlass: sqlite:///{shop.folder}/shop.db has moved to sqlite:///{shop.folder}/new.db: use that one\n"
+    assert shop.refused("enqueue", "resize", "path=a.png") == refusal
+    assert shop.refused("cancel", "--all", "--yes") == refusal
+    node = shop.start("run", "shop:app")
+    assert node.end() == 1
+    assert refusal.strip() in node.lines
+    told = shop.json("doctor")
+    assert [(one["code"], one["severity"]) for one in told["problems"]] == [("moved", "warning")]
+
+
+def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
+    async def untold() -> None:
+        old = WorkerOrchestrator(OLD)
+        await old.enqueue("resize", {"path": "before.png"})
+        await asyncio.to_thread(shop.ok, "move", OLD, NEW, store=None)
+        await old.enqueue("resize", {"path": "after.png"})
+        await old.close()
+
+    asyncio.run(untold())
+    doctor = shop.run("doctor")
+    assert doctor.exit_code == 1
+    assert "added here since, and not moved: 1 job" in doctor.stdout
+    assert shop.ok("move", OLD, NEW, store=None) == "everything had moved before; 1 job added since: carried\n"
+    paths = {job["payload"]["path"] for job in shop.json("jobs", "--status", "queued", store=NEW)["jobs"]}
+    assert paths == {"before.png", "after.png"}
+
+
+def test_given_up(shop: Terminal) -> None:
+    add(300)
+    process = shop.start("move", OLD, NEW)
+    process.wait_for("copying: ")
+    process.signal(signal.SIGKILL)
+    process.end()
+    assert "is moving to" in shop.refused("cancel", "--all", "--yes")
+    with pytest.raises(MoveError, match="is moving to"):
+        asyncio.run(load_app("shop:app").start())
+    assert "is given up" in shop.ok("move", OLD, "--abandon", store=None)
+    assert shop.ok("move", OLD, "--abandon", store=None) == "no move was begun; nothing is changed\n"
+    node = shop.node()
+    node.signal()
+    assert node.end() == 0
+    assert in_shop(lambda app: app.find_jobs(status=JobStatus.COMPLETED, limit=1))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((OLD,), 2, "where to? windlass move SRC DST"),
+        (("sqlite:///none.db", NEW), 3, "there is no database"),
+        (("memory://", NEW), 2, "a memory:// store lives inside one process"),
+        ((OLD, "memory://"), 2, "a memory:// store lives inside one process"),
+        ((OLD, "mysql://x"), 2, "no store has the scheme 'mysql'"),
+        ((OLD, OLD), 1, "cannot move to itself"),
+    ],
+)
+def test_refused(words: tuple[str, ...], code: int, said: str, shop: Terminal) -> None:
+    assert said in shop.refused("move", *words, code=code, store=None)
+
+
+def test_only_the_namespace_that_is_named(shop: Terminal) -> None:
+    add(2)
+    assert shop.json("move", OLD, NEW, "--namespace", "other", store=None)["copied"] == 0
+    assert shop.json("move", OLD, NEW, store=None)["copied"] == 3
+
+
+def test_a_bar_on_a_terminal_and_lines_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(terminal=True)
+    for done in (0, 50, 100):
+        progress.tell("copying", done, 100)
+    progress.end()
+    told = capsys.readouterr().err
+    assert "\rcopying" in told
+    assert told.endswith(f"{'█' * 30} 100%  100 of 100 jobs\n")
+    progress = Progress(terminal=False)
+    for done in (10, 50, 100):
+        progress.tell("copying", done, 100)
+    progress.end()
+    assert capsys.readouterr().err == "copying: 10 of 100 jobs\ncopying: 100 of 100 jobs\n"

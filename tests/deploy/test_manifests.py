@@ -1,0 +1,198 @@
+"""What lies in deploy/ is right by its schemas, and its numbers agree with the code and with each other."""
+
+import configparser
+import copy
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from windlass.cli.entry import main
+from windlass.cli.parameters import seconds
+from windlass.cli.run import run
+from windlass.leaving import EXIT_SECONDS
+from windlass.runtime import herald, node, notify
+from windlass.vitals import FRESH_SECONDS
+
+VERSIONS = ("1.29", "1.37")
+"""The oldest and the newest Kubernetes that the manifests are held to."""
+FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "scaling.yaml")
+LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + herald.DRAIN_SECONDS + EXIT_SECONDS
+"""What a node may need after the grace period."""
+
+
+def documents(checkout: Path, file: str) -> list[Any]:
+    return list(yaml.safe_load_all((checkout / "deploy" / "kubernetes" / file).read_text()))
+
+
+@pytest.fixture
+def manifests(checkout: Path) -> dict[tuple[str, str], Any]:
+    """Every manifest, by kind and name."""
+    found = [document for file in FILES for document in documents(checkout, file)]
+    return {(document["kind"], document["metadata"]["name"]): document for document in found}
+
+
+@pytest.fixture
+def pod(manifests: dict[tuple[str, str], Any]) -> Any:
+    return manifests["Deployment", "windlass"]["spec"]["template"]["spec"]
+
+
+@pytest.fixture
+def container(pod: Any) -> Any:
+    return pod["containers"][0]
+
+
+@pytest.fixture
+def unit(checkout: Path) -> configparser.SectionProxy:
+    """The [Service] of the unit."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(checkout / "deploy" / "systemd" / "windlass.service")
+    return parser["Service"]
+
+
+@pytest.fixture
+def keda() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((Path(__file__).parent / "keda.schema.json").read_text()))
+
+
+def default(option: str) -> Any:
+    """What `windlass run` does unless it is told otherwise."""
+    return next(parameter.default for parameter in run.params if parameter.name == option)
+
+
+def grace(command: list[str]) -> float:
+    """The --stop-timeout of a command."""
+    return seconds(command[command.index("--stop-timeout") + 1])
+
+
+# ── schemas ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubernetes_accepts_the_manifests(version: str, manifests: dict[tuple[str, str], Any]) -> None:
+    ours = [manifest for manifest in manifests.values() if "keda.sh" not in manifest["apiVersion"]]
+    assert len(ours) == 4
+    for manifest in ours:
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_kubernetes_refuses_a_typing_error(manifests: dict[tuple[str, str], Any]) -> None:
+    wrong = copy.deepcopy(manifests["Deployment", "windlass"])
+    spec = wrong["spec"]["template"]["spec"]
+    spec["terminationGracePeriodSecond"] = spec.pop("terminationGracePeriodSeconds")
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_keda_accepts_its_kinds(manifests: dict[tuple[str, str], Any], keda: jsonschema.Draft202012Validator) -> None:
+    theirs = [manifest for manifest in manifests.values() if "keda.sh" in manifest["apiVersion"]]
+    assert len(theirs) == 2
+    for manifest in theirs:
+        keda.validate(manifest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("minReplicas", 1), ("maxReplicaCount", "10"), ("triggers", []), ("scaleTargetRef", {})]
+)
+def test_keda_refuses_a_mistake(
+    name: str, value: Any, manifests: dict[tuple[str, str], Any], keda: jsonschema.Draft202012Validator
+) -> None:
+    wrong = copy.deepcopy(manifests["ScaledObject", "windlass"])
+    wrong["spec"][name] = value
+    with pytest.raises(jsonschema.ValidationError):
+        keda.validate(wrong)
+
+
+def test_systemd_accepts_the_unit(checkout: Path, tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze here")
+    text = (checkout / "deploy" / "systemd" / "windlass.service").read_text()
+    unit = tmp_path / "windlass.service"
+    unit.write_text(text.replace("/opt/shop/.venv/bin/windlass", "/bin/true"))
+    said = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert [line for line in said.stderr.splitlines() if "windlass.service" in line] == []
+    assert said.returncode == 0, said.stderr
+
+
+# ── references ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_that_is_referred_to_is_there(
+    manifests: dict[tuple[str, str], Any], pod: Any, container: Any
+) -> None:
+    labels = {("app.kubernetes.io/name", "windlass")}
+    deployment = manifests["Deployment", "windlass"]["spec"]
+    assert deployment["template"]["metadata"]["labels"].items() >= labels
+    for selector in (deployment["selector"], manifests["PodDisruptionBudget", "windlass"]["spec"]["selector"]):
+        assert selector["matchLabels"].items() == labels
+    for source in container["envFrom"]:
+        kind, name = ("ConfigMap", "configMapRef") if "configMapRef" in source else ("Secret", "secretRef")
+        assert (kind, source[name]["name"]) in manifests
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    scaled = manifests["ScaledObject", "windlass"]["spec"]
+    assert ("Deployment", scaled["scaleTargetRef"]["name"]) in manifests
+    assert ("TriggerAuthentication", scaled["triggers"][0]["authenticationRef"]["name"]) in manifests
+
+
+def test_what_is_applied_does_not_need_what_is_not_there_yet(checkout: Path) -> None:
+    [applied] = documents(checkout, "kustomization.yaml")
+    assert applied["resources"] == [file for file in FILES if file != "scaling.yaml"]
+
+
+def test_the_probe_file_lies_where_the_node_may_write(manifests: dict[tuple[str, str], Any], container: Any) -> None:
+    folder = Path(manifests["ConfigMap", "windlass"]["data"]["WINDLASS_PROBE"]).parent
+    assert str(folder) in {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # stacks are written there
+
+
+def test_the_commands_exist(container: Any, unit: configparser.SectionProxy) -> None:
+    probes = [container[f"{kind}Probe"]["exec"]["command"] for kind in ("startup", "liveness", "readiness")]
+    environment = {"WINDLASS_APP": "shop:app", "WINDLASS_PROBE": "/run/windlass/probe"}
+    for program, name, *arguments in [container["command"], *probes, unit["ExecStart"].split()]:
+        assert Path(program).name == "windlass"
+        command = main.commands[name]
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in environment.items():
+                patch.setenv(key, value)
+            command.make_context(name, arguments)
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_node_is_not_killed_while_it_stops(pod: Any, container: Any, unit: configparser.SectionProxy) -> None:
+    assert pod["terminationGracePeriodSeconds"] >= grace(container["command"]) + LEAVING
+    assert float(unit["TimeoutStopSec"]) >= grace(unit["ExecStart"].split()) + LEAVING
+
+
+def test_the_grace_period_is_the_default(container: Any, unit: configparser.SectionProxy) -> None:
+    assert grace(container["command"]) == grace(unit["ExecStart"].split()) == float(default("stop_timeout"))
+
+
+def test_no_watch_is_more_impatient_than_the_node(container: Any, unit: configparser.SectionProxy) -> None:
+    lease = node.Settings().lease_seconds
+    assert float(unit["WatchdogSec"]) > 2 * lease
+    assert FRESH_SECONDS > 3 * notify.LOOK_SECONDS
+    command = container["livenessProbe"]["exec"]["command"]
+    assert float(command[command.index("--within") + 1]) >= FRESH_SECONDS
+    for kind in ("startup", "liveness", "readiness"):
+        assert container[f"{kind}Probe"]["timeoutSeconds"] >= 5  # a Python has to start, on a machine that is busy
+
+
+def test_signals_are_for_the_node_alone(container: Any, unit: configparser.SectionProxy) -> None:
+    assert (unit["Type"], unit["NotifyAccess"], unit["KillMode"]) == ("notify", "main", "mixed")
+    assert container["command"][0] == "windlass"
+
+
+def test_a_new_node_comes_before_an_old_one_goes(manifests: dict[tuple[str, str], Any]) -> None:
+    rolling = manifests["Deployment", "windlass"]["spec"]["strategy"]["rollingUpdate"]
+    assert rolling == {"maxSurge": 1, "maxUnavailable": 0}
+    assert manifests["ScaledObject", "windlass"]["spec"]["minReplicaCount"] >= 1

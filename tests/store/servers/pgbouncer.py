@@ -1,0 +1,80 @@
+"""A real PgBouncer, where there is one: few connections to the server, handed out by the transaction.
+
+It listens on a socket in a folder of its own and on no port, and ends with the test.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.store.servers.postgres import NOBODY, PATIENCE
+
+CONFIGURATION: Final = """
+[databases]
+{database} = host={host} port={port} dbname={database} user={user} {password}
+[pgbouncer]
+listen_addr =
+listen_port = 6432
+unix_socket_dir = {folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 200
+logfile = {folder}/log
+pidfile = {folder}/pid
+"""
+
+
+def program() -> str | None:
+    """The program, on PATH or where Debian puts it."""
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+@contextmanager
+def pgbouncer(url: str) -> Iterator[str]:
+    """A proxy in front of this server: its URL. Skips the test where the program is missing."""
+    found = program()
+    if found is None:
+        pytest.skip("there is no pgbouncer; a proxy of our own would pool nothing")
+    folder = Path(tempfile.mkdtemp(prefix="windlass-pgbouncer-"))
+    info = conninfo_to_dict(url)
+    named = {"database": info["dbname"], "host": info["host"], "port": info.get("port", 5432), "user": info["user"]}
+    password = f"password={info['password']}" if "password" in info else ""
+    (folder / "ini").write_text(CONFIGURATION.format(folder=folder, password=password, **named))
+    who: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        shutil.chown(folder, NOBODY, NOBODY)
+    process = subprocess.Popen([found, "-q", str(folder / "ini")], stderr=subprocess.DEVNULL, **who)
+    reached = f"postgresql://{info['user']}@{quote(str(folder), safe='')}:6432/{info['dbname']}?pooling=transaction"
+    try:
+        _wait(process, reached.partition("?")[0], folder / "log")
+        yield reached
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            psycopg.connect(url, connect_timeout=5).close()
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(log.read_text() if log.exists() else "pgbouncer does not start") from None
+            time.sleep(0.02)
+        else:
+            return

@@ -1,0 +1,276 @@
+"""`windlass db` on a real server: what it shows, what it makes, what it refuses, and many of it at once."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.store.servers import postgres
+from tests.store.servers.redis import Server, namespace
+from windlass import WorkerOrchestrator
+from windlass.cli.entry import main
+from windlass.store.postgres import migrations
+from windlass.store.postgres.migrations import Migration
+
+BOTH = [{"number": 1, "name": "0001_begin", "phase": phase, "done": True} for phase in ("before", "after")]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    made = postgres.own_server()
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def url(server: postgres.Server) -> str:
+    """A new and empty database."""
+    name = f"d{namespace().replace(' ', '_')}"
+    with closing(psycopg.connect(server.url, autocommit=True)) as conn:
+        conn.execute(f"CREATE DATABASE {name}".encode())
+    return server.url_of(name)
+
+
+def db(*words: str) -> Result:
+    result = CliRunner().invoke(main, ["db", *words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def told(*words: str) -> str:
+    result = db(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(*words: str) -> Any:
+    return json.loads(told(*words, "--json"))
+
+
+def run(url: str, *statements: str) -> Any:
+    """Run these; what the last one answers."""
+    answer: Any = None
+    with closing(psycopg.connect(url, autocommit=True)) as conn:
+        for statement in statements:
+            cursor = conn.execute(statement.encode())
+            answer = cursor.fetchall() if cursor.description else None
+    return answer
+
+
+def psql(server: postgres.Server, url: str, sql: str) -> None:
+    command = [server.psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", url]
+    done = subprocess.run(command, input=sql, text=True, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def works(url: str) -> None:
+    """An app does its work there."""
+    asyncio.run(work(url))
+
+
+async def work(url: str) -> None:
+    app = WorkerOrchestrator(url)
+    app.task(name="mail", concurrency_key="{to}")(lambda to: f"to {to}")
+    app.task(name="post", rate_limit="1000/s")(lambda: "sent")
+    app.worker(name="tick", interval_seconds=3600)(lambda: None)
+    await app.start()
+    jobs = [(await app.enqueue("mail", {"to": "you"}))[0] for _ in range(3)]
+    assert [await job.result(10) for job in jobs] == ["to you"] * 3
+    assert await (await app.enqueue("post", {}))[0].result(10) == "sent"
+    await app.stop()
+    assert await app.discard_jobs(status="completed") >= 4
+    await app.close()
+
+
+# ── looking and making ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_from_an_empty_database_to_a_schema(url: str) -> None:
+    empty = document("status", "--store", url)
+    assert (empty["version"], empty["by_hand"]) == (0, True)
+    assert [step["done"] for step in empty["steps"]] == [False, False]
+    assert "there is no schema yet: windlass db upgrade makes it" in told("status", "--store", url)
+    assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'windlass'") == [(0,)], "looking made it"
+    made = document("upgrade", "--store", url)
+    assert (made["version"], made["upgraded"]) == (1, BOTH)
+    assert document("status", "--store", url)["steps"] == BOTH
+    assert told("upgrade", "--store", url).endswith(", schema version 1: up to date\n")
+    assert document("upgrade", "--store", url)["upgraded"] == []
+
+
+def test_an_app_works_on_a_schema_made_by_hand(url: str) -> None:
+    told("upgrade", "--store", f"{url}?schema=by_hand")
+    works(f"{url}?schema=by_hand")
+
+
+def test_many_at_once_make_one_schema(url: str) -> None:
+    command = [sys.executable, "-m", "windlass", "db", "upgrade", "--json", "--store", url]
+    with closing(psycopg.connect(url)) as migrating:
+        migrating.execute("SELECT pg_advisory_xact_lock(%s)", (migrations._LOCK,))
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        deadline = time.monotonic() + 30
+        while run(url, waiting) != [(5,)]:  # all of them have seen that there is nothing yet
+            assert time.monotonic() < deadline
+            time.sleep(0.01)  # nobody tells who waits
+        migrating.rollback()
+    answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+    assert [process.returncode for process in running] == [0] * 5
+    assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 0, 0, 2]
+    assert {answer["version"] for answer in answers} == {1}
+
+
+# ── a next version ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a windlass would be that has one more migration."""
+    begin = migrations.migrations()[0]
+    more = Migration(
+        2,
+        "0002_more",
+        "ALTER TABLE windlass.jobs ADD COLUMN colour text;",
+        "ALTER TABLE windlass.jobs ALTER COLUMN colour SET DEFAULT 'red';",
+    )
+    monkeypatch.setattr(migrations, "migrations", lambda: (begin, more))
+
+
+def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) -> None:
+    told("upgrade", "--store", url)
+    request.getfixturevalue("next_version")
+    assert "2 steps to do: windlass db upgrade\n" in told("status", "--store", url)
+    before = document("upgrade", "--phase", "before", "--store", url)
+    assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0002_more", "before")]
+    left = told("status", "--store", url)
+    assert "1 step to do: windlass db upgrade, once no process of the version before is left\n" in left
+    assert "0002_more   after   to do" in left
+    assert document("upgrade", "--phase", "before", "--store", url)["upgraded"] == []
+    assert "0002_more, after: done\n" in told("upgrade", "--store", url)
+    assert told("status", "--store", url).endswith("up to date\n")
+
+
+def test_pending_sql_is_what_the_database_lacks(
+    server: postgres.Server, url: str, request: pytest.FixtureRequest
+) -> None:
+    told("upgrade", "--store", url)
+    assert (
+        told("sql", "--pending", "--store", url) == "-- The schema windlass is of version 1: nothing is left to do.\n"
+    )
+    request.getfixturevalue("next_version")
+    before = told("sql", "--pending", "--phase", "before", "--store", url)
+    assert "ADD COLUMN colour" in before
+    assert "SET DEFAULT" not in before
+    assert "CREATE TABLE" not in before
+    psql(server, url, before)
+    psql(server, url, told("sql", "--pending", "--store", url))
+    assert [step["done"] for step in document("status", "--store", url)["steps"]] == [True] * 4
+
+
+def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told("upgrade", "--store", url)
+    begin = migrations.migrations()[0]
+    bad = Migration(2, "0002_bad", "ALTER TABLE windlass.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
+    monkeypatch.setattr(migrations, "migrations", lambda: (begin, bad))
+    result = db("upgrade", "--store", url)
+    assert result.exit_code == 3
+    assert "division by zero" in result.stderr
+    assert run(url, "SELECT count(*) FROM information_schema.columns WHERE column_name = 'colour'") == [(0,)]
+
+
+@pytest.mark.parametrize("words", [["status"], ["upgrade"], ["sql", "--pending"]])
+def test_a_schema_of_a_newer_windlass_is_refused(url: str, words: list[str]) -> None:
+    told("upgrade", "--store", url)
+    run(url, "INSERT INTO windlass.migrations VALUES (7, 'before')")
+    assert "of a newer windlass" in told("status", "--store", url)
+    run(url, "INSERT INTO windlass.migrations VALUES (7, 'after')")
+    result = db(*words, "--store", url)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "has schema version 7; this windlass works with version 1. Upgrade windlass" in result.stderr
+
+
+# ── for an administrator ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("schema", ["windlass", "Other_1"])
+def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
+    server: postgres.Server, url: str, schema: str
+) -> None:
+    user = f"app_{namespace().replace(' ', '_')}"
+    run(url, f"CREATE ROLE {user} LOGIN PASSWORD 'x'")
+    theirs = f"{server.url_of(url.rpartition('/')[2], f'{user}:x')}?schema={schema}"
+    refused = db("upgrade", "--store", theirs)
+    assert refused.exit_code == 3
+    assert "windlass db sql --grant-to USER" in refused.stderr
+    psql(server, url, told("sql", "--grant-to", user, "--store", theirs))
+    works(theirs)
+    assert document("status", "--store", theirs)["steps"] == BOTH
+
+
+def test_the_printed_sql_is_all_or_nothing(server: postgres.Server, url: str) -> None:
+    sql = told("sql", "--store", url)
+    run(url, "CREATE SCHEMA windlass", "CREATE TABLE windlass.events (a int)")
+    with pytest.raises(AssertionError, match='relation "events" already exists'):
+        psql(server, url, sql)
+    assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'windlass'") == [(1,)]
+
+
+def test_the_sql_is_printed_without_a_server() -> None:
+    nowhere = "postgresql://u@127.0.0.1:1/d"
+    assert "CREATE TABLE windlass.jobs" in told("sql", "--store", nowhere)
+    assert document("sql", "--store", nowhere)["sql"] == told("sql", "--store", nowhere)
+    result = db("status", "--store", nowhere)
+    assert result.exit_code == 3
+    assert "nothing listens there" in result.stderr
+
+
+# ── stores that look after themselves ────────────────────────────────────────────────────────────────────────────────
+
+
+def nothing_by_hand(url: str) -> None:
+    words = f"{url}, schema version 1: nothing to do by hand. Opening the store makes what it needs.\n"
+    assert told("status", "--store", url) == words
+    assert told("upgrade", "--store", url) == words
+    printed = db("sql", "--store", url)
+    assert (printed.exit_code, printed.stdout, printed.stderr) == (0, "", words)
+    assert document("status", "--store", url) == {"store": url, "version": 1, "by_hand": False, "steps": []}
+    assert document("upgrade", "--store", url) == {"store": url, "version": 1, "by_hand": False, "upgraded": []}
+    assert document("sql", "--store", url) == {"store": url, "sql": None}
+
+
+def test_redis_needs_no_hand(valkey_server: Server) -> None:
+    nothing_by_hand(valkey_server.url)
+
+
+async def make(path: Path) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{path}")
+    await app.store()
+    await app.close()
+
+
+def test_sqlite_needs_no_hand(tmp_path: Path) -> None:
+    path = tmp_path / "windlass.db"
+    missing = db("status", "--store", f"sqlite:///{path}")
+    assert missing.exit_code == 3
+    assert not path.exists()
+    asyncio.run(make(path))
+    nothing_by_hand(f"sqlite:///{path}")
+
+
+def test_memory_needs_no_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "memo_db.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n"
+    )
+    assert "memory://, no schema: nothing to do by hand" in told("status", "--app", "memo_db")

@@ -1,0 +1,85 @@
+"""Jobs in transactions of asyncpg, bare and under SQLAlchemy: with the user's writes, or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+import sqlalchemy
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+from tests.store.servers.postgres import names, server_url
+from windlass import WorkerOrchestrator
+from windlass.errors import LifecycleError
+
+
+@pytest.fixture(scope="module", params=names())
+def place(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The server, as asyncpg wants it named."""
+    info = conninfo_to_dict(server_url(request.param))
+    return {
+        "url": server_url(request.param),
+        "host": info["host"],
+        "port": int(info.get("port") or 5432),
+        "user": info["user"],
+        "password": info.get("password"),
+        "database": info["dbname"],
+    }
+
+
+@pytest.fixture
+async def app(place: dict[str, Any]) -> AsyncIterator[WorkerOrchestrator]:
+    """An app in a namespace of its own, with a task."""
+    made = WorkerOrchestrator(place["url"], namespace=uuid4().hex)
+
+    @made.task()
+    async def send(to: str) -> None: ...
+
+    yield made
+    await made.close()
+
+
+def send(app: WorkerOrchestrator) -> Any:
+    return app._registered.workers["send"]
+
+
+async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
+    store = await app.store()
+    return [record is not None for record in await store.get([one.id for one in jobs])]
+
+
+async def test_asyncpg_commits_or_rolls_back(app: WorkerOrchestrator, place: dict[str, Any]) -> None:
+    conn = await asyncpg.connect(**{name: value for name, value in place.items() if name != "url"})
+    transaction = conn.transaction()
+    await transaction.start()
+    undone = await send(app).enqueue_with(conn, to='a "quoted" \\ name')
+    await transaction.rollback()
+    async with conn.transaction():
+        done = await send(app).enqueue_with(conn, to="b")
+        assert await there(app, done) == [False]
+    assert await there(app, undone, done) == [False, True]
+    with pytest.raises(LifecycleError, match="await enqueue_with"):
+        await asyncio.to_thread(send(app).enqueue_with_blocking, conn, to="a")
+    await conn.close()
+
+
+@pytest.mark.parametrize("as_session", [False, True])
+async def test_sqlalchemy_on_asyncpg(app: WorkerOrchestrator, place: dict[str, Any], *, as_session: bool) -> None:
+    url = sqlalchemy.URL.create(
+        "postgresql+asyncpg",
+        username=place["user"],
+        password=place["password"],
+        database=place["database"],
+        query={"host": place["host"], "port": str(place["port"])},
+    )
+    engine = create_async_engine(url)
+    async with AsyncSession(engine) if as_session else engine.connect() as conn:
+        undone = await send(app).enqueue_with(conn, to="a")
+        await conn.rollback()
+        done = await send(app).enqueue_with(conn, to="b")
+        await conn.commit()
+    await engine.dispose()
+    assert await there(app, undone, done) == [False, True]

@@ -1,0 +1,159 @@
+"""How often the server is asked: once for each call, whatever the batch, and once for many callers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.store.proxy import Proxy
+from tests.store.servers.redis import Plain, Server, namespace
+from windlass.core.model import JobFilter
+from windlass.errors import StoreUnavailableError, WindlassError
+from windlass.store.protocol import Store
+from windlass.store.urls import open_store
+from windlass.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from windlass.testing.expect import soon
+
+
+@pytest.fixture
+async def store(valkey_url: str) -> AsyncIterator[Store]:
+    opened = open_store(valkey_url, namespace=namespace())
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@contextmanager
+def asked(server: Server) -> Iterator[list[str]]:
+    """The commands that clients send meanwhile, as MONITOR tells them; what scripts do is not among them."""
+    commands: list[str] = []
+    with Plain(server.port) as monitor:
+        monitor.ask("MONITOR")
+        yield commands
+        server.ask("ECHO", "the end")
+        while b'"the end"' not in (line := monitor.hear()):
+            where, _, command = line.decode().partition("] ")
+            if not where.endswith("lua"):
+                commands.append(command.split()[0].strip('"'))
+
+
+@pytest.mark.parametrize("many", [1, 300])
+async def test_each_call_is_one_round_trip_whatever_the_batch(store: Store, valkey_server: Server, many: int) -> None:
+    mixed = [job(f"{n}", key=f"{n % 7}" if n % 3 == 0 else None, unique_key=f"{n}") for n in range(many)]
+    with asked(valkey_server) as adding:
+        await store.add(mixed, NOW)
+    with asked(valkey_server) as claiming:
+        claimed = await claim(store, many)
+    with asked(valkey_server) as finishing:
+        await finish(store, *(succeeded(one, result=b"r") for one in claimed))
+    with asked(valkey_server) as beating:
+        await store.beat([signs(f"i{n}", "p") for n in range(many)], 15, NOW)
+    assert adding == claiming == finishing == beating == ["EVALSHA"]
+    assert claimed
+
+
+async def test_many_callers_share_round_trips(store: Store, valkey_server: Server) -> None:
+    async def caller(name: str) -> None:
+        for n in range(5):
+            [added] = await store.add([job(f"{name} {n}")], NOW)
+            assert (added.id, added.created) == (f"{name} {n}", True)
+
+    with asked(valkey_server) as commands:
+        await asyncio.gather(*(caller(f"{number}") for number in range(100)))
+    assert len(commands) <= 10
+    assert len(await store.find(JobFilter(limit=1_000))) == 500
+
+
+async def test_callers_who_share_a_round_trip_get_their_own_answers(store: Store) -> None:
+    await add(store, job("there", unique_key="u"))
+    answers = await asyncio.gather(
+        store.add([job("1"), job("2")], NOW),
+        store.add([job("there")], NOW),
+        store.add([], NOW),
+        store.add([job("twin", unique_key="u"), job("3")], NOW),
+        store.add([job("3")], NOW + 1),
+        store.add([job("4", run_at=NOW + 1)], NOW),
+        store.add([job("5", run_at=NOW + 1)], NOW + 1),
+    )
+    assert [[(added.id, added.created) for added in answer] for answer in answers] == [
+        [("1", True), ("2", True)],
+        [("there", False)],
+        [],
+        [("there", False), ("3", True)],
+        [("3", False)],
+        [("4", True)],
+        [("5", True)],
+    ]
+    assert await statuses(store, "4", "5") == ["scheduled", "queued"], "each by the time of who added it"
+
+
+async def test_nothing_overtakes_jobs_that_wait_to_be_sent_together(store: Store) -> None:
+    adding = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    adding.append(asyncio.ensure_future(store.add([job("3")], NOW)))
+    claiming = asyncio.ensure_future(claim(store))
+    assert [claimed.id for claimed in await claiming] == ["0", "1", "2", "3"]
+    await asyncio.gather(*adding)
+
+
+async def test_a_caller_who_gives_up_does_not_harm_the_others(store: Store) -> None:
+    callers = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(10)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    callers[5].cancel()
+    done = await asyncio.gather(*callers, return_exceptions=True)
+    assert sum(isinstance(one, asyncio.CancelledError) for one in done) == 2
+    assert await soon(store.add([job("later")], NOW), "an add after that")
+    assert await statuses(store, "1", "9", "later") == ["queued"] * 3
+
+
+async def test_a_job_that_cannot_be_sent_fails_for_its_caller_alone(store: Store) -> None:
+    told = await asyncio.gather(
+        *(store.add([job(id)], NOW) for id in ("1", "no text: \ud800", "2")), return_exceptions=True
+    )
+    assert [isinstance(one, UnicodeEncodeError) for one in told] == [False, True, False]
+    assert await statuses(store, "1", "2") == ["queued"] * 2
+
+
+async def test_closing_leaves_nobody_waiting(store: Store) -> None:
+    callers = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(3)]
+    await asyncio.sleep(0)
+    callers += [asyncio.ensure_future(store.add([job("late")], NOW))]
+    await store.close()
+    told = await soon(asyncio.gather(*callers, return_exceptions=True), "an answer for everybody")
+    assert all(isinstance(one, list | WindlassError) for one in told)
+
+
+async def test_a_lost_answer_is_lost_for_all_who_shared_it(valkey_server: Server, valkey_url: str) -> None:
+    async with Proxy(valkey_server.port) as proxy:
+        store = open_store(f"redis://127.0.0.1:{proxy.port}/0", namespace=namespace())
+        await store.open()
+        proxy.lose_the_next_answer()
+        lost = await asyncio.gather(*(store.add([job(f"{n}")], NOW) for n in range(20)), return_exceptions=True)
+        assert {type(error) for error in lost} == {StoreUnavailableError}
+        again = await asyncio.gather(*(store.add([job(f"{n}")], NOW) for n in range(20)))
+        assert [added.created for [added] in again] == [False] * 20
+        await store.close()
+
+
+async def test_scripts_that_the_server_forgot_are_sent_again_for_all(store: Store, valkey_server: Server) -> None:
+    valkey_server.ask("SCRIPT", "FLUSH")
+    added = await asyncio.gather(*(store.add([job(f"{n}")], NOW) for n in range(20)))
+    assert all(one.created for [one] in added)
+
+
+async def test_nobody_is_told_what_only_the_writer_listens_for(store: Store, valkey_server: Server) -> None:
+    def published() -> int:
+        told = valkey_server.ask("INFO", "commandstats").decode()
+        return int(told.partition("cmdstat_spublish:calls=")[2].partition(",")[0] or 0)
+
+    before = published()
+    await add(store, job("1"))
+    assert published() == before
+    other = open_store(store.url, namespace="another")
+    await other.open()
+    await add(store, job("2"))
+    assert published() == before, "other namespaces are others"
+    await other.close()
