@@ -466,6 +466,7 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Stage) -> None
     alone.runner.renewed(alone.clock.monotonic() + 10)
     alone.start(1)
     await alone.clock.advance(11)
+    alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
     alone.puppet.ended(-9)
     assert alone.ends["job-1"].kind is EndKind.DRAINED
 

@@ -12,33 +12,36 @@ from windlass import JobStatus
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
 HOLDERS = ("hold_everything", "hold_the_loop")
+NOTED = ("hold", "hold_loop")
+"""What they note."""
 
 
 async def test_jobs_that_hold_their_process_up_keep_their_node_while_they_are_in_time(mill: Mill) -> None:
-    """The lease is two seconds, they hold everything up for three, and may do so for four."""
+    """The lease is two seconds, they hold everything up for eight, and may do so for thirty."""
     await mill.up(mill.node())
     await mill.up(mill.node())
-    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=3) for holder in HOLDERS]
-    pids = {(await mill.noted(holder))[0].pid for holder in HOLDERS}
+    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=8) for holder in HOLDERS]
+    pids = {(await mill.noted(worker))[0].pid for worker in NOTED}
     workers = [mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine]
     naps = await mill.app.enqueue_many([workers[n % 2].call(number=n, seconds=0.01) for n in range(30)])
     assert statuses(await mill.all_ended(naps)) == {JobStatus.COMPLETED: 30}
     ended = await mill.all_ended(held)
     assert [(job.status, job.attempt, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 1, 0)] * 2
-    by_number = {line.number: line for line in mill.lines(what="end") if line.worker not in HOLDERS}
-    held_until = min(line.at for holder in HOLDERS for line in mill.lines(holder, "end"))
+    by_number = {line.number: line for line in mill.lines(what="end") if line.worker not in NOTED}
+    held_until = min(line.at for worker in NOTED for line in mill.lines(worker, "end"))
     assert {line.pid for line in by_number.values()}.isdisjoint(pids)
     assert all(line.at < held_until for line in by_number.values()), "the short ones have waited for the long ones"
 
 
 async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill: Mill) -> None:
     node = await mill.up(mill.node())
-    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=600) for holder in HOLDERS]
-    processes = [psutil.Process((await mill.noted(holder))[0].pid) for holder in HOLDERS]
-    for holder, job in zip(HOLDERS, await mill.all_ended(held), strict=True):
+    too_long = (mill.module.hold_too_long, mill.module.hold_the_loop_too_long)
+    held = [await worker.enqueue(number=0, seconds=600) for worker in too_long]
+    processes = [psutil.Process((await mill.noted(worker))[0].pid) for worker in NOTED]
+    for name, job in zip(NOTED, await mill.all_ended(held), strict=True):
         assert job.status is JobStatus.DEAD
-        assert job.error == "timed out after 4 s and did not stop; its process was killed"
-        assert holder in (job.attempts[-1].traceback or ""), "where it was stuck"
+        assert job.error == "timed out after 1 s and did not stop; its process was killed"
+        assert f"in {name}" in (job.attempts[-1].traceback or ""), "where it was stuck"
     await until(lambda: gone(processes))
     assert not node.over
 
@@ -49,7 +52,7 @@ async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill
         await getattr(mill.module, holder).enqueue(number=0, seconds=600)
     for worker in ("ignore", "endless"):
         await getattr(mill.module, worker).enqueue(number=0)
-    for worker in (*HOLDERS, "ignore", "endless"):
+    for worker in (*NOTED, "ignore", "endless"):
         await mill.noted(worker)
     children = [child for child in node.children() if child.name() != "sleep"]
     assert len(children) > 3

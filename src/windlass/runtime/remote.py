@@ -163,7 +163,10 @@ class RemoteRunner:
         return self._asked_at is not None and self._clock.monotonic() - self._asked_at > SILENT_SECONDS
 
     def renewed(self, until: float) -> None:
-        """The lease of its runs holds until then."""
+        """The lease of its runs holds until then. Too late for one that had to end itself before: it shall."""
+        if self.lapsed:
+            self.kill("it was not told in time that its lease holds")
+            return
         self._until = until
         self._process.renew(until)
 

@@ -150,19 +150,25 @@ poison_apart = app.task(name="poison_apart", pool="apart")(poison)
 poison_in_a_thread = app.task(name="poison_in_a_thread", pool="threads")(poison)
 
 
-@app.task(pool="threads", timeout_seconds=4.0, max_retries=0)
-def hold_everything(number: int, seconds: int) -> int:
+def hold(number: int, seconds: int) -> int:
     """Sleep in C without letting go of the interpreter's lock."""
-    with noted("hold_everything", number):
+    with noted("hold", number):
         ctypes.PyDLL(None).sleep(seconds)
     return number
 
 
-@app.task(pool="coroutines", timeout_seconds=4.0, max_retries=0)
-async def hold_the_loop(number: int, seconds: float) -> int:
-    with noted("hold_the_loop", number):
+async def hold_loop(number: int, seconds: int) -> int:
+    with noted("hold_loop", number):
         time.sleep(seconds)  # noqa: ASYNC251 - that is the point
     return number
+
+
+hold_everything = app.task(name="hold_everything", pool="threads", timeout_seconds=30, max_retries=0)(hold)
+hold_the_loop = app.task(name="hold_the_loop", pool="coroutines", timeout_seconds=30, max_retries=0)(hold_loop)
+hold_too_long = app.task(name="hold_too_long", pool="threads", timeout_seconds=1, max_retries=0)(hold)
+hold_the_loop_too_long = app.task(name="hold_the_loop_too_long", pool="coroutines", timeout_seconds=1, max_retries=0)(
+    hold_loop
+)
 
 
 @app.task(pool="coroutines", timeout_seconds=1.0, max_retries=0)
