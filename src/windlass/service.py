@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from windlass.core.health import Health
 from windlass.core.model import WorkerConfig, WorkerState
@@ -47,7 +46,6 @@ class Service:
             app=app,
             role="herald",
             now=0.0,
-            lease_seconds=0.0,
             path=[str(Path.cwd()), *sys.path],
             log_level=log_level,
             log_format=log_format,
@@ -117,7 +115,7 @@ class Service:
             hooks=self._herald,
             states=states,
             settings=settings,
-            hello=replace(self._hello, lease_seconds=definition.lease_seconds),
+            hello=self._hello,
         )
         if definition.health_checks:
             operations = Operations(store, self._clock.now)
