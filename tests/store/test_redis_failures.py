@@ -2,12 +2,11 @@
 
 import asyncio
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -18,6 +17,9 @@ from windlass.core.model import JobFilter
 from windlass.errors import StoreError
 from windlass.runtime.clock import SystemClock
 from windlass.store.urls import open_store
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["start"]
 
