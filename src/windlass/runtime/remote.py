@@ -155,12 +155,12 @@ class RemoteRunner:
         """Whether it takes runs now."""
         if not self.ready or self.dead or self._closing or self._why_killed is not None:
             return False
-        return self.alone or not self.silent
+        return self.alone or self.silence <= SILENT_SECONDS
 
     @property
-    def silent(self) -> bool:
-        """Whether it was asked a while ago, and has not answered."""
-        return self._asked_at is not None and self._clock.monotonic() - self._asked_at > SILENT_SECONDS
+    def silence(self) -> float:
+        """For how many seconds it has owed an answer."""
+        return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
 
     def renewed(self, until: float) -> None:
         """The lease of its runs holds until then. Too late for one that had to end itself before: it shall."""

@@ -122,7 +122,8 @@ class Team:
             yield engine
 
     def _stuck(self, runner: RemoteRunner) -> bool:
-        return runner.ready and not runner.alone and runner.silent
+        """Whether it has been silent for so long that another takes its place."""
+        return runner.ready and not runner.alone and runner.silence > self.pool.heartbeat_interval
 
     def _add(self) -> bool:
         try:
