@@ -14,6 +14,7 @@ from msgspec import msgpack
 
 from windlass.core.model import Claimed, WorkerConfig
 from windlass.core.retry import End, EndKind
+from windlass.runtime import machine
 from windlass.runtime.clock import ManualClock, SystemClock
 from windlass.runtime.execute import Run
 from windlass.runtime.herald import Herald
@@ -442,6 +443,13 @@ async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Stage, st
     alone.start(1)
     alone.puppet.ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
+
+
+async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone.start(1)
+    monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
+    alone.puppet.ended(-9)
+    assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
 
 async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Stage, tolerated: list[str]) -> None:

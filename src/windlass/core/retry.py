@@ -3,8 +3,8 @@
     returned     completed
     raised       failed and due again after a back-off; dead once the retries are used up
     timed_out    likewise
-    crashed      failed and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if it was
-                 killed by SIGKILL: that is done to a process, by the system for want of memory or by a person
+    crashed      failed and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if somebody
+                 killed its process from outside (SIGKILL, and not for want of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth time
     drained      queued again in its old place, the attempt uncounted
     cancelled    cancelled

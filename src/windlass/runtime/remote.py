@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from windlass.core.model import Claimed, Progress
 from windlass.core.retry import End, EndKind
+from windlass.runtime import machine
 from windlass.runtime.clock import Clock, Timer
 from windlass.runtime.execute import Run
 from windlass.runtime.messages import (
@@ -96,6 +97,7 @@ class RemoteRunner:
         self._stack = ""
         self._ending: set[asyncio.Task[None]] = set()
         self._memory = 0
+        self._starved = machine.starved()
         self._process = Process(heard=self._heard, ended=self._ended)
         self.pid = self._process.pid
         self.dead = False
@@ -140,6 +142,7 @@ class RemoteRunner:
     def measure(self) -> int:
         """Look how much memory it uses."""
         self._memory = self._process.memory()
+        self._starved = machine.starved()
         return self._memory
 
     def close(self) -> None:
@@ -307,7 +310,9 @@ class RemoteRunner:
 
     def _ended(self, status: int) -> None:
         self.dead = True
-        self.killed_from_outside = status == -signal.SIGKILL and self._why_killed is None
+        # For want of memory, too, it is the system that kills; but then the job is to blame.
+        hungry = machine.starved() > self._starved
+        self.killed_from_outside = status == -signal.SIGKILL and self._why_killed is None and not hungry
         self._calm()
         stack = self._stack or self._process.last_words() or None
         if not self.ready and self.error is None:
