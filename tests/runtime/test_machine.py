@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from windlass.runtime.machine import measure
+from windlass.runtime.machine import measure, starved
 
 
 def limit(folder: Path, **files: str) -> None:
@@ -43,6 +43,6 @@ def test_no_limits(tmp_path: Path) -> None:
 
 def test_how_many_died_for_want_of_memory(tmp_path: Path) -> None:
     stat = tmp_path / "vmstat"
-    assert machine.starved(stat) == 0
+    assert starved(stat) == 0
     stat.write_text("nr_free_pages 5\noom_kill 3\noom_kill_disable 9\n")
-    assert machine.starved(stat) == 3
+    assert starved(stat) == 3
