@@ -134,8 +134,9 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
     pool: str
     node: str
     status: Literal["idle", "busy", "draining", "dead"]
-    jobs: list[str]
-    workers: int
+    slots: int
+    busy: int
+    current_jobs: list[str]
     completed: int
     failed: int
     memory_bytes: int
@@ -192,6 +193,7 @@ class AttemptShape(Struct, frozen=True, kw_only=True):
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A job, whole."""
 
+    fence: int
     result: Any
     why: str
     attempts: list[AttemptShape]
@@ -357,8 +359,9 @@ def instance_shape(instance: WorkerInstance) -> InstanceShape:
         pool=instance.pool,
         node=instance.node,
         status=instance.status,
-        jobs=instance.current_jobs,
-        workers=instance.slots,
+        slots=instance.slots,
+        busy=len(instance.current_jobs),
+        current_jobs=instance.current_jobs,
         completed=instance.completed,
         failed=instance.failed,
         memory_bytes=instance.memory,
@@ -376,7 +379,7 @@ def job_shape(job: Job[Any]) -> JobShape:
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """A job, whole."""
     attempts = [_attempt(attempt) for attempt in job.attempts]
-    return WholeJobShape(**_job(job), result=result_shape(job), why=why.text, attempts=attempts)
+    return WholeJobShape(**_job(job), fence=job.record.fence, result=result_shape(job), why=why.text, attempts=attempts)
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
