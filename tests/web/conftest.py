@@ -44,7 +44,8 @@ class Web:
 
     def __init__(self, app: WorkerOrchestrator, **options: Any) -> None:
         self.app = app
-        self.site = Site(app, **({"rate": Rate(1e6, 1e6), "step_seconds": 1_000.0} | options))
+        defaults: dict[str, Any] = {"rate": Rate(1e6, 1e6), "step_seconds": 1_000.0}
+        self.site = Site(app, **(defaults | options))
         self.api = Api(self.site)
 
     def client(

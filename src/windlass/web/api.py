@@ -46,8 +46,10 @@ NEVER_STORED: Final = "no-store"
 class Api:
     """An ASGI application. It works at the root of a server, and mounted below any path."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, root_path: str = "") -> None:
         self.site = site
+        self._root_path = root_path
+        """Below which path browsers see it, whether or not a proxy cuts that off before it passes a request on."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or a server's beginning and end."""
@@ -55,6 +57,7 @@ class Api:
             await self._live(receive, send)
         elif scope["type"] == "http":
             self.site.begin()
+            scope = {**scope, "root_path": self._root_path} if self._root_path else scope
             request = Request(scope, receive)
             response = await self._answer(request)
             for name, value in SECURITY.items():

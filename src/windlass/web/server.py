@@ -47,7 +47,7 @@ class WebServer:
         listening = await asyncio.to_thread(_bind, self._host, self._port)
         self._port = listening.getsockname()[1]
         config = uvicorn.Config(
-            Api(self._site),
+            Api(self._site, root_path=self._root_path),
             log_config=None,
             log_level="warning",
             access_log=False,
@@ -55,7 +55,6 @@ class WebServer:
             ws="none",
             proxy_headers=False,  # whoever passes requests on is told from those at this machine by its headers
             server_header=False,
-            root_path=self._root_path,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self._server = _Server(config)

@@ -16,6 +16,7 @@ from windlass.shapes import (
     explanation_shape,
     iso,
     job_shape,
+    json_safe,
     whole_job_shape,
 )
 from windlass.web.routing import Body, Name, Query, Text, get, post
@@ -159,9 +160,8 @@ async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnsw
     for _ in range(MOST_LOOKED_AT // PAGE):
         page = await site.desk.find_jobs(**wanted, limit=PAGE)
         for job in page:
-            shape = job_shape(job)
-            if part in msgspec.json.encode(shape.payload).decode():
-                matching.append(shape)
+            if part in msgspec.json.encode(json_safe(job.payload)).decode():
+                matching.append(job_shape(job))
                 if len(matching) == limit:
                     return JobsAnswer(jobs=matching, next_after=job.id)
         if len(page) < PAGE:
