@@ -103,8 +103,10 @@ class Api:
         return asset("/".join(segments))
 
     async def _ready(self) -> Response:
-        """Whether the store answers."""
-        await (await self.site.desk.store()).server_time()
+        """Whether the store answers, and the node that this is, if it is one, does its work."""
+        why = await self.site.why_not_ready()
+        if why is not None:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
         return Response("ready\n", media_type="text/plain")
 
     async def _call(self, request: Request, segments: list[str]) -> Response:

@@ -22,10 +22,19 @@ STOP_SECONDS: Final = 5
 class WebServer:
     """A server on one address, from `start` to `stop`."""
 
-    def __init__(self, desk: Desk, *, host: str, port: int, trust_loopback: bool = True, root_path: str = "") -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        host: str,
+        port: int,
+        trust_loopback: bool = True,
+        root_path: str = "",
+        ready: Callable[[], str | None] | None = None,
+    ) -> None:
         self._host = host
         self._port = port
-        self._site = Site(desk, trust_loopback=trust_loopback)
+        self._site = Site(desk, trust_loopback=trust_loopback, ready=ready)
         self._root_path = root_path
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
