@@ -1,6 +1,8 @@
 """What each route answers, and what it changes."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -358,3 +360,19 @@ async def test_probes_ask_for_no_token_and_alive_asks_no_store(web: Web, monkeyp
 def test_each_route_has_a_sentence_and_a_name_of_its_own() -> None:
     assert all(route.summary.endswith(".") for route in ROUTES)
     assert len({route.name for route in ROUTES}) == len(ROUTES)
+
+
+async def test_a_node_that_is_not_ready_says_why() -> None:
+    from tests.web.conftest import shop
+
+    web = Web(shop(), ready=lambda: "stopping: 3 jobs running")
+    async with web.client() as client:
+        response = await client.get("http://127.0.0.1:8421/readyz")
+    assert (response.status_code, response.json()["detail"]) == (503, "not ready: stopping: 3 jobs running")
+    await web.site.close()
+    await web.app.close()
+
+
+def test_every_route_is_documented(checkout: Path) -> None:
+    documented = re.findall(r"^\| `(GET|POST) (/[^`?]*)", (checkout / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted((route.method, route.path) for route in ROUTES)

@@ -1,6 +1,7 @@
 """The ASGI application: finds the route, asks who it is, reads what was sent, and tells what came of it."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,6 +13,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from windlass.actor import acting_as
 from windlass.errors import WindlassError
+from windlass.telemetry.metrics import CONTENT_TYPE, render
 from windlass.web.access import Visitor, check_change, set_cookie
 from windlass.web.assets import asset
 from windlass.web.limits import read_body
@@ -97,6 +99,9 @@ class Api:
             return Response("alive\n", media_type="text/plain")
         if segments == ["readyz"]:
             return await self._ready()
+        if segments == ["metrics"]:
+            await self.site.access.visitor(request)
+            return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
             # Without the slash at its end, addresses relative to the page would lead beside it.
             return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
@@ -108,6 +113,11 @@ class Api:
         if why is not None:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
         return Response("ready\n", media_type="text/plain")
+
+    async def _metrics(self) -> str:
+        began = time.perf_counter()
+        seen, nodes = await self.site.overview.get(), await self.site.desk.nodes()
+        return render(seen, nodes, look_seconds=time.perf_counter() - began)
 
     async def _call(self, request: Request, segments: list[str]) -> Response:
         route, found = find_route(request.method, segments)
