@@ -123,5 +123,5 @@ async def test_without_its_files_a_page_says_how_to_build_them(
     monkeypatch.setattr(assets, "DIST", tmp_path / "none")
     inside = app.asgi()
     async with client(inside) as browser:
-        assert "make ui" in (await browser.get("/")).text
+        assert "hatch_build.py" in (await browser.get("/")).text
     await inside.site.close()
