@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from httpx2 import AsyncClient
 
-from tests.web.conftest import Web
+from tests.web.conftest import JSON, Web
 from windlass import JobStatus, WindlassError, errors
 from windlass.web.problems import problem
 from windlass.web.routing import ROUTES
@@ -302,7 +303,15 @@ async def test_a_wrong_method_is_told_the_right_one(web: Web) -> None:
 async def test_a_body_has_a_size(web: Web) -> None:
     async with web.client() as client:
         response = await client.post("jobs", json={"worker": "resize", "payload": {"path": "x" * 5_000_000}})
-    assert response.status_code == 413
+        assert response.status_code == 413
+
+        async def without_a_length() -> AsyncIterator[bytes]:
+            for _ in range(50):
+                yield b" " * 100_000
+            yield b"{}"
+
+        response = await client.post("jobs", content=without_a_length(), headers=JSON)
+        assert response.status_code == 413
 
 
 async def test_changes_have_a_rate() -> None:
