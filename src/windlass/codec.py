@@ -7,6 +7,7 @@ could not take never gets into the store.
 import inspect
 import string
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -53,6 +54,7 @@ class Signature:
             parameters, self._names = {}, ()
         self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
         self._shape = _shape(worker, parameters, hints)
+        self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
         self._decoder = _decoder(worker, self._shape)
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
         self._result = _result_decoder(hints.get("return", Any))
@@ -107,6 +109,22 @@ class Signature:
             message = f"{self._worker}: {_in_words(error)}"
             raise PayloadTypeError(message) from None
         return payload
+
+    def schema(self) -> bytes:
+        """What the function takes, as JSON Schema: one object, with the function's own defaults."""
+        try:
+            whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
+        except TypeError:  # a type that can travel, but that has no schema
+            return b'{"type":"object"}'
+        parts = whole.pop("$defs")
+        shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
+        for name, default in self._defaults.items():
+            with suppress(TypeError, ValueError, OverflowError, RecursionError):
+                shape["properties"][name]["default"] = msgspec.json.decode(
+                    msgspec.json.encode(default, enc_hook=_to_plain)
+                )
+        shape.pop("title", None)
+        return msgspec.json.encode(shape | ({"$defs": parts} if parts else {}))
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Arguments that may still be plain (a dict for a dataclass, as a person types them), checked and typed."""
@@ -215,11 +233,13 @@ def encode_plain(arguments: Mapping[str, Any]) -> bytes:
         raise PayloadEncodingError(message) from None
 
 
-def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any]) -> Packed:
-    """The same, with what its configuration alone tells: whether it takes arguments at all, and the concurrency key."""
+def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
+    """The same, with what its configuration tells (whether it takes arguments at all, the key) and its JSON Schema."""
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
+    if schema is not None:
+        _check_plain(config.name, arguments, msgspec.json.decode(schema))
     template = config.concurrency_key
     if template is None:
         return Packed(encode_plain(arguments), None)
@@ -229,6 +249,36 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any]) -> Packed:
         message = f"{config.name}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
         raise PayloadTypeError(message) from None
     return Packed(encode_plain(arguments), key)
+
+
+_PLAIN: Final[Mapping[str, tuple[type[Any], ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+}
+_SAYS_NO_MORE: Final = {"type", "default", "title", "description"}
+
+
+def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse what the function will certainly not take: names, and types where the schema says nothing but the type."""
+    known: Mapping[str, Any] = schema.get("properties", {})
+    if schema.get("additionalProperties") is False:
+        for name in arguments.keys() - known.keys():
+            message = f"{worker} takes no argument {name!r}: {nearest(name, known)}"
+            raise PayloadTypeError(message)
+    for name in schema.get("required", ()):
+        if name not in arguments:
+            message = f"{worker} needs the argument {name!r}"
+            raise PayloadTypeError(message)
+    for name, value in arguments.items():
+        wanted = known.get(name, {})
+        kinds = _PLAIN.get(wanted.get("type", "")) if wanted.keys() <= _SAYS_NO_MORE else None
+        if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
+            message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
+            raise PayloadTypeError(message)
 
 
 def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -309,6 +359,16 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)
+
+
+def _type_schema(wanted: type[Any]) -> dict[str, Any]:
+    """The schema of a type that is not msgspec's own; of one that nobody can describe, anything."""
+    if issubclass(wanted, PurePath):
+        return {"type": "string", "format": "path"}
+    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
+    described = dict(describe()) if describe is not None else {}
+    # Its parts would be looked for in our document, where they are not.
+    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
 
 
 def _to_plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
 
+from windlass.actor import whoever
 from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
 from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, PoolFacts, WorkerFacts, judge
 from windlass.core.model import (
@@ -46,6 +47,8 @@ from windlass.runtime.planner import bounded, read_plan
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
+KNOWN_SECONDS: Final = 5.0
+"""How long what is known of workers and pools is good enough to add jobs by."""
 ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
 
 
@@ -58,12 +61,22 @@ class Explanation(Struct, frozen=True):
     waits: list[Wait]
 
 
+class Known(Struct, frozen=True):
+    """What the store knows of the workers and pools, as of a moment."""
+
+    at: float
+    workers: dict[str, WorkerConfig]
+    pools: dict[str, PoolConfig]
+    schemas: dict[str, bytes]
+
+
 class Operations:
     """Questions to the store, and orders."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
+        self._known: Known | None = None
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,6 +153,24 @@ class Operations:
     async def workers(self) -> dict[str, WorkerConfig]:
         """Every worker that a process has made known."""
         return await self._typed("worker", WorkerConfig)
+
+    async def definition(self, name: str, here: Iterable[str] = ()) -> tuple[WorkerConfig, PoolConfig, bytes | None]:
+        """A worker that others registered, its pool, and what it takes as JSON Schema.
+
+        For whoever adds many jobs of it: what seldom changes is asked for at most every few seconds.
+        """
+        known, now = self._known, self._now()
+        if known is None or name not in known.workers or not 0 <= now - known.at < KNOWN_SECONDS:
+            schemas = {doc.name: doc.body for doc in await self._store.docs("schema")}
+            known = self._known = Known(now, await self.workers(), await self.pools(), schemas)
+        if name not in known.workers:
+            message = f"there is no worker {name!r}: {nearest(name, {*known.workers, *here})}"
+            raise UnknownWorkerError(message)
+        config = known.workers[name]
+        triggered = config.execution_mode is WorkerExecutionMode.TRIGGERED
+        pool = known.pools.get(config.pool) or PoolConfig(name=config.pool)
+        # A schema of one that is not triggered is from the time when it was.
+        return config, pool, known.schemas.get(name) if triggered else None
 
     async def stuck(self, worker: str) -> str | None:
         """Why a run that nobody but the asker would serve could not start, however long it waited."""
@@ -239,8 +270,8 @@ class Operations:
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def record(self, name: str, subject: str, message: str, **data: Any) -> Event:
-        """Keep that a person did something."""
-        event = Event(at=self._now(), name=name, subject=subject, message=message, data=data)
+        """Keep that a person did something, and who it was."""
+        event = Event(at=self._now(), name=name, subject=subject, message=message, data={"by": whoever(), **data})
         await self._store.record([event])
         return event
 
