@@ -1,0 +1,259 @@
+import { useQueryClient } from "@tanstack/react-query";
+import type { RowSelectionState } from "@tanstack/react-table";
+import { useMemo, useState } from "react";
+import { act, segment } from "../data/client";
+import { refresh } from "../data/live";
+import { type JobFilter, useJobs, useMay, usePools, useWorkers } from "../data/queries";
+import { STATUSES } from "../data/types";
+import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
+import { BulkButton } from "../parts/jobactions";
+import { JobTable } from "../parts/jobtable";
+import { useToast } from "../parts/toast";
+import { useParams } from "../router";
+import { counted } from "../words";
+
+const PAGE = 50;
+const SINCE: [string, string, number][] = [
+  ["15m", "last 15 min", 900],
+  ["1h", "last hour", 3_600],
+  ["1d", "last day", 86_400],
+  ["7d", "last 7 days", 604_800],
+];
+const TEXTS: [keyof JobFilter & string, string][] = [
+  ["payload", "Payload contains"],
+  ["error", "Error contains"],
+  ["key", "Key"],
+];
+
+export function JobsPage() {
+  const [params, change] = useParams();
+  const text = params.toString();
+  const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
+  const after = params.get("after");
+  const jobs = useJobs(filter, after, PAGE);
+  const [before, setBefore] = useState<(string | null)[]>([]);
+  const [chosen, setChosen] = useState<RowSelectionState>({});
+  const [narrow, setNarrow] = useState(false);
+  const pick = (changed: Record<string, string | string[] | null>) => {
+    setBefore([]);
+    change({ after: null, ...changed });
+  };
+  const filtered = Object.keys(filter).length > 0;
+  const ids = Object.keys(chosen).filter((id) => chosen[id]);
+  return (
+    <>
+      <Heading title="Jobs" about="Newest first; the address holds the filters">
+        {filtered && (
+          <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
+            Clear filters
+          </Button>
+        )}
+        <Button className="sm:hidden" aria-expanded={narrow} onClick={() => setNarrow(!narrow)}>
+          Filters
+        </Button>
+      </Heading>
+      <Panel flush>
+        <Filters params={params} pick={pick} open={narrow} />
+        <div className="flex min-h-10 flex-wrap items-center gap-2 border-b border-line px-3 py-1.5 text-xs text-muted">
+          {ids.length ? (
+            <Chosen ids={ids} clear={() => setChosen({})} />
+          ) : (
+            <>
+              <span>{filtered ? "All that the filters find:" : "All jobs:"}</span>
+              <BulkButton small action="retry" filter={filter} label="Retry all" />
+              <BulkButton small action="cancel" filter={filter} label="Cancel all" />
+              <BulkButton small action="discard" filter={filter} label="Discard all" />
+            </>
+          )}
+        </div>
+        <Answer of={jobs} rows={12}>
+          {(page) => (
+            <>
+              <JobTable
+                jobs={page.jobs}
+                selection={{ chosen, choose: setChosen }}
+                empty={
+                  filtered || after ? (
+                    <Empty title="No job fits">Take a filter away, or look further back.</Empty>
+                  ) : (
+                    <Empty title="No jobs yet">Enqueue one, or trigger a worker; it appears here by itself.</Empty>
+                  )
+                }
+              />
+              <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
+                <span>
+                  Page {before.length + 1}, {counted(page.jobs.length, "job")}
+                </span>
+                <Button
+                  small
+                  className="ml-auto"
+                  disabled={!after}
+                  onClick={() => {
+                    change({ after: before.at(-1) ?? null });
+                    setBefore(before.slice(0, -1));
+                  }}
+                >
+                  Newer
+                </Button>
+                <Button
+                  small
+                  disabled={!page.next_after}
+                  onClick={() => {
+                    setBefore([...before, after]);
+                    change({ after: page.next_after });
+                  }}
+                >
+                  Older
+                </Button>
+              </div>
+            </>
+          )}
+        </Answer>
+      </Panel>
+    </>
+  );
+}
+
+/** What the address asks for. "The last hour" begins on a full minute, so that it stays the same question for a while. */
+function filterOf(params: URLSearchParams): JobFilter {
+  const filter: JobFilter = {};
+  const status = params.getAll("status");
+  if (status.length) filter.status = status;
+  for (const name of ["worker", "pool", "key", "error", "payload", "created_after", "created_before"] as const) {
+    const value = params.get(name);
+    if (value) filter[name] = value;
+  }
+  const since = SINCE.find(([name]) => name === params.get("since"));
+  if (since) {
+    const from = Math.floor(Date.now() / 60_000) * 60_000 - since[2] * 1000;
+    filter.created_after = new Date(from).toISOString();
+  }
+  return filter;
+}
+
+function Filters({
+  params,
+  pick,
+  open,
+}: {
+  params: URLSearchParams;
+  pick: (changed: Record<string, string | string[] | null>) => void;
+  open: boolean;
+}) {
+  const workers = useWorkers();
+  const pools = usePools();
+  const status = params.getAll("status");
+  return (
+    <div className={`${open ? "flex" : "hidden"} flex-col gap-2 border-b border-line p-2 sm:flex`}>
+      <div role="group" aria-label="Status" className="flex flex-wrap gap-1">
+        {STATUSES.map((one) => {
+          const on = status.includes(one);
+          return (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={on}
+              className={`h-7 rounded-full border px-2.5 text-xs font-medium ${on ? "border-accent bg-accent text-on-accent" : "border-edge text-muted hover:text-ink"}`}
+              onClick={() => pick({ status: on ? status.filter((other) => other !== one) : [...status, one] })}
+            >
+              {one}
+            </button>
+          );
+        })}
+      </div>
+      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
+        <Typed name="worker" label="Worker" params={params} pick={pick} list="known-workers" />
+        <datalist id="known-workers">
+          {workers.data?.workers.slice(0, 500).map((worker) => (
+            <option key={worker.name} value={worker.name} />
+          ))}
+        </datalist>
+        <select
+          className="field"
+          aria-label="Pool"
+          value={params.get("pool") ?? ""}
+          onChange={(event) => pick({ pool: event.target.value })}
+        >
+          <option value="">any pool</option>
+          {pools.data?.pools.map((pool) => (
+            <option key={pool.name}>{pool.name}</option>
+          ))}
+        </select>
+        <select
+          className="field"
+          aria-label="Created"
+          value={params.get("since") ?? ""}
+          onChange={(event) => pick({ since: event.target.value })}
+        >
+          <option value="">any time</option>
+          {SINCE.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+        {TEXTS.map(([name, label]) => (
+          <Typed key={name} name={name} label={label} params={params} pick={pick} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Takes effect on Enter or when it is left: half a word is not worth a question. */
+function Typed({
+  name,
+  label,
+  params,
+  pick,
+  list,
+}: {
+  name: string;
+  label: string;
+  params: URLSearchParams;
+  pick: (changed: Record<string, string>) => void;
+  list?: string;
+}) {
+  const value = params.get(name) ?? "";
+  const take = (written: string) => written.trim() !== value && pick({ [name]: written.trim() });
+  return (
+    <input
+      key={value}
+      className="field"
+      aria-label={label}
+      placeholder={label}
+      defaultValue={value}
+      list={list}
+      onBlur={(event) => take(event.target.value)}
+      onKeyDown={(event) => event.key === "Enter" && take(event.currentTarget.value)}
+    />
+  );
+}
+
+function Chosen({ ids, clear }: { ids: string[]; clear: () => void }) {
+  const may = useMay();
+  const client = useQueryClient();
+  const toast = useToast();
+  const each = async (action: "retry" | "cancel", done: string) => {
+    const ended = await Promise.allSettled(ids.map((id) => act(`jobs/${segment(id)}/${action}`)));
+    const refused = ended.filter((one) => one.status === "rejected");
+    if (refused.length < ids.length) toast("ok", `${counted(ids.length - refused.length, "job")} ${done}`);
+    if (refused[0]) toast("bad", `${counted(refused.length, "job")} refused: ${(refused[0].reason as Error).message}`);
+    clear();
+    refresh(client);
+  };
+  return (
+    <>
+      <span className="font-medium text-ink">{counted(ids.length, "job")} chosen</span>
+      <Button small disabled={!may} onClick={() => each("retry", "requeued")}>
+        Retry
+      </Button>
+      <Button small kind="danger" disabled={!may} onClick={() => each("cancel", "cancelled")}>
+        Cancel
+      </Button>
+      <Button small kind="quiet" onClick={clear}>
+        Choose none
+      </Button>
+    </>
+  );
+}
