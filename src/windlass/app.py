@@ -8,8 +8,9 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
+import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from windlass.core.model import (
     PoolConfig,
     Requeue,
     WorkerConfig,
+    WorkerInstance,
     WorkerState,
 )
 from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
@@ -54,6 +56,10 @@ from windlass.transfer.marks import refuse_to_add, refuse_to_change
 from windlass.views import NodeView, Overview, look
 from windlass.watching import Glance, Watch
 from windlass.worker import Call, Job, Options, Worker, new_job
+
+if TYPE_CHECKING:
+    from windlass.web.access import Identify
+    from windlass.web.api import Api
 
 logger: Final = logging.getLogger("windlass")
 
@@ -337,6 +343,7 @@ class WorkerOrchestrator:
             workers=[worker.config for worker in registry.workers.values()],
             pools=list(registry.pools.values()),
             gates=dict(registry.gates),
+            schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
             hooks=bool(self._hooks),
         )
 
@@ -737,6 +744,20 @@ class WorkerOrchestrator:
             self._hooks.fire(event)
         return await self._steering.node(node)
 
+    async def instances(self, pool: str | None = None) -> list[WorkerInstance]:
+        """The running members of every pool, or of one, with the jobs in their hands."""
+        await self.store()
+        members = await self._operations.instances()
+        found = [one for name, those in members.items() if pool in {None, name} for one in those]
+        return sorted(found, key=lambda one: (one.pool, one.started_at, one.id))
+
+    async def payload_schema(self, name: str) -> dict[str, Any] | None:
+        """What a worker takes, as JSON Schema; None where that is not known, or nothing."""
+        here = self._registered.workers.get(name)
+        await self.store()
+        schema = here.schema if here else await self._operations.schema(name)
+        return None if schema is None else msgspec.json.decode(schema)
+
     # ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def overview(self) -> Overview:
@@ -772,6 +793,20 @@ class WorkerOrchestrator:
         """What happened, newest last."""
         store = await self.store()
         return await store.events(after, limit)
+
+    def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
+        """The HTTP API and the dashboard, to be mounted in an ASGI application of your own (needs `windlass[web]`).
+
+        `identify` says, from the ASGI scope, who asks: whom your application has let in already. None is a stranger,
+        who needs a token, unless at this very machine (`trust_loopback`).
+        """
+        try:
+            from windlass.web.api import Api  # noqa: PLC0415 - an extra
+            from windlass.web.site import Site  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            message = f"app.asgi() needs {error.name}: pip install 'windlass[web]'"
+            raise ConfigurationError(message) from None
+        return Api(Site(self, trust_loopback=trust_loopback, identify=identify))
 
     async def left_behind(self) -> Left | None:
         """Where the content of the store has moved, and how many jobs were added here since; None if it is here."""

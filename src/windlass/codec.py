@@ -7,6 +7,7 @@ could not take never gets into the store.
 import inspect
 import string
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -53,6 +54,7 @@ class Signature:
             parameters, self._names = {}, ()
         self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
         self._shape = _shape(worker, parameters, hints)
+        self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
         self._decoder = _decoder(worker, self._shape)
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
         self._result = _result_decoder(hints.get("return", Any))
@@ -107,6 +109,22 @@ class Signature:
             message = f"{self._worker}: {_in_words(error)}"
             raise PayloadTypeError(message) from None
         return payload
+
+    def schema(self) -> bytes:
+        """What the function takes, as JSON Schema: one object, with the function's own defaults."""
+        try:
+            whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
+        except TypeError:  # a type that can travel, but that has no schema
+            return b'{"type":"object"}'
+        parts = whole.pop("$defs")
+        shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
+        for name, default in self._defaults.items():
+            with suppress(TypeError, ValueError, OverflowError, RecursionError):
+                shape["properties"][name]["default"] = msgspec.json.decode(
+                    msgspec.json.encode(default, enc_hook=_to_plain)
+                )
+        shape.pop("title", None)
+        return msgspec.json.encode(shape | ({"$defs": parts} if parts else {}))
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Arguments that may still be plain (a dict for a dataclass, as a person types them), checked and typed."""
@@ -309,6 +327,16 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)
+
+
+def _type_schema(wanted: type[Any]) -> dict[str, Any]:
+    """The schema of a type that is not msgspec's own; of one that nobody can describe, anything."""
+    if issubclass(wanted, PurePath):
+        return {"type": "string", "format": "path"}
+    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
+    described = dict(describe()) if describe is not None else {}
+    # Its parts would be looked for in our document, where they are not.
+    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
 
 
 def _to_plain(value: Any) -> Any:

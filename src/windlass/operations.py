@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
 
+from windlass.actor import whoever
 from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
 from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, PoolFacts, WorkerFacts, judge
 from windlass.core.model import (
@@ -166,6 +167,13 @@ class Operations:
         words = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
         return await self.record("worker.enabled" if enabled else "worker.disabled", name, words)
 
+    async def schema(self, name: str) -> bytes | None:
+        """What a worker takes, as JSON Schema; None where that is not known, or nothing."""
+        config = (await self.workers()).get(name)
+        if config is None or config.execution_mode is not WorkerExecutionMode.TRIGGERED:
+            return None  # a schema that is there all the same is from the time when it was triggered
+        return next((doc.body for doc in await self._store.docs("schema") if doc.name == name), None)
+
     async def cursors(self) -> dict[str, float]:
         """Up to when each cron schedule has been dealt with."""
         return {name: cursor.at for name, cursor in (await self._typed("schedule", Cursor)).items()}
@@ -239,8 +247,8 @@ class Operations:
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def record(self, name: str, subject: str, message: str, **data: Any) -> Event:
-        """Keep that a person did something."""
-        event = Event(at=self._now(), name=name, subject=subject, message=message, data=data)
+        """Keep that a person did something, and who it was."""
+        event = Event(at=self._now(), name=name, subject=subject, message=message, data={"by": whoever(), **data})
         await self._store.record([event])
         return event
 

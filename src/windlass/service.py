@@ -1,11 +1,16 @@
 """What `windlass run` runs: a node that never imports the app. The processes it starts do."""
 
+import logging
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from windlass.app import WorkerOrchestrator
 from windlass.core.health import Health
 from windlass.core.model import WorkerConfig, WorkerState
 from windlass.errors import ConfigurationError
@@ -22,13 +27,28 @@ from windlass.store.protocol import Store
 from windlass.store.urls import open_store
 from windlass.transfer.marks import refuse_to_change
 
-__all__ = ["Definition", "Service", "shown"]
+if TYPE_CHECKING:
+    from windlass.web.server import WebServer
+
+__all__ = ["Definition", "Service", "Web", "shown"]
+
+logger: Final = logging.getLogger("windlass")
+
+
+class Web(Struct, frozen=True, kw_only=True):
+    """Where the dashboard is served."""
+
+    host: str = "127.0.0.1"
+    port: int = 8421
+    demanded: bool = False
+    """Whether somebody asked for it; otherwise it is served if it can be."""
 
 
 class KnownWorker(Struct):
     """A worker that others run."""
 
     config: WorkerConfig
+    schema: bytes | None = None
 
 
 class Service:
@@ -42,6 +62,7 @@ class Service:
         log_format: str,
         labels: tuple[str, ...] = (),
         probe_file: Path | None = None,
+        web: Web | None = None,
     ) -> None:
         self._hello = Hello(
             app=app,
@@ -53,6 +74,7 @@ class Service:
             log_format=log_format,
         )
         self._labels = labels
+        self._web = web
         self._clock = SystemClock()
         self._herald = Herald(self._hello, self._clock)
         self._node: Node | None = None
@@ -81,12 +103,45 @@ class Service:
                     node = self._node = self._compose(definition, store)
                     await node.start()
                     announcer.started()
-                    await signalled.wait()
-                    announcer.stopping()
-                    await node.stop(stop_timeout_seconds)
+                    async with self._served(store):
+                        await signalled.wait()
+                        announcer.stopping()
+                        await node.stop(stop_timeout_seconds)
                 finally:
                     await self._herald.drain()
                     await store.close()
+
+    @asynccontextmanager
+    async def _served(self, store: Store) -> AsyncIterator[None]:
+        """With the web beside it, if that is wanted and can be. What is seen outlives the stop, up to its end."""
+        server = None if self._web is None else self._web_server(self._web, store)
+        if server is None:
+            yield
+            return
+        try:
+            await server.start()
+        except ConfigurationError as error:
+            logger.warning("no dashboard: %s", error)
+            yield
+            return
+        logger.info("the dashboard is at %s", server.address)
+        try:
+            yield
+        finally:
+            await server.stop()
+
+    def _web_server(self, web: Web, store: Store) -> "WebServer | None":
+        try:
+            from windlass.web.server import WebServer  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            remedy = f"{error.name} is not there: pip install 'windlass[web]'"
+            if web.demanded:
+                message = f"--web needs the web: {remedy}"
+                raise ConfigurationError(message) from None
+            logger.info("no dashboard: %s", remedy)
+            return None
+        desk = WorkerOrchestrator(store, clock=self._clock)
+        return WebServer(desk, host=web.host, port=web.port)
 
     def _hurry(self) -> None:
         if self._node is not None:
@@ -105,7 +160,7 @@ class Service:
             health_checks=definition.health_checks,
         )
         registry = Registry(
-            {config.name: KnownWorker(config) for config in definition.workers},
+            {config.name: KnownWorker(config, definition.schemas.get(config.name)) for config in definition.workers},
             {pool.name: pool for pool in definition.pools},
             definition.gates,
         )

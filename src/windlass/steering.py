@@ -4,8 +4,6 @@ Each change is a record in the store, written by compare-and-set, kept until som
 that says who did it and why. What runs follows by itself.
 """
 
-import getpass
-import socket
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -140,13 +138,4 @@ class Steering:
                 return True
 
     async def _told(self, name: str, subject: str, message: str, **data: Any) -> Event:
-        return await self._operations.record(name, subject, message, by=_whoever(), **data)
-
-
-def _whoever() -> str:
-    """Who does this, as far as the machine knows."""
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a user that has no name
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"
+        return await self._operations.record(name, subject, message, **data)

@@ -13,7 +13,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.codec import Packed, Signature, plain
-from windlass.core.model import Attempt, JobPriority, JobRecord, JobStatus, NewJob, PoolConfig, Progress, WorkerConfig
+from windlass.core.model import (
+    Attempt,
+    JobPriority,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    PoolConfig,
+    Progress,
+    WorkerConfig,
+    WorkerExecutionMode,
+)
 from windlass.errors import (
     JobCancelledError,
     JobFailedError,
@@ -105,6 +115,11 @@ class Worker(Generic[P, R]):
     def name(self) -> str:
         """The worker's name."""
         return self.config.name
+
+    @property
+    def schema(self) -> bytes | None:
+        """What it takes, as JSON Schema; None for one that takes nothing."""
+        return self.signature.schema() if self.config.execution_mode is WorkerExecutionMode.TRIGGERED else None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the plain function: no job, no store."""

@@ -6,7 +6,8 @@ import click
 import pytest
 
 from windlass.cli.output import show_wrapped, table
-from windlass.cli.words import ago, counted, iso, one_line, printable, span, took
+from windlass.cli.words import ago, counted, one_line, printable, span, took
+from windlass.shapes import iso
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.jobs import show_jobs
 from windlass.cli.output import aside, json_option, show_json, show_table
-from windlass.cli.words import ago, counted, iso
+from windlass.cli.words import ago, counted
 from windlass.core.model import JobRecord, JobStatus
+from windlass.shapes import iso
 from windlass.worker import Job
 
 PAGE: Final = 1_000

@@ -9,11 +9,11 @@ from msgspec import Struct
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import json_option, show_json, show_wrapped
-from windlass.cli.shapes import problem_shape
 from windlass.cli.status import show_health
 from windlass.cli.words import counted, one_line
 from windlass.core.health import Problem
 from windlass.errors import ConfigurationError
+from windlass.shapes import problem_shape
 from windlass.transfer.late import Left
 
 

@@ -7,8 +7,8 @@ import click
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import json_option, show_json
 from windlass.cli.parameters import json_object, payload_of, seconds
-from windlass.cli.shapes import job_shape
 from windlass.core.model import JobPriority, JobStatus
+from windlass.shapes import job_shape
 from windlass.worker import Job, Options
 
 

@@ -21,16 +21,18 @@ from windlass.cli.probe import probe
 from windlass.cli.run import run
 from windlass.cli.scale import scale
 from windlass.cli.status import status
+from windlass.cli.token import token
 from windlass.cli.top import top
 from windlass.cli.trigger import trigger
+from windlass.cli.web import web
 from windlass.cli.workers import disable, enable, workers
 from windlass.errors import StoreError, UnknownStoreError, WindlassError
 from windlass.leaving import end_in_time
 
 _SECTIONS: Final = {
-    "Run": (run, enqueue, trigger),
+    "Run": (run, web, enqueue, trigger),
     "Look": (status, top, workers, pools, nodes, jobs, job, explain, dead, events, doctor, probe),
-    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, move, db),
+    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130

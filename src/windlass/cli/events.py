@@ -9,10 +9,10 @@ import msgspec
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import aside, json_option, show_json
-from windlass.cli.shapes import event_shape
 from windlass.cli.words import one_line
 from windlass.core.model import Event
 from windlass.operations import clock_time
+from windlass.shapes import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
 ALL: Final = 10_000

@@ -7,10 +7,10 @@ import click
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, json_text, show_json, show_table
-from windlass.cli.shapes import explanation_shape, job_shape, whole_job_shape
 from windlass.cli.words import ago, one_line, printable, took, when
 from windlass.core.model import Attempt, JobRecord, JobStatus, Progress
 from windlass.operations import Explanation, clock_time
+from windlass.shapes import explanation_shape, job_shape, whole_job_shape
 from windlass.worker import Job
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -138,9 +138,9 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
         if value is not None:
             click.echo(f"  {name:<12}{one_line(value)}")
     whole = whole_job_shape(found, why)
-    for name in ("payload", "result"):
-        if whole[name] is not None and whole[name] != {}:
-            click.echo(f"{name}\n{_indented(json_text(whole[name]))}")
+    for name, value in (("payload", whole.payload), ("result", whole.result)):
+        if value is not None and value != {}:
+            click.echo(f"{name}\n{_indented(json_text(value))}")
     for attempt in found.attempts:
         _show_attempt(attempt)
 

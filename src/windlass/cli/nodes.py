@@ -9,9 +9,9 @@ from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, show_json, show_table
 from windlass.cli.parameters import seconds
-from windlass.cli.shapes import node_shape
 from windlass.cli.words import ago, counted, size, span
 from windlass.errors import ResultTimeoutError, UnknownNodeError
+from windlass.shapes import node_shape
 from windlass.views import NodeView
 
 LOOK_SECONDS: Final = 0.5

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LAST_PORT: Final = 65_535
 _LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
@@ -19,6 +20,15 @@ def seconds(text: str) -> float:
         message = f"{text!r} is no length of time: write seconds, or 5m, 2h, 1d"
         raise click.BadParameter(message)
     return float(found[1]) * _UNITS[found[2]]
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """An address to listen on: `127.0.0.1:8421`, `[::]:8421`, or only `8421`."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > _LAST_PORT:
+        message = f"{text!r} is no address to listen on: write HOST:PORT, for example 127.0.0.1:8421"
+        raise click.BadParameter(message)
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ import click
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, show_json, show_table
-from windlass.cli.shapes import pool_shape
 from windlass.cli.status import pool_state
 from windlass.cli.words import span
+from windlass.shapes import pool_shape
 from windlass.views import PoolView
 
 _TITLES = (

@@ -9,11 +9,11 @@ from typing import Final
 import click
 
 from windlass.cli.output import aside, show_table
-from windlass.cli.parameters import seconds
+from windlass.cli.parameters import host_and_port, seconds
 from windlass.cli.pools import bounds
 from windlass.core.schedule import describe
 from windlass.logs import FORMATS, LEVELS, set_up_logging
-from windlass.service import Definition, Service, shown
+from windlass.service import Definition, Service, Web, shown
 
 logger: Final = logging.getLogger("windlass")
 
@@ -36,6 +36,13 @@ logger: Final = logging.getLogger("windlass")
     metavar="PATH",
     help="Write every few seconds how the node is, for `windlass probe`; or WINDLASS_PROBE.",
 )
+@click.option(
+    "--web",
+    envvar="WINDLASS_WEB",
+    metavar="HOST:PORT",
+    help="Where to serve the dashboard and the API; or WINDLASS_WEB.  [default: 127.0.0.1:8421]",
+)
+@click.option("--no-web", is_flag=True, help="Serve neither.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
@@ -44,6 +51,8 @@ def run(
     stop_timeout: float,
     label: tuple[str, ...],
     probe_file: Path | None,
+    web: str | None,
+    no_web: bool,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -53,12 +62,22 @@ def run(
     at the next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
+    place = None if no_web else _web(web)
 
     async def go() -> None:
-        service = Service(app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file)
+        service = Service(
+            app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file, web=place
+        )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 
     asyncio.run(go())
+
+
+def _web(text: str | None) -> Web:
+    if text is None:
+        return Web()
+    host, port = host_and_port(text)
+    return Web(host=host, port=port, demanded=True)
 
 
 async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:

@@ -5,11 +5,11 @@ import click
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, json_option, show_json, show_table, show_wrapped
-from windlass.cli.remedies import remedy
-from windlass.cli.shapes import status_shape
 from windlass.cli.words import counted, one_line, span
 from windlass.core.health import Problem, gist
 from windlass.operations import clock_time
+from windlass.remedies import remedy
+from windlass.shapes import status_shape
 from windlass.views import Overview, PoolView
 
 _UNHOSTED = {

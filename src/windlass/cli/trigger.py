@@ -10,11 +10,11 @@ from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import aside, json_option, json_text, show_json
 from windlass.cli.parameters import json_object, payload_of, seconds
-from windlass.cli.shapes import result_shape, whole_job_shape
 from windlass.cli.words import one_line, printable, took
 from windlass.core.model import JobPriority, JobStatus, WorkerExecutionMode
 from windlass.errors import JobError, ResultTimeoutError
 from windlass.operations import Explanation
+from windlass.shapes import result_shape, whole_job_shape
 from windlass.worker import Job, Options
 
 LOOK_SECONDS: Final = 1.0

@@ -1,6 +1,5 @@
 """How the command line says instants, lengths of time and text from the store. UTC, always with its Z."""
 
-from datetime import UTC, datetime
 from typing import Final
 
 from windlass.operations import clock_time
@@ -9,16 +8,6 @@ _MINUTE: Final = 60
 _HOUR: Final = 3_600
 _DAY: Final = 86_400
 _KIBI: Final = 1_024
-
-
-def iso(at: float | None) -> str | None:
-    """For programs: `2026-11-15T08:06:01.123456Z`, always of this length, so that text sorts as time does."""
-    if at is None:
-        return None
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (OverflowError, ValueError, OSError):  # a run_at beyond every calendar
-        return None
 
 
 def span(seconds: float) -> str:

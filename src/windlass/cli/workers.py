@@ -5,8 +5,8 @@ import click
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, show_json, show_table
-from windlass.cli.shapes import worker_shape
 from windlass.cli.words import ago
+from windlass.shapes import worker_shape
 from windlass.views import WorkerView
 
 _TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR")

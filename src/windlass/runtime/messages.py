@@ -86,6 +86,8 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     workers: list[WorkerConfig]
     pools: list[PoolConfig]
     gates: dict[str, Gates]
+    schemas: dict[str, bytes]
+    """What each worker takes, as JSON Schema."""
     hooks: bool
     """Whether somebody wants to hear of events."""
 

@@ -550,10 +550,10 @@ async def publish(registry: Registry, store: Store) -> None:
     """Make the definitions known to everybody who shares the store."""
     wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
     wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
+    wanted |= {("schema", name): callee.schema for name, callee in registry.workers.items() if callee.schema}
     wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
-    stored = {
-        (doc.kind, doc.name): doc for kind in ("gates", "worker", "pool_config") for doc in await store.docs(kind)
-    }
+    kinds = ("gates", "worker", "schema", "pool_config")
+    stored = {(doc.kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
     for (kind, name), body in wanted.items():
         there = stored.get((kind, name))
         if there is None or there.body != body:

@@ -13,6 +13,10 @@ class Known(Protocol):
 
     config: WorkerConfig
 
+    @property
+    def schema(self) -> bytes | None:
+        """What it takes, as JSON Schema; None for one that takes nothing."""
+
 
 class Callee(Known, Protocol):
     """A worker's function, made ready once so that a run costs little."""
@@ -44,5 +48,4 @@ class Registry:
         self.pools = pools
         self.gates = gates
         self.callees = callees or {}
-        """The workers that can be run in this process."""
         """The workers that can be run in this process."""

@@ -1,0 +1,155 @@
+"""The ASGI application: finds the route, asks who it is, reads what was sent, and tells what came of it."""
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from windlass.actor import acting_as
+from windlass.errors import WindlassError
+from windlass.web.access import Visitor, check_change, set_cookie
+from windlass.web.assets import asset
+from windlass.web.limits import read_body
+from windlass.web.openapi import API
+from windlass.web.problems import Refused, problem
+from windlass.web.routes import jobs, looking, nodes, pools, session, workers
+from windlass.web.routing import Remembered, Route, find_route
+from windlass.web.site import Site
+
+__all__ = ["Api", "jobs", "looking", "nodes", "pools", "session", "workers"]
+
+logger: Final = logging.getLogger("windlass")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+SECURITY: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+NEVER_STORED: Final = "no-store"
+
+
+class Api:
+    """An ASGI application. It works at the root of a server, and mounted below any path."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or a server's beginning and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            self.site.begin()
+            request = Request(scope, receive)
+            response = await self._answer(request)
+            for name, value in SECURITY.items():
+                response.headers.setdefault(name, value)
+            response.headers.setdefault("cache-control", NEVER_STORED)
+            await response(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self.site.begin()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.site.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._find(request)
+        except (Refused, WindlassError) as error:
+            return problem(error)
+        except Exception as error:  # one bad request harms itself only
+            logger.exception("%s %s failed", request.method, request.scope.get("path"))
+            return problem(error)
+
+    async def _find(self, request: Request) -> Response:
+        segments = path_segments(request.scope)
+        if segments[:2] == API.split("/")[1:]:
+            return await self._call(request, segments[2:])
+        if request.method not in {"GET", "HEAD"}:
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this can only be read", {"Allow": "GET, HEAD"})
+        if segments == ["livez"]:
+            return Response("alive\n", media_type="text/plain")
+        if segments == ["readyz"]:
+            return await self._ready()
+        if not segments:
+            # Without the slash at its end, addresses relative to the page would lead beside it.
+            return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
+        return asset("/".join(segments))
+
+    async def _ready(self) -> Response:
+        """Whether the store answers."""
+        await (await self.site.desk.store()).server_time()
+        return Response("ready\n", media_type="text/plain")
+
+    async def _call(self, request: Request, segments: list[str]) -> Response:
+        route, found = find_route(request.method, segments)
+        visitor = None if route.role is None else await self.site.access.visitor(request)
+        given = await self._read(request, route, found, visitor)
+        with acting_as(visitor.name if visitor else "anonymous"):
+            answer = await route.handler(self.site, **given)
+        return _respond(request, route, answer)
+
+    async def _read(
+        self, request: Request, route: Route, found: dict[str, str], visitor: Visitor | None
+    ) -> dict[str, Any]:
+        if visitor is not None and route.role is not None and not visitor.may(route.role):
+            detail = (
+                f"the token {visitor.name!r} may only read; windlass token create --role operate makes one that may"
+            )
+            raise Refused(HTTPStatus.FORBIDDEN, detail)
+        given: dict[str, Any] = {}
+        if route.method == "POST":
+            check_change(request, visitor)
+            peer = request.client.host if request.client else "somebody"
+            self.site.limiter.take(visitor.name if visitor else f"a stranger at {peer}")
+            given |= route.read_body(await read_body(request))
+        given |= route.read_path(found) | route.read_headers(request.headers)
+        given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
+        return given | ({"visitor": visitor} if route.visitor else {})
+
+
+def _respond(request: Request, route: Route, answer: Any) -> Response:
+    if route.media_type == "text/event-stream":
+        return StreamingResponse(answer, media_type=route.media_type, headers={"X-Accel-Buffering": "no"})
+    remembered = isinstance(answer, Remembered)
+    content = msgspec.json.encode(answer.answer if remembered else answer)
+    response = Response(content, media_type=route.media_type)
+    if remembered:
+        set_cookie(response, request, answer.token)
+    return response
+
+
+def path_segments(scope: Scope) -> list[str]:
+    """The path below ours, still quoted: a name may hold a slash.
+
+    `[]` is our own path without a slash at its end, `[""]` with it.
+    """
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+    root = (scope.get("root_path") or "").rstrip("/")
+    segments = path.split("/")[1:]
+    below = root.split("/")[1:] if root and (scope["path"] + "/").startswith(f"{root}/") else []
+    return segments[len(below) :]

@@ -1,0 +1,52 @@
+"""One look for all who look: what costs the store a few questions is asked at most once a second."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+FRESH_SECONDS: Final = 1.0
+
+T = TypeVar("T")
+
+
+class Shared(Generic[T]):
+    """An answer that is kept for a moment. Who asks while it is being fetched waits for the same one."""
+
+    def __init__(
+        self, fetch: Callable[[], Awaitable[T]], now: Callable[[], float], *, seconds: float = FRESH_SECONDS
+    ) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._seconds = seconds
+        self._value: tuple[T, float] | None = None
+        self._version = 0
+        self._fetching: tuple[asyncio.Future[T], int] | None = None
+
+    async def get(self) -> T:
+        """The answer, no older than it may be."""
+        if self._value is not None and 0 <= self._now() - self._value[1] < self._seconds:
+            return self._value[0]
+        if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
+            self._fetching = asyncio.ensure_future(self._fetch_now(self._version)), self._version
+        return await asyncio.shield(self._fetching[0])
+
+    def forget(self) -> None:
+        """Something was changed: what is fetched already, or being fetched, does not count."""
+        self._value = None
+        self._version += 1
+
+    async def _fetch_now(self, version: int) -> T:
+        at = self._now()
+        try:
+            value = await self._fetch()
+        finally:
+            if self._fetching is not None and self._fetching[1] == version:
+                self._fetching = None
+        if version == self._version:
+            self._value = value, at
+        return value
+
+
+def _lost(future: "asyncio.Future[T]") -> bool:
+    """Whether it belongs to an event loop that is no more."""
+    return future.get_loop() is not asyncio.get_running_loop()

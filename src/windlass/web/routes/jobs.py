@@ -1,0 +1,295 @@
+"""Jobs: finding them, adding them, changing one or many, and the dead letters."""
+
+import hashlib
+import re
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field, structs
+
+from windlass.core.model import JobPriority, JobStatus
+from windlass.errors import ConfigurationError
+from windlass.shapes import (
+    ExplanationShape,
+    JobShape,
+    WholeJobShape,
+    explanation_shape,
+    iso,
+    job_shape,
+    whole_job_shape,
+)
+from windlass.web.routing import Body, Name, Query, Text, get, post
+from windlass.web.site import Site
+from windlass.worker import Job, Options
+
+PAGE: Final = 1_000
+MOST_LOOKED_AT: Final = 5_000
+"""Jobs that one request looks at, where no index can tell which match. The next page goes on from there."""
+MOST_CHANGED: Final = 100_000
+SAMPLES: Final = 5
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_LIVE: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED, JobStatus.PROCESSING)
+
+Instant = Annotated[datetime, Meta(tz=True)]
+Action = Literal["cancel", "retry", "discard"]
+
+
+class JobsQuery(Query, frozen=True, kw_only=True):
+    """Which jobs: every given one must match."""
+
+    status: list[JobStatus] = field(default_factory=list)
+    worker: Name | None = None
+    pool: Name | None = None
+    key: Name | None = None
+    unique_key: Name | None = None
+    instance: Name | None = None
+    error: Text | None = None
+    payload: Text | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    after: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class JobsAnswer(Struct, frozen=True, kw_only=True):
+    """Jobs, newest first. `next_after` asks for the next page, and is null at the end."""
+
+    jobs: list[JobShape]
+    next_after: str | None
+
+
+class NewJob(Body, frozen=True, kw_only=True):
+    """A job to be."""
+
+    worker: Name
+    payload: dict[str, Any] = field(default_factory=dict)
+    priority: Literal["low", "normal", "high", "critical"] | None = None
+    delay_seconds: Annotated[float, Meta(ge=0, le=315_360_000)] | None = None
+    unique_key: Name | None = None
+    job_id: Name | None = None
+
+
+class Enqueued(Struct, frozen=True):
+    """The job that stands for it now, and whether that one is new."""
+
+    created: bool
+    job: JobShape
+
+
+class Retry(Body, frozen=True, kw_only=True):
+    """With which arguments; null is with its own."""
+
+    payload: dict[str, Any] | None = None
+
+
+class Discarded(Struct, frozen=True):
+    """What is gone."""
+
+    id: str
+
+
+class BulkFilter(Body, frozen=True, kw_only=True):
+    """Which jobs: every given one must match."""
+
+    ids: Annotated[list[Name], Meta(max_length=1_000)] | None = None
+    status: list[JobStatus] | None = None
+    worker: Name | None = None
+    pool: Name | None = None
+    key: Name | None = None
+    error: Text | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+
+
+class Bulk(Body, frozen=True, kw_only=True):
+    """What shall become of which jobs. Unless the filter says it, cancel means live jobs, all else dead ones."""
+
+    action: Action
+    filter: BulkFilter
+    dry_run: bool = False
+    limit: Annotated[int, Meta(ge=1, le=MOST_CHANGED)] = MOST_CHANGED
+
+
+class BulkAnswer(Struct, frozen=True, kw_only=True):
+    """How many jobs match, at most as many as the limit says, and how many were changed."""
+
+    matched: int
+    changed: int
+
+
+class DeadGroup(Struct, frozen=True, kw_only=True):
+    """Dead jobs of one worker that failed alike."""
+
+    worker: str
+    error: str
+    count: int
+    newest: str | None
+    oldest: str | None
+    sample_ids: list[str]
+
+
+class Dead(Struct, frozen=True, kw_only=True):
+    """The dead-letter queue by what went wrong: the newest so many of all there are."""
+
+    total: int
+    looked_at: int
+    groups: list[DeadGroup]
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@get("/jobs")
+async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
+    """Jobs, newest first. By a part of the payload a page may be short: it then goes on behind `next_after`."""
+    wanted = {name: value for name, value in structs.asdict(query).items() if value is not None and name != "payload"}
+    if not query.status:
+        del wanted["status"]
+    if query.payload:
+        return await _by_payload(site, wanted, query.payload)
+    found = await site.desk.find_jobs(**wanted)
+    last = found[-1].id if len(found) == query.limit else None
+    return JobsAnswer(jobs=[job_shape(job) for job in found], next_after=last)
+
+
+async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnswer:
+    """No store can search payloads: look at a bounded number of jobs."""
+    limit = wanted.pop("limit")
+    matching: list[JobShape] = []
+    for _ in range(MOST_LOOKED_AT // PAGE):
+        page = await site.desk.find_jobs(**wanted, limit=PAGE)
+        for job in page:
+            shape = job_shape(job)
+            if part in msgspec.json.encode(shape.payload).decode():
+                matching.append(shape)
+                if len(matching) == limit:
+                    return JobsAnswer(jobs=matching, next_after=job.id)
+        if len(page) < PAGE:
+            return JobsAnswer(jobs=matching, next_after=None)
+        wanted["after"] = page[-1].id
+    return JobsAnswer(jobs=matching, next_after=wanted["after"])
+
+
+@get("/jobs/{id}")
+async def job(site: Site, id: Name) -> WholeJobShape:
+    """A job, whole: attempts with tracebacks, progress, result, and why it is where it is."""
+    return whole_job_shape(await site.desk.get_job(id), await site.desk.explain_job(id))
+
+
+@get("/jobs/{id}/explanation")
+async def explanation(site: Site, id: Name) -> ExplanationShape:
+    """Why the job is not running, or how it ended."""
+    return explanation_shape(await site.desk.explain_job(id))
+
+
+@get("/dead")
+async def dead(site: Site) -> Dead:
+    """The dead-letter queue, summed up by worker and error, from the newest dead jobs."""
+    groups: dict[tuple[str, str], list[Job[Any]]] = {}
+    after, looked_at = None, 0
+    while looked_at < MOST_LOOKED_AT:
+        page = await site.desk.find_jobs(status=JobStatus.DEAD, limit=PAGE, after=after)
+        for one in page:
+            groups.setdefault((one.worker, _NUMBER.sub("N", one.error or "")), []).append(one)
+        looked_at += len(page)
+        if len(page) < PAGE:
+            break
+        after = page[-1].id
+    known = sum(pool.stats.dead for pool in (await site.overview.get()).pools)
+    shown = sorted((_group(members) for members in groups.values()), key=lambda group: (-group.count, group.worker))
+    return Dead(total=max(known, looked_at), looked_at=looked_at, groups=shown)
+
+
+def _group(members: list[Job[Any]]) -> DeadGroup:
+    newest = members[0]
+    ends = [one.record.ended_at or one.record.created_at for one in members]
+    return DeadGroup(
+        worker=newest.worker,
+        error=newest.error or "no error was kept",
+        count=len(members),
+        newest=iso(max(ends)),
+        oldest=iso(min(ends)),
+        sample_ids=[one.id for one in members[:SAMPLES]],
+    )
+
+
+# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@post("/jobs")
+async def enqueue(site: Site, body: NewJob, idempotency_key: Name | None) -> Enqueued:
+    """Add a job. With a `job_id`, or the header Idempotency-Key, asking again adds nothing."""
+    options = Options(
+        priority=JobPriority[body.priority.upper()] if body.priority else None,
+        delay_seconds=body.delay_seconds,
+        unique_key=body.unique_key,
+        job_id=body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key)),
+    )
+    added, created = await site.desk.enqueue(body.worker, body.payload, options)
+    site.changed()
+    return Enqueued(created, job_shape(added))
+
+
+def _id_of(worker: str, key: str) -> str:
+    """The id of the job that an idempotency key stands for."""
+    return "key-" + hashlib.sha256(f"{worker}\0{key}".encode()).hexdigest()[:40]
+
+
+@post("/jobs/{id}/cancel")
+async def cancel_job(site: Site, id: Name) -> JobShape:
+    """Cancel a waiting job, or ask a running one to stop."""
+    return await _told(site, await site.desk.cancel_job(id), "cancelled")
+
+
+@post("/jobs/{id}/retry")
+async def retry_job(site: Site, id: Name, body: Retry) -> JobShape:
+    """Queue a dead, cancelled, failed or scheduled job again, now, its counts at zero; perhaps with a new payload."""
+    return await _told(
+        site, await site.desk.retry_job(id, payload=body.payload), "retried", edited=body.payload is not None
+    )
+
+
+@post("/jobs/{id}/discard")
+async def discard_job(site: Site, id: Name) -> Discarded:
+    """Delete a job that has ended."""
+    gone = await site.desk.get_job(id)
+    await site.desk.discard_job(id)
+    await _told(site, gone, "discarded")
+    return Discarded(id)
+
+
+@post("/jobs/bulk")
+async def change_jobs(site: Site, body: Bulk) -> BulkAnswer:
+    """Cancel, retry or discard all that match; with `dry_run` only count them."""
+    wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
+    if not any(name != "status" for name in wanted) and not wanted.get("status"):
+        message = "which jobs? Give the filter a status at least: all of them are seldom meant"
+        raise ConfigurationError(message)
+    wanted.setdefault("status", list(_LIVE) if body.action == "cancel" else [JobStatus.DEAD])
+    matched = await _count(site, wanted, body.limit)
+    if body.dry_run or not matched:
+        return BulkAnswer(matched=matched, changed=0)
+    desk = site.desk
+    act = {"cancel": desk.cancel_jobs, "retry": desk.retry_jobs, "discard": desk.discard_jobs}[body.action]
+    changed = await act(**wanted, limit=body.limit)
+    site.changed()
+    return BulkAnswer(matched=matched, changed=changed)
+
+
+async def _count(site: Site, wanted: dict[str, Any], most: int) -> int:
+    counted, after = 0, None
+    while counted < most:
+        page = await site.desk.find_jobs(**wanted, limit=min(PAGE, most - counted), after=after)
+        counted += len(page)
+        if len(page) < PAGE:
+            break
+        after = page[-1].id
+    return counted
+
+
+async def _told(site: Site, changed: Job[Any], what: str, **data: Any) -> JobShape:
+    message = f"job {changed.id} of {changed.worker} was {what}"
+    await site.tell("jobs.amended", what, message, id=changed.id, worker=changed.worker, **data)
+    site.changed()
+    return job_shape(changed)

@@ -1,0 +1,136 @@
+"""Everything at a glance, the charts, what happened, and who is asking."""
+
+from importlib.metadata import version
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from windlass.shapes import EventShape, PoolShape, ProblemShape, event_shape, iso, pool_shape, problem_shape
+from windlass.tokens import Role
+from windlass.web.access import Visitor
+from windlass.web.history import KEPT_SECONDS, Series
+from windlass.web.openapi import document
+from windlass.web.routing import Name, Query, get
+from windlass.web.site import Site
+
+KEPT_EVENTS: Final = 10_000
+"""As many as a store keeps."""
+Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """All jobs and workers, in numbers."""
+
+    queued: int
+    running: int
+    scheduled: int
+    retrying: int
+    dead: int
+    completed: int
+    failed: int
+    workers: int
+    disabled: int
+
+
+class OverviewAnswer(Struct, frozen=True, kw_only=True):
+    """Everything at a glance."""
+
+    at: str | None
+    store: str
+    status: Literal["ok", "degraded", "failing"]
+    problems: list[ProblemShape]
+    leader: str | None
+    nodes: list[str]
+    pools: list[PoolShape]
+    counts: Counts
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """Who is asking."""
+
+    name: str
+    role: Role
+    csrf: str | None
+    version: str
+
+
+class HistoryQuery(Query, frozen=True, kw_only=True):
+    """How far back."""
+
+    seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = KEPT_SECONDS
+
+
+class EventsQuery(Query, frozen=True, kw_only=True):
+    """Which events: newer than one, older than one, of a name, about something."""
+
+    after: Number = 0
+    before: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    name: Name | None = None
+    subject: Name | None = None
+
+
+class EventsAnswer(Struct, frozen=True, kw_only=True):
+    """What happened, newest last."""
+
+    events: list[EventShape]
+
+
+@get("/overview")
+async def overview(site: Site) -> OverviewAnswer:
+    """What is wrong now, who leads, every pool, and all jobs in numbers."""
+    seen = await site.overview.get()
+    pools = [pool_shape(pool) for pool in seen.pools]
+    return OverviewAnswer(
+        at=iso(seen.at),
+        store=seen.store,
+        status=seen.health.status,
+        problems=[problem_shape(problem) for problem in seen.health.problems],
+        leader=seen.leader,
+        nodes=seen.nodes,
+        pools=pools,
+        counts=Counts(
+            queued=sum(pool.queued for pool in pools),
+            running=sum(pool.running for pool in pools),
+            scheduled=sum(pool.scheduled for pool in pools),
+            retrying=sum(pool.retrying for pool in pools),
+            dead=sum(pool.dead for pool in pools),
+            completed=sum(pool.completed for pool in pools),
+            failed=sum(pool.failed for pool in pools),
+            workers=len(seen.workers),
+            disabled=sum(not worker.state.enabled for worker in seen.workers),
+        ),
+    )
+
+
+@get("/history")
+async def history(site: Site, query: HistoryQuery) -> Series:
+    """Every pool over time. This process remembers an hour, from when it began."""
+    return site.history.series(query.seconds)
+
+
+@get("/events")
+async def events(site: Site, query: EventsQuery) -> EventsAnswer:
+    """What happened, newest last: the newest that match."""
+    narrow = query.before is not None or query.name is not None or query.subject is not None
+    found = await site.desk.events(query.after, KEPT_EVENTS if narrow else query.limit)
+    matching = [
+        event
+        for event in found
+        if (query.before is None or event.seq < query.before)
+        and query.name in {None, event.name}
+        and query.subject in {None, event.subject}
+    ]
+    return EventsAnswer(events=[event_shape(event) for event in matching[-query.limit :]])
+
+
+@get("/me")
+async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route is handed the site
+    """Who is asking, what they may do, and what a change by cookie must show as X-CSRF-Token."""
+    return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=version("windlass"))
+
+
+@get("/openapi.json")
+async def openapi(site: Site) -> dict[str, Any]:  # noqa: ARG001 - every route is handed the site
+    """This API, as an OpenAPI 3.1 document."""
+    return document()

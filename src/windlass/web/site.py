@@ -1,0 +1,72 @@
+"""All that the routes need, for one orchestrator: shared looks, the history, the streams, the door."""
+
+import asyncio
+from typing import Any
+
+from windlass.core.model import Event
+from windlass.operations import Operations
+from windlass.store.protocol import Store
+from windlass.tokens import Tokens, Turnstile
+from windlass.web.access import Access, Identify
+from windlass.web.desk import Desk
+from windlass.web.history import STEP_SECONDS, History
+from windlass.web.limits import Limiter, Rate
+from windlass.web.live import Live
+from windlass.web.looks import Shared
+
+
+class Site:
+    """One orchestrator's web, shared by all who look at it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        trust_loopback: bool = True,
+        identify: Identify | None = None,
+        rate: Rate | None = None,
+        step_seconds: float = STEP_SECONDS,
+    ) -> None:
+        self.desk = desk
+        self.overview = Shared(desk.overview, desk.now)
+        self.history = History(self._store, desk.now, step=step_seconds)
+        self.live = Live(self._store)
+        self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
+        self.limiter = Limiter(rate or Rate())
+        self._turnstile: Turnstile | None = None
+        self._sampler: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def begin(self) -> None:
+        """Begin to remember. Once is enough, more does no harm."""
+        if self._closed:
+            return
+        gone = self._sampler is None or self._sampler.done()
+        if gone or (self._sampler and self._sampler.get_loop() is not asyncio.get_running_loop()):
+            sampling = self.history.run(lambda: self.live.changed("history", "nodes"))
+            self._sampler = asyncio.create_task(sampling, name="windlass history")
+
+    async def close(self) -> None:
+        """End all streams and forget."""
+        self._closed = True
+        if self._sampler is not None:
+            self._sampler.cancel()
+            await asyncio.wait([self._sampler])
+        await self.live.close()
+
+    def changed(self) -> None:
+        """Somebody changed something here: nobody shall be shown what was before."""
+        self.overview.forget()
+        self.live.changed("jobs", "pools", "workers", "nodes")
+
+    async def tell(self, name: str, subject: str, message: str, **data: Any) -> Event:
+        """Keep that somebody did something."""
+        return await Operations(await self.desk.store(), self.desk.now).record(name, subject, message, **data)
+
+    async def _store(self) -> Store:
+        return await self.desk.store()
+
+    async def _door(self) -> Turnstile:
+        if self._turnstile is None:
+            self._turnstile = Turnstile(Tokens(await self.desk.store(), self.desk.now), self.desk.now)
+        return self._turnstile
