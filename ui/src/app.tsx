@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { Component, type ReactNode, useEffect } from "react";
 import { ApiError } from "./data/client";
 import { listen } from "./data/live";
 import { useMe } from "./data/queries";
@@ -25,7 +25,9 @@ export function App() {
   if (me.data) {
     return (
       <Shell>
-        <Page />
+        <Guard>
+          <Page />
+        </Guard>
       </Shell>
     );
   }
@@ -38,6 +40,16 @@ export function App() {
   );
 }
 
+/** A page that fails says so, and leaves the way to the others open. */
+class Guard extends Component<{ children: ReactNode }, { error: Error | null }> {
+  state: { error: Error | null } = { error: null };
+  static getDerivedStateFromError = (error: Error) => ({ error });
+  render() {
+    const { error } = this.state;
+    return error ? <Failure error={error} again={() => this.setState({ error: null })} /> : this.props.children;
+  }
+}
+
 function Page() {
   const { path } = usePlace();
   const [page = "overview", name] = path;
@@ -46,7 +58,9 @@ function Page() {
     document.title = `${name ? `${name} · ` : ""}${label} · windlass`;
   }, [name, label]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another place is read from its top
-  useEffect(() => window.scrollTo(0, 0), [page, name]);
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, [page, name]);
   // A page about another thing is another page: nothing of the one before may stay in it.
   switch (page) {
     case "overview":

@@ -5,7 +5,7 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 
 export const count = (n: number) => whole.format(n);
 export const compact = (n: number) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n * 10) / 10) : short.format(n));
-export const counted = (n: number, noun: string) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+export const counted = (n: number, noun: string, many = `${noun}s`) => `${count(n)} ${n === 1 ? noun : many}`;
 
 /** A length of time, in the two largest units that say something. */
 export function duration(seconds: number | null | undefined): string {

@@ -26,11 +26,12 @@ const PACE_MS: Record<string, number> = {
 
 /** Which answers a topic of the server concerns; a topic that is not here concerns all. */
 const CONCERNS: Record<string, string[]> = {
-  jobs: ["overview", "history", "pools", "workers", "jobs", "dead"],
-  pools: ["overview", "history", "pools", "nodes"],
+  jobs: ["overview", "pools", "workers", "jobs", "dead"],
+  pools: ["overview", "pools", "nodes"],
   workers: ["overview", "workers", "graph"],
   nodes: ["overview", "nodes", "pools"],
   events: ["events", "overview", "pools"],
+  history: ["history"],
 };
 
 const LONGEST_RETRY_MS = 10_000;

@@ -28,9 +28,10 @@ export const useJob = (id: string) => useAsk<t.WholeJob>("jobs", `jobs/${segment
 export const useWhy = (id: string, enabled: boolean) =>
   useAsk<t.Explanation>("jobs", `jobs/${segment(id)}/explanation`, {}, enabled);
 export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number }>("dead", "dead");
-export const useNodes = () => useAsk<{ nodes: t.Node[] }>("nodes", "nodes");
+export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
 
 export interface JobFilter {
+  ids?: string[];
   status?: string[];
   worker?: string;
   pool?: string;
@@ -59,13 +60,14 @@ export function useEvents(filter: { name?: string; subject?: string }, limit: nu
   });
 }
 
-/** Something a person does: says how it went, and shows it. */
-export function useAct<T = unknown>(done: string | ((answer: T) => string)) {
+/** Something a person does: says how it went, and shows it. With null, nothing was changed. */
+export function useAct<T = unknown>(done: string | ((answer: T) => string) | null) {
   const client = useQueryClient();
   const toast = useToast();
   return useMutation({
     mutationFn: ({ path, body }: { path: string; body?: unknown }) => act<T>(path, body),
     onSuccess: (answer) => {
+      if (done === null) return;
       toast("ok", typeof done === "string" ? done : done(answer));
       refresh(client);
     },

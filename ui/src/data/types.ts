@@ -49,8 +49,9 @@ export interface Instance {
   pool: string;
   pid: number;
   status: "idle" | "busy" | "draining" | "dead";
-  jobs: string[];
-  workers: number;
+  slots: number;
+  busy: number;
+  current_jobs: string[];
   completed: number;
   failed: number;
   memory_bytes: number;
@@ -95,6 +96,7 @@ export interface Worker {
 }
 
 export interface WorkerDetail extends Worker {
+  config: Record<string, unknown>;
   runs: Job[];
   payload_schema: Schema | null;
 }

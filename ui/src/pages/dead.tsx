@@ -46,11 +46,16 @@ export function DeadPage() {
   );
 }
 
+/** The longest part of an error without numbers: jobs are grouped by what is around these. */
+function gist(error: string): string {
+  return error.split(/0x[0-9a-f]+|\d+/).reduce((longest, part) => (part.length > longest.length ? part : longest), "");
+}
+
 function Group({ group }: { group: DeadGroup }) {
   const [open, setOpen] = useState(false);
   const [editing, setEditing] = useState<string | null>(null);
-  const filter = { status: ["dead"], worker: group.worker, error: group.error };
-  const what = `of ${group.worker} with this error`;
+  const filter = { status: ["dead"], worker: group.worker, error: gist(group.error) };
+  const what = `of ${group.worker} whose error contains “${gist(group.error).trim()}”`;
   return (
     <Panel flush>
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2">

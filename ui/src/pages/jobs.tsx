@@ -1,14 +1,10 @@
-import { useQueryClient } from "@tanstack/react-query";
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
-import { act, segment } from "../data/client";
-import { refresh } from "../data/live";
-import { type JobFilter, useJobs, useMay, usePools, useWorkers } from "../data/queries";
+import { type JobFilter, useJobs, usePools, useWorkers } from "../data/queries";
 import { STATUSES } from "../data/types";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
-import { BulkButton } from "../parts/jobactions";
+import { BulkButton, ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
-import { useToast } from "../parts/toast";
 import { useParams } from "../router";
 import { counted } from "../words";
 
@@ -56,7 +52,12 @@ export function JobsPage() {
         <Filters params={params} pick={pick} open={narrow} />
         <div className="flex min-h-10 flex-wrap items-center gap-2 border-b border-line px-3 py-1.5 text-xs text-muted">
           {ids.length ? (
-            <Chosen ids={ids} clear={() => setChosen({})} />
+            <>
+              <Chosen ids={ids} />
+              <Button small kind="quiet" onClick={() => setChosen({})}>
+                Choose none
+              </Button>
+            </>
           ) : (
             <>
               <span>{filtered ? "All that the filters find:" : "All jobs:"}</span>
@@ -230,30 +231,17 @@ function Typed({
   );
 }
 
-function Chosen({ ids, clear }: { ids: string[]; clear: () => void }) {
-  const may = useMay();
-  const client = useQueryClient();
-  const toast = useToast();
-  const each = async (action: "retry" | "cancel", done: string) => {
-    const ended = await Promise.allSettled(ids.map((id) => act(`jobs/${segment(id)}/${action}`)));
-    const refused = ended.filter((one) => one.status === "rejected");
-    if (refused.length < ids.length) toast("ok", `${counted(ids.length - refused.length, "job")} ${done}`);
-    if (refused[0]) toast("bad", `${counted(refused.length, "job")} refused: ${(refused[0].reason as Error).message}`);
-    clear();
-    refresh(client);
-  };
+const LIVE = ["queued", "processing", "scheduled", "failed"];
+const STOPPED = ["dead", "cancelled", "failed"];
+
+function Chosen({ ids }: { ids: string[] }) {
+  const what = "among the chosen ones, as their states allow";
   return (
     <>
-      <span className="font-medium text-ink">{counted(ids.length, "job")} chosen</span>
-      <Button small disabled={!may} onClick={() => each("retry", "requeued")}>
-        Retry
-      </Button>
-      <Button small kind="danger" disabled={!may} onClick={() => each("cancel", "cancelled")}>
-        Cancel
-      </Button>
-      <Button small kind="quiet" onClick={clear}>
-        Choose none
-      </Button>
+      <span className="font-medium text-ink">{counted(ids.length, "job")} chosen:</span>
+      <BulkButton small action="retry" filter={{ ids, status: STOPPED }} label="Retry" what={what} />
+      <BulkButton small action="cancel" filter={{ ids, status: LIVE }} label="Cancel" what={what} />
+      <BulkButton small action="discard" filter={{ ids, status: ENDED }} label="Discard" what={what} />
     </>
   );
 }

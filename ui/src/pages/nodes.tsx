@@ -1,11 +1,12 @@
 import { useNow } from "../data/live";
 import { useNodes } from "../data/queries";
-import type { Node } from "../data/types";
+import type { Instance, Node } from "../data/types";
 import { NodeActions } from "../parts/actions";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Time } from "../parts/basics";
 import { Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
 import { bytes, counted } from "../words";
+import { Instances } from "./pools";
 
 const LATE_SECONDS = 10;
 const TONES = { serving: "ok", draining: "warn", drained: "plain", stopping: "warn" } as const;
@@ -16,10 +17,7 @@ export function NodesPage() {
   const wanted = params.get("node");
   return (
     <>
-      <Heading
-        title="Nodes"
-        about={nodes.data && counted(nodes.data.nodes.length, "machine process").replace("processs", "processes")}
-      />
+      <Heading title="Nodes" about={nodes.data && counted(nodes.data.nodes.length, "node")} />
       <Answer of={nodes}>
         {(data) =>
           data.nodes.length ? (
@@ -27,7 +25,12 @@ export function NodesPage() {
               {[...data.nodes]
                 .sort((a, b) => Number(b.name === wanted) - Number(a.name === wanted))
                 .map((node) => (
-                  <NodePanel key={node.name} node={node} marked={node.name === wanted} />
+                  <NodePanel
+                    key={node.name}
+                    node={node}
+                    instances={data.instances.filter((instance) => instance.node === node.name)}
+                    marked={node.name === wanted}
+                  />
                 ))}
             </div>
           ) : (
@@ -43,7 +46,7 @@ export function NodesPage() {
   );
 }
 
-function NodePanel({ node, marked }: { node: Node; marked: boolean }) {
+function NodePanel({ node, instances: members, marked }: { node: Node; instances: Instance[]; marked: boolean }) {
   const used = node.runs.reduce((sum, run) => sum + run.memory_bytes, 0);
   const busy = node.runs.reduce((sum, run) => sum + run.busy, 0);
   const workers = node.runs.reduce((sum, run) => sum + run.workers, 0);
@@ -121,6 +124,14 @@ function NodePanel({ node, marked }: { node: Node; marked: boolean }) {
           },
         ]}
       />
+      {members.length > 0 && (
+        <details className="border-t border-line">
+          <summary className="px-3 py-2 text-sm hover:bg-sunken">
+            {counted(members.length, "process", "processes")}, and what they run
+          </summary>
+          <Instances rows={members} />
+        </details>
+      )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">
         {node.host}, pid {node.pid}, {node.cores} cores; can host {node.hosts.join(", ") || "nothing"}
       </p>

@@ -4,6 +4,7 @@ import type { Event, History, Instance, Pool } from "../data/types";
 import { PoolActions } from "../parts/actions";
 import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { brief } from "../parts/jobtable";
 import { Table } from "../parts/table";
 import { Link, to } from "../router";
 import { bytes, compact, count, counted, duration } from "../words";
@@ -136,11 +137,7 @@ export function PoolPage({ name }: { name: string }) {
                 value={seen.workers}
                 note={`${seen.wanted} wanted, ${seen.min_workers ?? "?"}–${seen.max_workers ?? "?"} allowed`}
               />
-              <Stat
-                label="Busy"
-                value={seen.busy}
-                note={counted(seen.instances, "process").replace("processs", "processes")}
-              />
+              <Stat label="Busy" value={seen.busy} note={counted(seen.instances, "process", "processes")} />
               <Stat
                 label="Queued"
                 value={count(seen.queued)}
@@ -286,9 +283,25 @@ export function Instances({ rows }: { rows: Instance[] }) {
         {
           header: "Running",
           id: "jobs",
-          accessorFn: (instance) => instance.jobs.length,
+          accessorFn: (instance) => instance.busy,
           meta: { numeric: true },
-          cell: ({ row: { original } }) => `${original.jobs.length} of ${original.workers}`,
+          cell: ({ row: { original } }) => `${original.busy} of ${original.slots}`,
+        },
+        {
+          header: "Jobs",
+          id: "current",
+          enableSorting: false,
+          meta: { from: "sm" },
+          cell: ({ row: { original } }) => (
+            <span className="flex flex-wrap gap-x-2 font-mono text-xs">
+              {original.current_jobs.slice(0, 3).map((id) => (
+                <Link key={id} href={to(["jobs", id])}>
+                  {brief(id)}
+                </Link>
+              ))}
+              {original.current_jobs.length > 3 && <span className="text-muted">and {original.current_jobs.length - 3} more</span>}
+            </span>
+          ),
         },
         {
           header: "Memory",

@@ -171,6 +171,21 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
   );
 }
 
+/** What else its policy says, where it says something. */
+function limits(config: Record<string, unknown>): [string, string][] {
+  const said: [string, string][] = [
+    ["rate_limit", "Rate limit"],
+    ["max_running", "At most running"],
+    ["concurrency_key", "Concurrency key"],
+    ["max_consecutive_failures", "Disabled after failures"],
+    ["overlap", "Overlap"],
+    ["catch_up", "Catch-up"],
+  ];
+  return said
+    .filter(([name]) => config[name] !== null && config[name] !== undefined && config[name] !== false)
+    .map(([name, label]) => [label, String(config[name])]);
+}
+
 const stateOf = (worker: Worker) => (!worker.enabled ? "disabled" : worker.running ? "running" : "idle");
 
 function State({ worker }: { worker: Worker }) {
@@ -261,6 +276,7 @@ export function WorkerPage({ name }: { name: string }) {
                     ["Priority", seen.priority],
                     ["Timeout", duration(seen.timeout_seconds)],
                     ["Retries", seen.max_retries],
+                    ...limits(seen.config),
                   ]}
                 />
               </Panel>

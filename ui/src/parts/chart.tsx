@@ -73,7 +73,9 @@ export function Chart({
     };
   }, [shape, shade, height]);
 
-  useEffect(() => plot.current?.setData(data), [data]);
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data]);
 
   const last = at.length - 1;
   const here = index ?? last;

@@ -115,16 +115,23 @@ export function BulkButton({
 }) {
   const may = useMay();
   const [found, setFound] = useState<number | null>(null);
-  const look = useAct<Counted>((answer) => `${counted(answer.matched, "job")} found`);
+  const look = useAct<Counted>(null);
   const act = useAct<Counted>((answer) => `${counted(answer.changed, "job")} ${DONE[action]}`);
   const close = () => setFound(null);
+  const refused =
+    Object.keys(filter).length === 0
+      ? "Set a filter first: all jobs are seldom meant"
+      : filter.payload
+        ? "Payloads can be searched, but not changed in bulk: choose jobs in the list"
+        : undefined;
   const body = (dry_run: boolean) => ({ path: "jobs/bulk", body: { action, filter, dry_run } });
   return (
     <>
       <Button
         small={small}
         kind={action === "retry" ? "plain" : "danger"}
-        disabled={!may || look.isPending}
+        disabled={!may || look.isPending || refused !== undefined}
+        title={refused}
         onClick={() => look.mutate(body(true), { onSuccess: (answer) => setFound(answer.matched) })}
       >
         {label}
