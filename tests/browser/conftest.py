@@ -1,24 +1,22 @@
 """A real node with its dashboard, and a real browser to look at it with.
 
-The browser is Debian's `chromium` or whatever Chromium or Chrome is on PATH; `WINDLASS_CHROMIUM` names another. Where there
-is none, these tests are skipped on a laptop and fail in CI.
+The browser is Debian's `chromium` or whatever Chromium or Chrome is on PATH; `WINDLASS_CHROMIUM` names another. Where
+there is none, these tests are skipped on a laptop and fail in CI.
 """
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.stage import Site, Watched, eventually
 
 HERE: Final = Path(__file__).parent
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -31,37 +29,6 @@ QUIET: Final = (
     "--no-pings",
 )
 ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
-
-
-def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
-    """Wait until something is true, with a deadline."""
-    deadline = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < deadline, f"not true within {within} s"
-        time.sleep(0.05)
-
-
-class Site:
-    """A served dashboard, and its API without a browser."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def ask(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=10) as answer:
-            return json.load(answer)
-
-    def act(self, path: str, **body: Any) -> Any:
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
-
-    def enqueue(self, worker: str, **payload: Any) -> str:
-        return str(self.act("jobs", worker=worker, payload=payload)["job"]["id"])
-
-    def status(self, job_id: str) -> str:
-        return str(self.ask(f"jobs/{job_id}")["status"])
 
 
 @pytest.fixture(scope="session")
@@ -116,28 +83,6 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
-
-
-class Watched:
-    """A page whose console and requests are written down."""
-
-    def __init__(self, context: BrowserContext, site: Site) -> None:
-        self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
-        self.site = site
-        self.wrong: list[str] = []
-        """Errors in the console, and requests to other hosts."""
-        self.page.on("console", lambda said: said.type in {"error", "warning"} and self.wrong.append(said.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        host = urlsplit(site.address).netloc
-        context.on(
-            "request", lambda asked: urlsplit(asked.url).netloc != host and self.wrong.append(f"asked {asked.url}")
-        )
-
-    def open(self, place: str) -> Page:
-        self.page.goto(f"{self.site.address}#/{place}")
-        self.page.wait_for_selector("h1")
-        return self.page
 
 
 @pytest.fixture

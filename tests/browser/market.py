@@ -10,7 +10,9 @@ app = WorkerOrchestrator("sqlite:///market.db", tick_interval=0.5, max_concurren
 app.register_pool(
     "images", kind="process", min_workers=1, max_workers=2, cpu=0.25, scale_up_threshold=5, scale_down_after_seconds=5
 )
-app.register_pool("mail", kind="async", min_workers=2, max_workers=24, scale_up_threshold=10, scale_down_after_seconds=5)
+app.register_pool(
+    "mail", kind="async", min_workers=2, max_workers=24, scale_up_threshold=10, scale_down_after_seconds=5
+)
 app.register_pool("reports", kind="async", min_workers=1, max_workers=2)
 
 
@@ -71,6 +73,6 @@ async def send_mail(to: str, subject: str = "Your order") -> str:
 async def long_report(ctx: Context, pages: int) -> int:
     """Tells how far it is, for as long as a test wants to look at it."""
     for page in range(pages):
-        await ctx.progress(page, pages, f"page {page} of {pages}")
+        ctx.progress(page, pages, f"page {page} of {pages}")
         await asyncio.sleep(0.5)
     return pages

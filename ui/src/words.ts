@@ -10,6 +10,7 @@ export const counted = (n: number, noun: string, many = `${noun}s`) => `${count(
 /** A length of time, in the two largest units that say something. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+  if (seconds === 0) return "0 s";
   if (seconds < 0.0995) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;

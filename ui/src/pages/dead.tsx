@@ -62,7 +62,9 @@ function Group({ group }: { group: DeadGroup }) {
         <Badge tone="bad">{count(group.count)}</Badge>
         <div className="min-w-0 grow basis-60">
           <div className="text-sm">
-            <Link href={to(["workers", group.worker])}>{group.worker}</Link>
+            <Link className="text-accent underline" href={to(["workers", group.worker])}>
+              {group.worker}
+            </Link>
             <span className="text-xs text-muted">
               , newest <Time at={group.newest} />
             </span>

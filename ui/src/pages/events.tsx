@@ -11,6 +11,9 @@ const NAMES = [
   "job.dead",
   "job.lost",
   "jobs.amended",
+  "job.triggered",
+  "token.created",
+  "token.revoked",
   "worker.disabled",
   "worker.enabled",
   "pool.scaled",
@@ -116,7 +119,7 @@ function addressOf({ name, subject }: Event): string | null {
   if (kind === "pool") return to(["pools", subject]);
   if (kind === "worker" || kind === "schedule") return to(["workers", subject]);
   if (kind === "node" || kind === "leader") return to(["nodes"], { node: subject });
-  if (name === "job.dead" || name === "job.lost") return to(["jobs", subject]);
+  if (kind === "job") return to(["jobs", subject]);
   return null;
 }
 

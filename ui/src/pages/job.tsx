@@ -1,7 +1,7 @@
 import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
 import type { Attempt, WholeJob } from "../data/types";
-import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
+import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
@@ -9,11 +9,10 @@ import { Link, to } from "../router";
 import { duration, moment, span } from "../words";
 
 const KINDS: Record<string, [string, "ok" | "warn" | "bad" | "plain"]> = {
-  completed: ["completed", "ok"],
-  failed: ["failed", "bad"],
-  timeout: ["timed out", "bad"],
+  raised: ["raised", "bad"],
+  timed_out: ["timed out", "bad"],
   crashed: ["crashed", "bad"],
-  lost: ["lost", "warn"],
+  undecodable: ["could not be read", "bad"],
 };
 
 export function JobPage({ id }: { id: string }) {
@@ -43,9 +42,11 @@ export function JobPage({ id }: { id: string }) {
               <Panel title="Timeline">
                 <Timeline job={seen} />
               </Panel>
-              <Panel title="Attempts" flush>
-                <Attempts job={seen} />
-              </Panel>
+              {seen.attempts.length > 0 && (
+                <Panel title="Attempts that failed" flush>
+                  <Attempts job={seen} />
+                </Panel>
+              )}
               {seen.logs && seen.logs.length > 0 && <Logs lines={seen.logs} />}
             </div>
             <div className="flex min-w-0 flex-col gap-3">
@@ -216,11 +217,12 @@ function barsOf(job: WholeJob, now: number): Bar[] {
       label: `attempt ${attempt.number}`,
       from: start,
       until: end,
-      look: attempt.kind === "completed" ? "bg-ok" : "bg-bad",
+      look: "bg-bad",
     });
     from = end;
   }
-  const told = runs.some((attempt) => attempt.started_at === job.started_at);
+  // An attempt that failed is told already; the one that did not, or has not yet, is the job's own.
+  const told = runs.some((attempt) => (attempt.ended_at ?? "") >= (job.started_at ?? ""));
   if (job.started_at && !told) {
     const start = Date.parse(job.started_at);
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
@@ -235,9 +237,6 @@ function barsOf(job: WholeJob, now: number): Bar[] {
 
 function Attempts({ job }: { job: WholeJob }) {
   const failed = [...job.attempts].reverse();
-  if (failed.length === 0) {
-    return <Empty title={job.started_at ? "No attempt has failed" : "It has not been tried yet"} />;
-  }
   return (
     <ol className="divide-y divide-line">
       {failed.map((attempt, index) => (
@@ -250,7 +249,7 @@ function Attempts({ job }: { job: WholeJob }) {
 }
 
 function AttemptRow({ attempt, open }: { attempt: Attempt; open: boolean }) {
-  const [word, tone] = KINDS[attempt.kind] ?? [attempt.kind, "plain"];
+  const [word, tone] = KINDS[attempt.kind] ?? [attempt.kind.replaceAll("_", " "), "warn"];
   return (
     <details open={open} className="group">
       <summary className="flex flex-wrap items-center gap-2 px-3 py-2 text-sm hover:bg-sunken">

@@ -75,9 +75,9 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           <Time at={node.started_at} />
         </Fact>
         <Fact name="Processes">
-          {instances}, {busy} of {workers} workers busy
+          {instances}, {busy} of {workers} busy
         </Fact>
-        <Fact name="Memory of its workers">
+        <Fact name="Memory">
           <span className="flex flex-col gap-1">
             {bytes(used)} of {bytes(node.memory_bytes)}
             <Meter

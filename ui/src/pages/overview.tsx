@@ -21,7 +21,7 @@ export function OverviewPage() {
   return (
     <>
       <Heading title="Overview" about={overview.data && <Standing seen={overview.data} />}>
-        <div role="group" aria-label="Time shown" className="flex rounded-md border border-edge">
+        <div role="group" aria-label="Time shown" className="flex rounded-md border border-rim">
           {SPANS.map(([value, label]) => (
             <button
               key={value}
@@ -152,11 +152,19 @@ function Charts({ history }: { history: History }) {
   return (
     <div className="flex flex-col gap-4">
       <Chart label="Ended attempts per second" at={drawn.at} lines={drawn.ended} format={compact} />
-      <Chart label="Jobs waiting" at={drawn.at} lines={drawn.depth} format={compact} />
-      <Chart label="Oldest wait" at={drawn.at} lines={drawn.wait} format={duration} />
+      <Chart label="Jobs waiting" steps="whole" at={drawn.at} lines={drawn.depth} format={compact} />
+      <Chart label="Oldest wait" steps="time" at={drawn.at} lines={drawn.wait} format={duration} />
     </div>
   );
 }
+
+/** What to do from here; for the other problems the server's own words hold. */
+const REMEDIES: Record<string, string> = {
+  dead_letters: "Read why, then requeue or discard them",
+  worker_disabled: "Mend the cause, then enable it",
+  pool_paused: "Resume it when it may go on",
+  pool_starved: "See what holds it back, and its bounds",
+};
 
 /** Where the remedy of a problem is. */
 function remedyOf(problem: Problem): string {
@@ -181,7 +189,9 @@ function Problems({ problems }: { problems: Problem[] }) {
             </span>
             <span className="min-w-0 text-sm">
               <span className="block break-words">{problem.message}</span>
-              <span className="block break-words text-muted">{problem.remedy}</span>
+              <span className="block break-words text-accent">
+                {REMEDIES[problem.code] ?? problem.remedy} <span aria-hidden="true">→</span>
+              </span>
             </span>
           </a>
         </li>

@@ -65,7 +65,7 @@ export function PoolsPage() {
                   cell: ({ row: { original } }) => count(original.dead),
                 },
                 {
-                  header: "",
+                  header: () => <span className="sr-only">Actions</span>,
                   id: "actions",
                   enableSorting: false,
                   meta: { from: "md" },
@@ -156,37 +156,37 @@ export function PoolPage({ name }: { name: string }) {
             <Panel>
               <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
             </Panel>
-            <div className="grid gap-3 xl:grid-cols-2">
+            <Panel title="Processes" flush>
+              <Instances rows={seen.instance_list} />
+            </Panel>
+            <div className="grid gap-3 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
               <Panel title="Scaling steps" flush>
                 <Steps events={seen.events} />
               </Panel>
-              <Panel title="Processes" flush>
-                <Instances rows={seen.instance_list} />
+              <Panel title="About">
+                <Facts
+                  items={[
+                    ["Kind", seen.kind ?? "not made known by any node"],
+                    [
+                      "Bounds",
+                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
+                    ],
+                    [
+                      "Jobs",
+                      <Link key="jobs" href={to(["jobs"], { pool: name })}>
+                        All jobs of this pool
+                      </Link>,
+                    ],
+                    [
+                      "Workers",
+                      <Link key="workers" href={to(["workers"], { pool: name })}>
+                        All workers of this pool
+                      </Link>,
+                    ],
+                  ]}
+                />
               </Panel>
             </div>
-            <Panel title="About">
-              <Facts
-                items={[
-                  ["Kind", seen.kind ?? "not made known by any node"],
-                  [
-                    "Bounds",
-                    `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
-                  ],
-                  [
-                    "Jobs",
-                    <Link key="jobs" href={to(["jobs"], { pool: name })}>
-                      All jobs of this pool
-                    </Link>,
-                  ],
-                  [
-                    "Workers",
-                    <Link key="workers" href={to(["workers"], { pool: name })}>
-                      All workers of this pool
-                    </Link>,
-                  ],
-                ]}
-              />
-            </Panel>
           </div>
         </>
       )}
@@ -217,6 +217,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
     <div className="grid gap-4 lg:grid-cols-2">
       <Chart
         label="Workers"
+        steps="whole"
         at={at}
         marks={marks}
         format={compact}
@@ -229,6 +230,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
       />
       <Chart
         label="Jobs waiting"
+        steps="whole"
         at={at}
         marks={marks}
         format={compact}
@@ -293,13 +295,15 @@ export function Instances({ rows }: { rows: Instance[] }) {
           enableSorting: false,
           meta: { from: "sm" },
           cell: ({ row: { original } }) => (
-            <span className="flex flex-wrap gap-x-2 font-mono text-xs">
+            <span className="flex gap-x-2 font-mono text-xs whitespace-nowrap">
               {original.current_jobs.slice(0, 3).map((id) => (
                 <Link key={id} href={to(["jobs", id])}>
                   {brief(id)}
                 </Link>
               ))}
-              {original.current_jobs.length > 3 && <span className="text-muted">and {original.current_jobs.length - 3} more</span>}
+              {original.current_jobs.length > 3 && (
+                <span className="text-muted">and {original.current_jobs.length - 3} more</span>
+              )}
             </span>
           ),
         },

@@ -156,7 +156,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
             original.failures ? <span className="font-medium text-bad">{original.failures} in a row</span> : "0",
         },
         {
-          header: "",
+          header: () => <span className="sr-only">Actions</span>,
           id: "actions",
           enableSorting: false,
           meta: { from: "lg" },

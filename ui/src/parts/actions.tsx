@@ -126,8 +126,8 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
         <Button
           small={small}
           kind={small ? "plain" : "primary"}
-          disabled={!may}
-          title={title}
+          disabled={!may || !worker.enabled}
+          title={worker.enabled ? title : "It is disabled: enable it first"}
           aria-label={small ? `Trigger ${worker.name}` : undefined}
           onClick={triggering.show}
         >

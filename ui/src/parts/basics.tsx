@@ -49,9 +49,9 @@ export function StatusBadge({ status, cancelling = false }: { status: Status; ca
 }
 
 const BUTTON = {
-  plain: "border border-edge bg-surface text-ink hover:bg-sunken",
+  plain: "border border-rim bg-surface text-ink hover:bg-sunken",
   primary: "border border-accent bg-accent text-on-accent hover:opacity-90",
-  danger: "border border-bad bg-surface text-bad hover:bg-bad-soft",
+  danger: "border border-rim bg-surface text-bad hover:bg-bad-soft",
   quiet: "border border-transparent text-muted hover:bg-sunken hover:text-ink",
 };
 

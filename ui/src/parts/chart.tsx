@@ -16,6 +16,12 @@ export interface Line {
 }
 
 const SYNC = uPlot.sync("windlass");
+const STEPS = {
+  whole: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 5e6, 1e7],
+  time: [
+    1e-3, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400, 604800,
+  ],
+};
 
 export function Chart({
   label,
@@ -24,6 +30,7 @@ export function Chart({
   format,
   height = 150,
   marks,
+  steps,
 }: {
   label: string;
   /** Epoch seconds. */
@@ -33,6 +40,8 @@ export function Chart({
   height?: number;
   /** Instants worth a tick on the axis, in epoch seconds. */
   marks?: number[];
+  /** What the values may be apart on the axis: halves of a job make no sense, nor do tenths of an hour. */
+  steps?: keyof typeof STEPS;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -59,6 +68,7 @@ export function Chart({
         (value) => formatting.current(value),
         setIndex,
         () => marked.current,
+        steps,
       ),
       latest.current,
       holder,
@@ -85,7 +95,7 @@ export function Chart({
   };
   return (
     <figure className="min-w-0">
-      <figcaption className="mb-1 flex flex-wrap items-baseline gap-x-3 gap-y-0.5 text-xs">
+      <figcaption className="mb-1 flex flex-wrap items-center gap-x-3 gap-y-0.5 text-xs">
         <span className="font-semibold">{label}</span>
         {lines.map((line) => (
           <span key={line.name} className="inline-flex items-center gap-1 whitespace-nowrap text-muted">
@@ -110,6 +120,9 @@ export function Chart({
   );
 }
 
+/** Whether two ticks may fall into one minute. */
+const closeBy = (ticks: number[]) => (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60;
+
 function options(
   width: number,
   height: number,
@@ -117,6 +130,7 @@ function options(
   format: (value: number) => string,
   seen: (index: number | null) => void,
   marks: () => number[] | undefined,
+  steps: keyof typeof STEPS | undefined,
 ): uPlot.Options {
   const muted = colour("muted");
   const line = colour("line");
@@ -135,9 +149,10 @@ function options(
         ...axis,
         grid: { show: false },
         size: 22,
-        values: (_, ticks) => ticks.map((tick) => clock(tick * 1000, false)),
+        space: 64,
+        values: (_, ticks) => ticks.map((tick) => clock(tick * 1000, closeBy(ticks))),
       },
-      { ...axis, size: 52, splits: undefined, space: 32, values: (_, ticks) => ticks.map(format) },
+      { ...axis, size: 52, incrs: steps && STEPS[steps], space: 32, values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {},

@@ -19,6 +19,8 @@ export function Dialog({
   useEffect(() => {
     const shown = box.current;
     if (shown && !shown.open) shown.showModal();
+    // The browser would begin with the button that closes it.
+    shown?.querySelector<HTMLElement>("input, select, textarea")?.focus();
     return () => shown?.close();
   }, []);
   return (

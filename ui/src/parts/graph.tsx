@@ -90,6 +90,12 @@ function Edge({ kind, one, two }: { kind: "depends_on" | "blocks"; one: Spot; tw
   if (kind === "depends_on") {
     const [x1, y1, x2, y2] = [one.x + width, one.y + height / 2, two.x, two.y + height / 2];
     const bend = Math.max(30, (x2 - x1) / 2);
+    if (x2 - x1 > BOX.across) {
+      // Past the columns between: around what stands there, not through it.
+      const [turn, side] = [24, Math.max(y1, y2) + height / 2 + BOX.down / 2 + 4];
+      const d = `M${x1} ${y1}C${x1 + turn} ${y1} ${x1 + turn} ${side} ${x1 + BOX.across} ${side}H${x2 - BOX.across}C${x2 - turn} ${side} ${x2 - turn} ${y2} ${x2 - 1} ${y2}`;
+      return <path d={d} fill="none" strokeWidth="1.4" markerEnd="url(#arrow)" className="stroke-edge" />;
+    }
     return (
       <path
         d={`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 1} ${y2}`}

@@ -33,6 +33,7 @@ export function JobTable({
           ? [
               {
                 id: "choose",
+                meta: { from: "sm" as const },
                 header: ({
                   table,
                 }: {
@@ -106,13 +107,13 @@ export function JobTable({
         {
           header: "Took",
           id: "took",
-          meta: { numeric: true, from: "sm" },
+          meta: { numeric: true, from: "md" },
           cell: ({ row: { original } }) => <Took job={original} />,
         },
         {
           header: "Created",
           id: "created",
-          meta: { numeric: true },
+          meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) => <Time at={original.created_at} />,
         },
       ]}
@@ -120,8 +121,12 @@ export function JobTable({
   );
 }
 
-/** The end of an id says more than its beginning, which is the time. */
-export const brief = (id: string) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-8)}` : id);
+/** Of an id that is made from a fire time, that; of another, its end, which says more than its beginning. */
+export function brief(id: string): string {
+  const fired = /@(\d{4}-(\d\d-\d\d)T(\d\d:\d\d:\d\d))/.exec(id);
+  if (fired) return `@${fired[2]} ${fired[3]}`;
+  return id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-8)}` : id;
+}
 
 function About({ job }: { job: Job }) {
   if (job.progress?.total && job.status === "processing") {

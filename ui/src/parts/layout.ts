@@ -75,6 +75,6 @@ function spots(columns: string[][]) {
   return {
     spots: found,
     width: Math.max(0, columns.length * (width + across) - across) + 2 * margin + 40,
-    height: Math.max(0, total) + 2 * margin,
+    height: Math.max(0, total) + 2 * margin + down,
   };
 }

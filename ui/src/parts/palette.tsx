@@ -68,7 +68,6 @@ export function Palette({ close }: { close: () => void }) {
         aria-controls={list}
         aria-activedescendant={hits[at] && `${list}-${at}`}
         aria-label="Search workers, pools, nodes and jobs"
-        autoFocus
         className="field w-full"
         placeholder="A name, a job's id, a word of its payload…"
         value={text}

@@ -89,7 +89,7 @@ export function Table<T>({
                       key={header.id}
                       scope="col"
                       aria-sort={direction === "asc" ? "ascending" : direction === "desc" ? "descending" : undefined}
-                      className={`px-3 py-1.5 font-medium whitespace-nowrap ${meta?.numeric ? "text-right" : ""} ${meta?.grow ? "w-full" : ""}`}
+                      className={`px-2 py-1.5 font-medium sm:px-3 whitespace-nowrap ${meta?.numeric ? "text-right" : ""} ${meta?.grow ? "w-full" : ""}`}
                     >
                       {header.column.getCanSort() ? (
                         <button
@@ -120,7 +120,7 @@ export function Table<T>({
                 {row.getVisibleCells().map((cell) => (
                   <td
                     key={cell.id}
-                    className={`px-3 py-1.5 align-middle ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
+                    className={`px-2 py-1.5 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
                   >
                     {flexRender(cell.column.columnDef.cell, cell.getContext())}
                   </td>

@@ -1,0 +1,63 @@
+"""A served dashboard without and with a browser: what the tests of this folder stand on."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Page
+
+
+def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
+    """Wait until something is true, with a deadline."""
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, f"not true within {within} s"
+        time.sleep(0.05)
+
+
+class Site:
+    """A served dashboard, and its API without a browser."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def ask(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def act(self, path: str, **body: Any) -> Any:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def enqueue(self, worker: str, **payload: Any) -> str:
+        return str(self.act("jobs", worker=worker, payload=payload)["job"]["id"])
+
+    def status(self, job_id: str) -> str:
+        return str(self.ask(f"jobs/{job_id}")["status"])
+
+
+class Watched:
+    """A page whose console and requests are written down."""
+
+    def __init__(self, context: BrowserContext, site: Site) -> None:
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.site = site
+        self.wrong: list[str] = []
+        """Errors in the console, and requests to other hosts."""
+        self.page.on("console", lambda said: said.type in {"error", "warning"} and self.wrong.append(said.text))
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        host = urlsplit(site.address).netloc
+        context.on(
+            "request", lambda asked: urlsplit(asked.url).netloc != host and self.wrong.append(f"asked {asked.url}")
+        )
+
+    def open(self, place: str) -> Page:
+        self.page.goto(f"{self.site.address}#/{place}")
+        self.page.wait_for_selector("h1")
+        return self.page
