@@ -75,6 +75,7 @@ class Service:
         )
         self._labels = labels
         self._web = web
+        self._started = False
         self._clock = SystemClock()
         self._herald = Herald(self._hello, self._clock)
         self._node: Node | None = None
@@ -101,10 +102,12 @@ class Service:
                     await store.open()
                     await refuse_to_change(store)
                     node = self._node = self._compose(definition, store)
-                    await node.start()
-                    announcer.started()
                     async with self._served(store):
+                        await node.start()
+                        announcer.started()
+                        self._started = True
                         await signalled.wait()
+                        self._started = False
                         announcer.stopping()
                         await node.stop(stop_timeout_seconds)
                 finally:
@@ -141,11 +144,15 @@ class Service:
             logger.info("no dashboard: %s", remedy)
             return None
         desk = WorkerOrchestrator(store, clock=self._clock)
-        return WebServer(desk, host=web.host, port=web.port)
+        return WebServer(desk, host=web.host, port=web.port, ready=self._why_not_ready)
 
     def _hurry(self) -> None:
         if self._node is not None:
             self._node.hurry()
+
+    def _why_not_ready(self) -> str | None:
+        condition = self._condition()
+        return None if self._started and condition.leased else condition.words
 
     def _condition(self) -> Condition:
         return Condition(leased=False, words="starting") if self._node is None else self._node.condition()

@@ -1,6 +1,7 @@
 """The ASGI application: finds the route, asks who it is, reads what was sent, and tells what came of it."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,6 +13,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from windlass.actor import acting_as
 from windlass.errors import WindlassError
+from windlass.telemetry.metrics import CONTENT_TYPE, render
 from windlass.web.access import Visitor, check_change, set_cookie
 from windlass.web.assets import asset
 from windlass.web.limits import read_body
@@ -46,8 +48,10 @@ NEVER_STORED: Final = "no-store"
 class Api:
     """An ASGI application. It works at the root of a server, and mounted below any path."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, root_path: str = "") -> None:
         self.site = site
+        self._root_path = root_path
+        """Below which path browsers see it, whether or not a proxy cuts that off before it passes a request on."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or a server's beginning and end."""
@@ -55,6 +59,7 @@ class Api:
             await self._live(receive, send)
         elif scope["type"] == "http":
             self.site.begin()
+            scope = {**scope, "root_path": self._root_path} if self._root_path else scope
             request = Request(scope, receive)
             response = await self._answer(request)
             for name, value in SECURITY.items():
@@ -94,15 +99,25 @@ class Api:
             return Response("alive\n", media_type="text/plain")
         if segments == ["readyz"]:
             return await self._ready()
+        if segments == ["metrics"]:
+            await self.site.access.visitor(request)
+            return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
             # Without the slash at its end, addresses relative to the page would lead beside it.
             return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
         return asset("/".join(segments))
 
     async def _ready(self) -> Response:
-        """Whether the store answers."""
-        await (await self.site.desk.store()).server_time()
+        """Whether the store answers, and the node that this is, if it is one, does its work."""
+        why = await self.site.why_not_ready()
+        if why is not None:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
         return Response("ready\n", media_type="text/plain")
+
+    async def _metrics(self) -> str:
+        began = time.perf_counter()
+        seen, nodes = await self.site.overview.get(), await self.site.desk.nodes()
+        return render(seen, nodes, look_seconds=time.perf_counter() - began)
 
     async def _call(self, request: Request, segments: list[str]) -> Response:
         route, found = find_route(request.method, segments)

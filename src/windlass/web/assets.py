@@ -22,10 +22,10 @@ In a terminal: <code>windlass status</code>, <code>windlass top</code>.</p>
 """
 
 
-def asset(path: str, *, folder: Path = DIST) -> Response:
+def asset(path: str) -> Response:
     """One of the files. What Vite names by its content never changes; all else is asked for again."""
     name = path or "index.html"
-    found = _files(folder).get(name)
+    found = _files(DIST).get(name)
     if found is None and name == "index.html":
         return Response(_MISSING, media_type="text/html", headers={"Cache-Control": "no-cache"})
     if found is None:

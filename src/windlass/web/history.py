@@ -34,6 +34,10 @@ class PoolSample(Struct, frozen=True):
     failed: int
 
 
+NOTHING: Final = PoolSample(0, 0, 0, 0, None, 0, 0)
+"""A pool that had not had a job yet."""
+
+
 class Sample(Struct, frozen=True):
     """All pools at one moment."""
 
@@ -115,7 +119,7 @@ class History:
         pools = {name: PoolSeries() for name in names}
         for sample in samples:
             for name in names:
-                _append(pools[name], sample.pools.get(name), before.pools.get(name) if before else None)
+                _append(pools[name], sample.pools.get(name), before.pools.get(name, NOTHING) if before else None)
             before = sample
         return Series(step=self._step, at=[iso(sample.at) for sample in samples], pools=pools)
 

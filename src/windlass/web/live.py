@@ -7,7 +7,7 @@ stream has a queue with an end: whoever cannot follow is let go, comes back, and
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -89,7 +89,7 @@ class Live:
         """Whether nobody more can be told."""
         return len(self._streams) >= MOST_STREAMS
 
-    async def stream(self, after: int | None) -> AsyncIterator[bytes]:
+    async def stream(self, after: int | None) -> AsyncGenerator[bytes, None]:
         """What is sent to one who looks. `after`: the last event it has seen."""
         stream = Stream(after)
         stream.put(b"retry: 1000\n\n" + _change(ALL))

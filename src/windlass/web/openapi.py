@@ -25,6 +25,8 @@ _REFUSALS: Final = {
     "429": "Too many changes; wait a moment.",
     "503": "The store cannot be reached.",
 }
+_NOTHING: Final = {"type": "object", "additionalProperties": False}
+"""What a change sends along that needs to say nothing: an empty object, so that it is a request of JSON."""
 _READING: Final = ("400", "401", "404", "503")
 
 
@@ -70,9 +72,9 @@ def _operation(route: Route, known: dict[str, Any]) -> dict[str, Any]:
         "parameters": list(_parameters(route, known)),
         "responses": {"200": {"description": "So it is.", "content": {route.media_type: {"schema": answer}}}},
     }
-    if route.body is not None:
-        content = {"application/json": {"schema": known[_key(route.body)]}}
-        operation["requestBody"] = {"required": route.body_required, "content": content}
+    if route.method == "POST":
+        body = _NOTHING if route.body is None else known[_key(route.body)]
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     wrong = known[_key(Problem)]
     for status, words in _REFUSALS.items():
         if route.method == "POST" or status in _READING:

@@ -9,13 +9,15 @@ What the types say is what is accepted and what the OpenAPI document tells; ther
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.structs import fields
 
+from windlass.errors import nearest
 from windlass.tokens import Role
 from windlass.web.problems import Refused
 
@@ -30,6 +32,8 @@ Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 
 HEADERS: Final = {"idempotency_key": "idempotency-key", "last_event_id": "last-event-id"}
 """Parameters of functions that are read from a header."""
+
+_UNIONS: Final = (Union, UnionType)
 
 T = TypeVar("T")
 
@@ -64,7 +68,6 @@ class Route(Struct, frozen=True, kw_only=True):
     """Those that it reads, with their types."""
     query: type[Query] | None
     body: type[Body] | None
-    body_required: bool
     visitor: bool
     """Whether the function wants to know who asks."""
     answer: Any
@@ -98,11 +101,10 @@ class Route(Struct, frozen=True, kw_only=True):
 
     def read_headers(self, given: Mapping[str, str]) -> dict[str, Any]:
         """The headers that it reads, checked."""
-        shown = {name: given[HEADERS[name]] for name in self.headers if HEADERS[name] in given}
-        try:
-            return {name: msgspec.convert(shown.get(name), self.headers[name], strict=False) for name in self.headers}
-        except MsgspecError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"a header cannot be understood: {error}") from None
+        return {
+            name: _read(header, given[header], kind) if (header := HEADERS[name]) in given else None
+            for name, kind in self.headers.items()
+        }
 
     def read_query(self, text: str) -> dict[str, Any]:
         """The query, checked: unknown names are refused, not passed over."""
@@ -113,15 +115,17 @@ class Route(Struct, frozen=True, kw_only=True):
             if given:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} takes no query, so no {min(given)!r}")
             return {}
-        several = {field.name for field in fields(self.query) if _is_list(field.type)}
+        kinds = {field.name: field.type for field in fields(self.query)}
+        asked: dict[str, Any] = {}
         for name, values in given.items():
-            if len(values) > 1 and name not in several:
+            if name not in kinds:
+                meant = nearest(name, kinds)
+                raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} cannot be asked by {name!r}: {meant}")
+            several = _is_list(kinds[name])
+            if len(values) > 1 and not several:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} is given {len(values)} times")
-        plain = {name: values if name in several else values[0] for name, values in given.items()}
-        try:
-            return {"query": msgspec.convert(plain, self.query, strict=False)}
-        except MsgspecError as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the query cannot be understood: {error}") from None
+            asked[name] = _read(name, values if several else values[0], kinds[name])
+        return {"query": self.query(**asked)}
 
     def read_body(self, raw: bytes) -> dict[str, Any]:
         """The body, checked."""
@@ -129,10 +133,8 @@ class Route(Struct, frozen=True, kw_only=True):
             if raw.strip() not in {b"", b"{}"}:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} takes no body")
             return {}
-        if not raw and not self.body_required:
-            raw = b"{}"
         try:
-            return {"body": _decode(raw, self.decode, self.body)}
+            return {"body": _decode(raw or b"{}", self.decode, self.body)}
         except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Refused(HTTPStatus.BAD_REQUEST, f"the body cannot be understood: {error}") from None
 
@@ -183,7 +185,6 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
                 headers={name: hints[name] for name in HEADERS if name in hints},
                 query=hints.get("query"),
                 body=body,
-                body_required=body is not None and any(field.required for field in fields(body)),
                 visitor="visitor" in hints,
                 answer=get_args(hints["return"])[0] if get_origin(hints["return"]) is Remembered else hints["return"],
                 media_type=media_type,
@@ -193,6 +194,19 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
         return handler
 
     return register
+
+
+def _read(name: str, text: Any, kind: Any) -> Any:
+    """What somebody wrote in a query or a header. Written is not null, and only numbers are made from other text."""
+    given = [part for part in get_args(kind) if part is not NoneType] if get_origin(kind) in _UNIONS else [kind]
+    try:
+        return msgspec.convert(text, given[0], strict=not _is_number(given[0]))
+    except MsgspecError as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} cannot be understood: {error}") from None
+
+
+def _is_number(kind: Any) -> bool:
+    return (get_args(kind)[0] if get_origin(kind) is Annotated else kind) in {int, float}
 
 
 def _decode(raw: bytes, decoder: msgspec.json.Decoder[Any], body: type[Body]) -> Any:

@@ -22,10 +22,19 @@ STOP_SECONDS: Final = 5
 class WebServer:
     """A server on one address, from `start` to `stop`."""
 
-    def __init__(self, desk: Desk, *, host: str, port: int, trust_loopback: bool = True, root_path: str = "") -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        host: str,
+        port: int,
+        trust_loopback: bool = True,
+        root_path: str = "",
+        ready: Callable[[], str | None] | None = None,
+    ) -> None:
         self._host = host
         self._port = port
-        self._site = Site(desk, trust_loopback=trust_loopback)
+        self._site = Site(desk, trust_loopback=trust_loopback, ready=ready)
         self._root_path = root_path
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -47,7 +56,7 @@ class WebServer:
         listening = await asyncio.to_thread(_bind, self._host, self._port)
         self._port = listening.getsockname()[1]
         config = uvicorn.Config(
-            Api(self._site),
+            Api(self._site, root_path=self._root_path),
             log_config=None,
             log_level="warning",
             access_log=False,
@@ -55,7 +64,6 @@ class WebServer:
             ws="none",
             proxy_headers=False,  # whoever passes requests on is told from those at this machine by its headers
             server_header=False,
-            root_path=self._root_path,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self._server = _Server(config)

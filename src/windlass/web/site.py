@@ -1,6 +1,7 @@
 """All that the routes need, for one orchestrator: shared looks, the history, the streams, the door."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from windlass.core.model import Event
@@ -25,6 +26,7 @@ class Site:
         trust_loopback: bool = True,
         identify: Identify | None = None,
         rate: Rate | None = None,
+        ready: Callable[[], str | None] | None = None,
         step_seconds: float = STEP_SECONDS,
     ) -> None:
         self.desk = desk
@@ -33,6 +35,7 @@ class Site:
         self.live = Live(self._store)
         self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
         self.limiter = Limiter(rate or Rate())
+        self._ready = ready
         self._turnstile: Turnstile | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._closed = False
@@ -62,6 +65,11 @@ class Site:
     async def tell(self, name: str, subject: str, message: str, **data: Any) -> Event:
         """Keep that somebody did something."""
         return await Operations(await self.desk.store(), self.desk.now).record(name, subject, message, **data)
+
+    async def why_not_ready(self) -> str | None:
+        """Why nobody should be sent here; None if all is well. Raises what the store raises."""
+        await (await self.desk.store()).server_time()
+        return None if self._ready is None else self._ready()
 
     async def _store(self) -> Store:
         return await self.desk.store()

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta, Struct, field, structs
 
 from windlass.core.model import JobPriority, JobStatus
-from windlass.errors import ConfigurationError
 from windlass.shapes import (
     ExplanationShape,
     JobShape,
@@ -17,6 +16,7 @@ from windlass.shapes import (
     explanation_shape,
     iso,
     job_shape,
+    json_safe,
     whole_job_shape,
 )
 from windlass.web.routing import Body, Name, Query, Text, get, post
@@ -29,7 +29,7 @@ MOST_LOOKED_AT: Final = 5_000
 MOST_CHANGED: Final = 100_000
 SAMPLES: Final = 5
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
-_LIVE: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED, JobStatus.PROCESSING)
+_WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
 Action = Literal["cancel", "retry", "discard"]
@@ -103,7 +103,7 @@ class BulkFilter(Body, frozen=True, kw_only=True):
 
 
 class Bulk(Body, frozen=True, kw_only=True):
-    """What shall become of which jobs. Unless the filter says it, cancel means live jobs, all else dead ones."""
+    """What shall become of which jobs. Without a status, cancel means those that wait, all else dead ones."""
 
     action: Action
     filter: BulkFilter
@@ -160,9 +160,8 @@ async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnsw
     for _ in range(MOST_LOOKED_AT // PAGE):
         page = await site.desk.find_jobs(**wanted, limit=PAGE)
         for job in page:
-            shape = job_shape(job)
-            if part in msgspec.json.encode(shape.payload).decode():
-                matching.append(shape)
+            if part in msgspec.json.encode(json_safe(job.payload)).decode():
+                matching.append(job_shape(job))
                 if len(matching) == limit:
                     return JobsAnswer(jobs=matching, next_after=job.id)
         if len(page) < PAGE:
@@ -263,10 +262,7 @@ async def discard_job(site: Site, id: Name) -> Discarded:
 async def change_jobs(site: Site, body: Bulk) -> BulkAnswer:
     """Cancel, retry or discard all that match; with `dry_run` only count them."""
     wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
-    if not any(name != "status" for name in wanted) and not wanted.get("status"):
-        message = "which jobs? Give the filter a status at least: all of them are seldom meant"
-        raise ConfigurationError(message)
-    wanted.setdefault("status", list(_LIVE) if body.action == "cancel" else [JobStatus.DEAD])
+    wanted.setdefault("status", list(_WAITING) if body.action == "cancel" else [JobStatus.DEAD])
     matched = await _count(site, wanted, body.limit)
     if body.dry_run or not matched:
         return BulkAnswer(matched=matched, changed=0)

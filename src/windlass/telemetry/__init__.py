@@ -1,0 +1,1 @@
+"""What windlass tells other systems of itself."""

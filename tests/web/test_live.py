@@ -1,0 +1,114 @@
+"""The stream of what changes: heard by many, read once, resumable, ended when the server ends."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from tests.web.conftest import Web
+from windlass.web import live as live_module
+
+DEADLINE = 10.0
+
+
+class Listener:
+    """Somebody who reads a stream, piece by piece."""
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+        self.last_id: int | None = None
+
+    async def next(self, kind: str) -> Any:
+        """The next piece of this kind."""
+        async with asyncio.timeout(DEADLINE):
+            async for piece in self._stream:
+                for block in piece.decode().strip().split("\n\n"):
+                    fields = dict(line.split(": ", 1) for line in block.splitlines())
+                    if "id" in fields:
+                        self.last_id = int(fields["id"])
+                    if fields.get("event") == kind:
+                        return json.loads(fields["data"])
+        message = f"the stream ended before the next {kind}"
+        raise AssertionError(message)
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(live_module, "EVENTS_SECONDS", 0.02)
+
+
+async def test_a_change_made_elsewhere_is_told(open_web: Web) -> None:
+    async with aclosing(open_web.site.live.stream(None)) as stream:
+        listener = Listener(stream)
+        assert "jobs" in (await listener.next("change"))["topics"]
+        await open_web.app.enqueue("resize", {"path": "a.png"})
+        while "jobs" not in (await listener.next("change"))["topics"]:
+            pass
+
+
+async def test_an_event_is_told_with_its_number_and_a_listener_that_comes_back_misses_none(web: Web) -> None:
+    await web.app.pause_pool("images")
+    async with aclosing(web.site.live.stream(None)) as stream:
+        listener = Listener(stream)
+        await listener.next("change")
+        await listener.next("change")  # by now it knows what was there before
+        await web.app.resume_pool("images")
+        event = await listener.next("event")
+        assert (event["name"], event["seq"]) == ("pool.resumed", listener.last_id)
+    await web.app.disable_worker("fetch", "while nobody looked")
+    await web.app.enable_worker("fetch")
+    async with aclosing(web.site.live.stream(listener.last_id)) as stream:
+        back = Listener(stream)
+        assert [(await back.next("event"))["name"] for _ in range(2)] == ["worker.disabled", "worker.enabled"]
+        await web.app.pause_pool("images")
+        assert (await back.next("event"))["name"] == "pool.paused"
+
+
+async def test_the_store_is_read_once_however_many_look_and_not_at_all_when_nobody_does(web: Web) -> None:
+    streams = [web.site.live.stream(None) for _ in range(20)]
+    for stream in streams:
+        await Listener(stream).next("change")
+    listening = [task for task in asyncio.all_tasks() if task.get_name() == "windlass live"]
+    assert len(listening) == 1
+    for stream in streams:
+        await stream.aclose()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "windlass live"]
+
+
+async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "MOST_WAITING", 5)
+    async with aclosing(web.site.live.stream(None)) as stream:
+        await anext(stream)
+        (slow,) = web.site.live._streams
+        for _ in range(10):
+            slow.put(b": x\n\n")
+        async with asyncio.timeout(DEADLINE):
+            assert len([piece async for piece in stream]) <= 5
+    assert not web.site.live._streams
+
+
+async def test_closing_ends_every_stream(web: Web) -> None:
+    stream = web.site.live.stream(None)
+    await Listener(stream).next("change")
+
+    async def rest() -> None:
+        async for _ in stream:
+            pass
+
+    reading = asyncio.create_task(rest())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(DEADLINE):
+        await web.site.close()
+        await reading
+
+
+async def test_a_stream_says_now_and_then_that_it_is_still_there(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "KEEP_ALIVE_SECONDS", 0.01)
+    async with aclosing(web.site.live.stream(None)) as stream, asyncio.timeout(DEADLINE):
+        async for piece in stream:
+            if piece.startswith(b":"):
+                break

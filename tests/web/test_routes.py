@@ -1,0 +1,378 @@
+"""What each route answers, and what it changes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx2 import AsyncClient
+
+from tests.web.conftest import Web
+from windlass import JobStatus, WindlassError, errors
+from windlass.web.problems import problem
+from windlass.web.routing import ROUTES
+
+
+async def job_that(web: Web, **payload: Any) -> str:
+    job, _ = await web.app.enqueue("resize", {"path": "a.png"} | payload)
+    return job.id
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_overview_counts_jobs_and_says_what_is_wrong(web: Web) -> None:
+    await job_that(web)
+    await web.app.disable_worker("fetch", "broken")
+    seen = await web.get("overview")
+    assert (seen["counts"]["queued"], seen["counts"]["workers"], seen["counts"]["disabled"]) == (1, 4, 1)
+    assert {"pool_unserved", "no_leader"} <= {problem["code"] for problem in seen["problems"]}
+    assert next(pool for pool in seen["pools"] if pool["name"] == "images")["queued"] == 1
+
+
+async def test_a_pool_shows_its_members_and_its_steps(open_web: Web) -> None:
+    await open_web.app.scale_pool("images", 2, 3)
+    pool = await open_web.get("pools/images")
+    assert (pool["min_workers"], pool["max_workers"], pool["bounds_changed"]) == (2, 3, True)
+    assert [one["pool"] for one in pool["instance_list"]] == ["images"]
+    assert "pool.bounds" in [event["name"] for event in pool["events"]]
+
+
+async def test_keda_is_told_how_many_workers_are_wanted(open_web: Web) -> None:
+    scale = await open_web.get("pools/images/scale")
+    assert scale == {"wanted": 1, "current": 1, "queued": 0}
+
+
+async def test_a_worker_shows_what_it_takes_and_its_latest_jobs(web: Web) -> None:
+    ids = [await job_that(web, width=width) for width in (1, 2)]
+    worker = await web.get("workers/resize")
+    assert worker["payload_schema"]["properties"]["width"] == {"type": "integer", "default": 100}
+    assert worker["payload_schema"]["required"] == ["path"]
+    assert [run["id"] for run in worker["runs"]] == ids[::-1]
+    assert (worker["config"]["pool"], worker["schedule"]) == ("images", "on demand")
+    assert (await web.get("workers/fetch"))["payload_schema"] is None
+
+
+async def test_workers_come_in_pages(web: Web) -> None:
+    first = await web.get("workers", limit=3)
+    second = await web.get("workers", limit=3, after=first["next_after"])
+    names = [worker["name"] for page in (first, second) for worker in page["workers"]]
+    assert (names, second["next_after"]) == (["fetch", "report", "resize", "sweep"], None)
+
+
+async def test_the_graph_has_dependencies_and_conflicts(web: Web) -> None:
+    graph = await web.get("graph")
+    assert {(edge["from"], edge["to"], edge["kind"]) for edge in graph["edges"]} == {
+        ("report", "fetch", "depends_on"),
+        ("report", "sweep", "blocks"),
+    }
+    assert {node["name"] for node in graph["nodes"]} == {"resize", "fetch", "report", "sweep"}
+
+
+async def test_jobs_come_in_pages_newest_first(web: Web) -> None:
+    ids = [await job_that(web, width=width) for width in range(5)]
+    first = await web.get("jobs", limit=3)
+    second = await web.get("jobs", limit=3, after=first["next_after"])
+    assert [job["id"] for page in (first, second) for job in page["jobs"]] == ids[::-1]
+    assert second["next_after"] is None
+
+
+async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> None:
+    wanted = await job_that(web, path="needle.png")
+    other = await job_that(web)
+    await web.app.cancel_job(other)
+
+    async def found(**query: Any) -> list[str]:
+        return [job["id"] for job in (await web.get("jobs", **query))["jobs"]]
+
+    assert await found(status="queued") == [wanted]
+    assert await found(status=["queued", "cancelled"]) == [other, wanted]
+    assert await found(payload="needle") == [wanted]
+    assert await found(worker="fetch") == []
+    assert await found(created_before="2000-01-01T00:00:00Z") == []
+    assert await found(created_before="2999-01-01T00:00:00Z") == [other, wanted]
+    assert await found(created_after="2999-01-01T00:00:00+01:00") == []
+
+
+async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windlass.web.routes.jobs.PAGE", 2)
+    monkeypatch.setattr("windlass.web.routes.jobs.MOST_LOOKED_AT", 4)
+    wanted = await job_that(web, path="needle.png")
+    for width in range(5):
+        await job_that(web, width=width)
+    first = await web.get("jobs", payload="needle")
+    assert first["jobs"] == []
+    second = await web.get("jobs", payload="needle", after=first["next_after"])
+    assert [job["id"] for job in second["jobs"]] == [wanted]
+
+
+async def test_a_job_is_told_whole(open_web: Web) -> None:
+    job, _ = await open_web.app.enqueue("resize", {"path": "a.png", "width": -1})
+    await job.ended(20)
+    told = await open_web.get(f"jobs/{job.id}")
+    assert (told["status"], told["error"]) == ("dead", "ValueError: width -1 is negative")
+    assert "raise ValueError" in told["attempts"][0]["traceback"]
+    assert told["why"].startswith("dead since")
+    assert (await open_web.get(f"jobs/{job.id}/explanation"))["status"] == "dead"
+
+
+async def test_dead_letters_are_summed_up_by_what_went_wrong(open_web: Web) -> None:
+    jobs = [(await open_web.app.enqueue("resize", {"path": "a.png", "width": width}))[0] for width in (-1, -22)]
+    for job in jobs:
+        await job.ended(20)
+    dead = await open_web.get("dead")
+    (group,) = dead["groups"]
+    assert (dead["total"], group["worker"], group["count"]) == (2, "resize", 2)
+    assert set(group["sample_ids"]) == {job.id for job in jobs}
+
+
+async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
+    await web.app.pause_pool("images")
+    await web.app.disable_worker("fetch")
+    await web.app.resume_pool("images")
+    events = (await web.get("events"))["events"]
+    assert [event["name"] for event in events] == ["pool.paused", "worker.disabled", "pool.resumed"]
+    assert [one["seq"] for one in (await web.get("events", before=events[2]["seq"], limit=1))["events"]] == [
+        events[1]["seq"]
+    ]
+    assert (await web.get("events", after=events[1]["seq"]))["events"] == events[2:]
+    assert (await web.get("events", subject="images", name="pool.paused"))["events"] == events[:1]
+
+
+async def test_the_history_counts_what_ended_between_two_looks(open_web: Web) -> None:
+    await open_web.site.history.sample()
+    job, _ = await open_web.app.enqueue("resize", {"path": "a.png"})
+    await job.ended(20)
+    await open_web.site.history.sample()
+    history = await open_web.get("history", seconds=600)
+    images = history["pools"]["images"]
+    assert {len(series) for series in images.values()} == {len(history["at"])}
+    assert images["completed"][-1] == 1
+    assert images["completed"][0] is None
+    assert images["workers"][-1] == 1
+
+
+async def test_a_name_may_hold_a_slash(web: Web) -> None:
+    await web.post("jobs", {"worker": "resize", "payload": {"path": "a"}, "job_id": "orders/17"})
+    assert (await web.get("jobs/orders%2F17"))["id"] == "orders/17"
+
+
+# ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pool_is_paused_resumed_and_bounded(web: Web) -> None:
+    paused = (await web.post("pools/images/pause", {"reason": "moving"})).json()
+    assert (paused["paused"], paused["reason"]) == (True, "moving")
+    assert (await web.post("pools/images/resume")).json()["paused"] is False
+    bounded = (await web.post("pools/images/bounds", {"min": 2, "max": None})).json()
+    assert (bounded["min_workers"], bounded["max_workers"], bounded["bounds_changed"]) == (2, 4, True)
+    reset = (await web.post("pools/images/bounds", {"min": None, "max": None})).json()
+    assert (reset["min_workers"], reset["bounds_changed"]) == (1, False)
+
+
+async def test_a_worker_is_disabled_and_enabled(web: Web) -> None:
+    disabled = (await web.post("workers/fetch/disable", {"reason": "broken"})).json()
+    assert (disabled["enabled"], disabled["reason"]) == (False, "broken")
+    refused = await web.post("workers/fetch/trigger")
+    assert (refused.status_code, "disabled: broken" in refused.json()["detail"]) == (409, True)
+    assert (await web.post("workers/fetch/enable")).json()["enabled"] is True
+
+
+async def test_a_worker_is_triggered_ahead_of_all_else(web: Web) -> None:
+    answer = (await web.post("workers/resize/trigger", {"payload": {"path": "now.png"}})).json()
+    job = await web.app.get_job(answer["job"]["id"])
+    assert (job.payload, job.record.cause, job.priority.name) == ({"path": "now.png"}, "triggered", "CRITICAL")
+
+
+async def test_a_job_is_added_once_for_one_key(web: Web) -> None:
+    body = {"worker": "resize", "payload": {"path": "a.png"}, "priority": "high", "delay_seconds": 60}
+    answers = [(await web.post("jobs", body, **{"Idempotency-Key": "order 17"})).json() for _ in range(2)]
+    assert [answer["created"] for answer in answers] == [True, False]
+    assert len({answer["job"]["id"] for answer in answers}) == 1
+    job = await web.app.get_job(answers[0]["job"]["id"])
+    assert (job.status, job.priority.name) == (JobStatus.SCHEDULED, "HIGH")
+    again = await web.post("jobs", body, **{"Idempotency-Key": "order 18"})
+    assert again.json()["created"] is True
+
+
+async def test_a_payload_that_does_not_fit_is_refused(web: Web) -> None:
+    refused = await web.post("jobs", {"worker": "resize", "payload": {"path": "a.png", "width": "wide"}})
+    assert (refused.status_code, "width" in refused.json()["detail"]) == (400, True)
+
+
+async def test_one_job_is_cancelled_retried_with_another_payload_and_discarded(web: Web) -> None:
+    id = await job_that(web)
+    assert (await web.post(f"jobs/{id}/cancel")).json()["status"] == "cancelled"
+    retried = (await web.post(f"jobs/{id}/retry", {"payload": {"path": "b.png"}})).json()
+    assert (retried["status"], retried["payload"]) == ("queued", {"path": "b.png"})
+    assert (await web.post(f"jobs/{id}/discard")).status_code == 409
+    await web.post(f"jobs/{id}/cancel")
+    assert (await web.post(f"jobs/{id}/discard")).json() == {"id": id}
+    assert (await web.post(f"jobs/{id}/cancel")).status_code == 404
+
+
+async def test_many_jobs_are_counted_first_and_then_changed(web: Web) -> None:
+    for width in range(5):
+        await job_that(web, width=width)
+    bulk = {"action": "cancel", "filter": {"worker": "resize"}}
+    counted = (await web.post("jobs/bulk", bulk | {"dry_run": True})).json()
+    assert counted == {"matched": 5, "changed": 0}
+    assert (await web.post("jobs/bulk", bulk | {"limit": 2})).json() == {"matched": 2, "changed": 2}
+    assert (await web.post("jobs/bulk", bulk)).json() == {"matched": 3, "changed": 3}
+    again = {"action": "retry", "filter": {"status": ["cancelled"]}}
+    assert (await web.post("jobs/bulk", again)).json() == {"matched": 5, "changed": 5}
+
+
+async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
+    (node,) = (await open_web.get("nodes"))["nodes"]
+    drained = (await open_web.post(f"nodes/{node['name']}/drain", {"reason": "kernel"})).json()
+    assert drained["status"] in {"draining", "drained"}
+    assert (await open_web.post(f"nodes/{node['name']}/undrain")).json()["status"] == "serving"
+
+
+async def test_what_was_changed_is_seen_at_once(web: Web) -> None:
+    """The overview is shared for a second, but never shown to somebody who has just changed it."""
+    assert (await web.get("overview"))["counts"]["disabled"] == 0
+    await web.post("workers/fetch/disable")
+    assert (await web.get("overview"))["counts"]["disabled"] == 1
+
+
+async def test_every_change_is_told_with_who_made_it(web: Web) -> None:
+    token = await web.token("ci", "operate")
+    id = await job_that(web)
+    changes = {
+        "pools/images/pause": {},
+        "pools/images/resume": {},
+        "pools/images/bounds": {"min": 1, "max": 2},
+        "workers/fetch/disable": {},
+        "workers/fetch/enable": {},
+        "workers/fetch/trigger": {},
+        f"jobs/{id}/cancel": {},
+        f"jobs/{id}/retry": {},
+        "jobs/bulk": {"action": "cancel", "filter": {"worker": "resize"}},
+    }
+    before = (await web.get("events"))["events"][-1]["seq"]
+    async with web.client(headers={"Authorization": f"Bearer {token}"}) as client:
+        for path, body in changes.items():
+            response = await client.post(path, json=body)
+            assert response.status_code == 200, (path, response.text)
+    events = (await web.get("events", after=before))["events"]
+    assert [event["data"]["by"] for event in events] == ["ci"] * len(changes)
+    await web.post("pools/images/pause")
+    assert (await web.get("events"))["events"][-1]["data"]["by"] == "loopback"
+
+
+# ── refusing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("jobs?limit=0", 400, "limit"),
+        ("jobs?limit=many", 400, "limit"),
+        ("jobs?statsu=dead", 400, "did you mean 'status'?"),
+        ("jobs?limit=1&limit=2", 400, "2 times"),
+        ("jobs?created_after=yesterday", 400, "created_after"),
+        ("jobs/none", 404, "no job has the id 'none'"),
+        ("workers/fetsch", 404, "did you mean 'fetch'?"),
+        ("pools/image", 404, "did you mean 'images'?"),
+        ("history?seconds=99999", 400, "seconds"),
+        ("nothing", 404, "openapi.json"),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused_clearly(web: Web, path: str, status: int, words: str) -> None:
+    async with web.client() as client:
+        response = await client.get(path)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    told = response.json()
+    assert set(told) == {"type", "title", "status", "detail"}
+    assert (told["status"], words in told["detail"]) == (status, True), told
+
+
+async def test_a_wrong_method_is_told_the_right_one(web: Web) -> None:
+    async with web.client() as client:
+        response = await client.put("jobs", json={})
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
+
+
+async def test_a_body_has_a_size(web: Web) -> None:
+    async with web.client() as client:
+        response = await client.post("jobs", json={"worker": "resize", "payload": {"path": "x" * 5_000_000}})
+    assert response.status_code == 413
+
+
+async def test_changes_have_a_rate() -> None:
+    from windlass.web.limits import Limiter, Rate
+    from windlass.web.problems import Refused
+
+    limiter = Limiter(Rate(per_second=0.001, burst=2))
+    limiter.take("ci")
+    limiter.take("ci")
+    with pytest.raises(Refused, match="wait a moment"):
+        limiter.take("ci")
+    limiter.take("somebody else")
+
+
+def _leaves(error: type[WindlassError]) -> list[type[WindlassError]]:
+    return [error, *(leaf for child in error.__subclasses__() for leaf in _leaves(child))]
+
+
+def test_every_error_has_a_status() -> None:
+    expected = {"UnknownJobError": 404, "JobStateError": 409, "StoreUnavailableError": 503, "PayloadTypeError": 400}
+    for error in _leaves(WindlassError):
+        if error.__module__ == errors.__name__:
+            told = json.loads(bytes(problem(error("why")).body))
+            assert told["status"] == expected.get(error.__name__, told["status"])
+            assert (told["status"] == 500) == (error is WindlassError), error
+            assert told["detail"] == "why"
+
+
+async def test_what_nobody_foresaw_is_not_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken() -> None:
+        message = "the password is hunter2"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(web.app, "nodes", broken)
+    async with web.client() as client:
+        response = await client.get("nodes")
+    assert response.status_code == 500
+    assert "hunter2" not in response.text
+
+
+async def test_probes_ask_for_no_token_and_alive_asks_no_store(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(client: AsyncClient, path: str) -> int:
+        return (await client.get(f"http://shop.example/{path}")).status_code
+
+    async with web.client(peer="10.1.2.3", host="shop.example") as client:
+        assert [await ask(client, path) for path in ("livez", "readyz")] == [200, 200]
+
+        async def away() -> None:
+            raise errors.StoreUnavailableError("the store is away")
+
+        monkeypatch.setattr(web.app, "store", away)
+        assert [await ask(client, path) for path in ("livez", "readyz")] == [200, 503]
+
+
+def test_each_route_has_a_sentence_and_a_name_of_its_own() -> None:
+    assert all(route.summary.endswith(".") for route in ROUTES)
+    assert len({route.name for route in ROUTES}) == len(ROUTES)
+
+
+async def test_a_node_that_is_not_ready_says_why() -> None:
+    from tests.web.conftest import shop
+
+    web = Web(shop(), ready=lambda: "stopping: 3 jobs running")
+    async with web.client() as client:
+        response = await client.get("http://127.0.0.1:8421/readyz")
+    assert (response.status_code, response.json()["detail"]) == (503, "not ready: stopping: 3 jobs running")
+    await web.site.close()
+    await web.app.close()
+
+
+def test_every_route_is_documented(checkout: Path) -> None:
+    documented = re.findall(r"^\| `(GET|POST) (/[^`?]*)", (checkout / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted((route.method, route.path) for route in ROUTES)

@@ -1,0 +1,151 @@
+"""The real thing: `windlass run` and `windlass web` in processes of their own, asked over loopback."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.cli.terminal import SHOP
+from tests.system.conftest import eventually
+
+ADDRESS = re.compile(r"http://\S+/")
+
+
+class Process:
+    """A command that goes on."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
+        with self.log.open("w") as output:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "windlass", *arguments], cwd=folder, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def address(self) -> str:
+        eventually(lambda: bool(ADDRESS.search(self.said)) or self._popen.poll() is not None)
+        found = ADDRESS.search(self.said)
+        assert found is not None, self.said
+        return found[0]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        if self._popen.poll() is None:
+            self._popen.send_signal(number)
+        try:
+            return self._popen.wait(30)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+            raise
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start windlass in a folder with a shop in it."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    running: list[Process] = []
+
+    def start(*arguments: str) -> Process:
+        running.append(Process(tmp_path, *arguments))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.stop(signal.SIGKILL)
+
+
+def ask(address: str, path: str, **options: Any) -> Any:
+    response = httpx2.get(f"{address}api/v1/{path}", timeout=10, **options)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(start: Start) -> None:
+    node = start("run", "shop:app", "--web", "127.0.0.1:0")
+    address = node.address()
+    assert httpx2.get(f"{address}readyz").text == "ready\n"
+    schema = ask(address, "workers/resize")["payload_schema"]
+    assert schema["properties"]["width"]["default"] == 100
+    body = {"worker": "resize", "payload": {"path": "a.png", "width": 3}}
+    job = httpx2.post(f"{address}api/v1/jobs", json=body).json()["job"]
+    eventually(lambda: ask(address, f"jobs/{job['id']}")["status"] == "completed")
+    assert ask(address, f"jobs/{job['id']}")["result"] == "a.png at 3"
+    assert node.stop() == 0
+
+
+def test_a_stream_that_is_open_keeps_no_node_from_stopping(start: Start) -> None:
+    node = start("run", "shop:app", "--web", "127.0.0.1:0")
+    address = node.address()
+    heard = threading.Event()
+
+    def listen() -> None:
+        with httpx2.stream("GET", f"{address}api/v1/live", timeout=60) as response:
+            for _ in response.iter_lines():
+                heard.set()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    assert heard.wait(20)
+    assert node.stop() == 0
+    listener.join(20)
+    assert not listener.is_alive()
+
+
+def test_a_busy_port_is_not_fatal(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        node = start("run", "shop:app", "--web", f"127.0.0.1:{taken.getsockname()[1]}")
+        eventually(lambda: "no dashboard: cannot listen on" in node.said)
+        eventually(lambda: " workers in " in node.said)
+        assert node.stop() == 0
+
+
+def test_nothing_is_served_if_nobody_wants_it(start: Start) -> None:
+    node = start("run", "shop:app", "--no-web")
+    eventually(lambda: " workers in " in node.said)
+    assert node.stop() == 0
+    assert "dashboard" not in node.said
+
+
+def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_token(
+    start: Start, tmp_path: Path
+) -> None:
+    node = start("run", "shop:app", "--no-web")
+    eventually(lambda: " workers in " in node.said)
+    web = start("web", "--store", "sqlite:///shop.db", "--port", "0", "--host", "0.0.0.0", "--root-path", "/ops")
+    address = web.address()
+    assert address.endswith("/ops/")
+    eventually(lambda: "nobody has a token yet" in web.said)
+    assert ask(address, "me")["name"] == "loopback"
+    assert ask(address.removesuffix("ops/"), "me")["name"] == "loopback"  # as a proxy passes it on that cuts it off
+    stranger = {"Host": "shop.example", "X-Forwarded-For": "203.0.113.9"}
+    assert httpx2.get(f"{address}api/v1/me", headers=stranger).status_code == 401
+
+    def windlass(*arguments: str) -> str:
+        command = [sys.executable, "-m", "windlass", *arguments, "--store", "sqlite:///shop.db"]
+        return subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    token = windlass("token", "create", "ci", "--role", "read").strip()
+    known = stranger | {"Authorization": f"Bearer {token}"}
+    assert ask(address, "me", headers=known)["name"] == "ci"
+    assert "ci" in windlass("token", "list")
+    windlass("token", "revoke", "ci")
+    eventually(lambda: httpx2.get(f"{address}api/v1/me", headers=known).status_code == 401)
+    assert web.stop() == 0
+    assert node.stop() == 0
