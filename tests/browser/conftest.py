@@ -1,7 +1,7 @@
 """A real node with its dashboard, and a real browser to look at it with.
 
-The browser is Debian's `chromium` or whatever Chromium or Chrome is on PATH; `WINDLASS_CHROMIUM` names another. Where
-there is none, these tests are skipped on a laptop and fail in CI.
+The browser is the one that `WINDLASS_CHROMIUM` names, Chromium or Chrome on PATH (Debian's `chromium`), or Playwright's
+own. Where there is none, these tests are skipped on a laptop and fail in CI.
 """
 
 import os
@@ -71,13 +71,14 @@ def _fill(site: Site) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    path = os.environ.get("WINDLASS_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        message = "no Chromium on PATH: apt-get install chromium, or name one by WINDLASS_CHROMIUM"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
     with sync_playwright() as playwright:
+        found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
+        path = next(filter(None, found), playwright.chromium.executable_path)
+        if not Path(path).exists():
+            message = "no Chromium on PATH: apt-get install chromium, playwright install chromium, or WINDLASS_CHROMIUM"
+            if os.environ.get("CI"):
+                pytest.fail(message)
+            pytest.skip(message)
         browser = playwright.chromium.launch(
             executable_path=path, args=list(QUIET), chromium_sandbox=hasattr(os, "geteuid") and os.geteuid() != 0
         )
