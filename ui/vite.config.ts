@@ -13,5 +13,5 @@ export default defineConfig({
     modulePreload: { polyfill: false }, // the polyfill would fetch; every browser we build for preloads by itself
     assetsInlineLimit: 0, // a data: address would need a hole in the content security policy
   },
-  server: { proxy: { "/api": process.env.WINDLASS ?? "http://127.0.0.1:8484" } },
+  server: { proxy: { "/api": process.env.WINDLASS ?? "http://127.0.0.1:8421" } },
 });

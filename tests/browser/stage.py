@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
 
 def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
@@ -50,14 +50,19 @@ class Watched:
         self.site = site
         self.wrong: list[str] = []
         """Errors in the console, and requests to other hosts."""
-        self.page.on("console", lambda said: said.type in {"error", "warning"} and self.wrong.append(said.text))
+        self.page.on("console", self._told)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        host = urlsplit(site.address).netloc
-        context.on(
-            "request", lambda asked: urlsplit(asked.url).netloc != host and self.wrong.append(f"asked {asked.url}")
-        )
+        context.on("request", self._asked)
 
     def open(self, place: str) -> Page:
         self.page.goto(f"{self.site.address}#/{place}")
         self.page.wait_for_selector("h1")
         return self.page
+
+    def _told(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.wrong.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self.site.address).netloc:
+            self.wrong.append(f"asked {request.url}")
