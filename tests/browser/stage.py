@@ -1,13 +1,21 @@
 """A served dashboard without and with a browser: what the tests of this folder stand on."""
 
+import asyncio
 import json
+import threading
 import time
 import urllib.request
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+
+from windlass import WorkerOrchestrator
+from windlass.web.server import WebServer
+
+Result = TypeVar("Result")
 
 
 def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
@@ -39,6 +47,39 @@ class Site:
 
     def status(self, job_id: str) -> str:
         return str(self.ask(f"jobs/{job_id}")["status"])
+
+
+class Host:
+    """An app whose dashboard is served by a thread."""
+
+    def __init__(self, app: WorkerOrchestrator, loop: asyncio.AbstractEventLoop) -> None:
+        self.app = app
+        self.site: Site
+        self._loop = loop
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Have the thread do it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+@contextmanager
+def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[Host]:
+    """The dashboard of an app that nobody runs, from a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = WebServer(app, host="127.0.0.1", port=port, **options)
+    host = Host(app, loop)
+    try:
+        host.run(server.start())
+        host.site = Site(server.address)
+        yield host
+        host.run(server.stop())
+        host.run(app.stop())
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
 
 
 class Watched:

@@ -1,43 +1,10 @@
 """The dashboard stays up to date by itself, can be held still, survives its server, and is quick with many workers."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.stage import Site, Watched
+from tests.browser.stage import Site, Watched, served
 from windlass import WorkerOrchestrator
-from windlass.web.server import WebServer
-
-
-@contextmanager
-def served(make: Callable[[], WorkerOrchestrator], port: int = 0) -> Iterator[Site]:
-    """The dashboard of an app that nobody runs, from a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    async def begin() -> tuple[WorkerOrchestrator, WebServer]:
-        app = make()
-        server = WebServer(app, host="127.0.0.1", port=port)
-        await server.start()
-        return app, server
-
-    async def end(app: WorkerOrchestrator, server: WebServer) -> None:
-        await server.stop()
-        await app.stop()
-
-    app, server = asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
-    try:
-        yield Site(server.address)
-    finally:
-        asyncio.run_coroutine_threadsafe(end(app, server), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
 
 
 def nothing() -> WorkerOrchestrator:
@@ -116,12 +83,12 @@ def test_keyboard_goes_everywhere(watched: Watched) -> None:
 def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
     context = chromium.new_context()
     page = context.new_page()
-    with served(nothing) as site:
-        page.goto(f"{site.address}#/pools")
+    with served(nothing()) as host:
+        page.goto(f"{host.site.address}#/pools")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
-        port = int(site.address.rstrip("/").rpartition(":")[2])
+        port = int(host.site.address.rstrip("/").rpartition(":")[2])
     expect(page.get_by_role("alert")).to_contain_text("connection is lost")
-    with served(nothing, port):
+    with served(nothing(), port):
         expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=20_000)
         expect(page.get_by_role("alert")).to_have_count(0)
         context.close()
@@ -129,8 +96,8 @@ def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
 
 def test_empty_store_is_not_an_error(chromium: Browser) -> None:
     context = chromium.new_context()
-    with served(nothing) as site:
-        watched = Watched(context, site)
+    with served(nothing()) as host:
+        watched = Watched(context, host.site)
         for place, told in {
             "workers": "No workers yet",
             "jobs": "No jobs yet",
@@ -144,8 +111,8 @@ def test_empty_store_is_not_an_error(chromium: Browser) -> None:
 
 def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
     context = chromium.new_context()
-    with served(ten_thousand) as site:
-        watched = Watched(context, site)
+    with served(ten_thousand()) as host:
+        watched = Watched(context, host.site)
         page = watched.open("workers")
         rows = page.get_by_role("region", name="Workers").get_by_role("row")
         expect(rows).to_have_count(101, timeout=30_000)

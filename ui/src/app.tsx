@@ -22,6 +22,7 @@ export function App() {
   useEffect(() => {
     if (me.data) listen(client);
   }, [me.data, client]);
+  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={me.error.message} />;
   if (me.data) {
     return (
       <Shell>
@@ -31,7 +32,6 @@ export function App() {
       </Shell>
     );
   }
-  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={me.error.message} />;
   return (
     <main className="mx-auto max-w-md pt-24">
       <h1 className="sr-only">windlass</h1>

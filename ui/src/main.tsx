@@ -1,12 +1,20 @@
 import "./style.css";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app";
 import { ApiError } from "./data/client";
 import { Toaster } from "./parts/toast";
 
-const client = new QueryClient({
+const client: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      // The token has been revoked: ask who we are, and be shown the door.
+      if (error instanceof ApiError && error.status === 401 && query.queryKey[0] !== "me") {
+        client.invalidateQueries({ queryKey: ["me"] });
+      }
+    },
+  }),
   defaultOptions: {
     queries: {
       // What is old is told by the server, not by a clock.

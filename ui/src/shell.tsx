@@ -1,6 +1,7 @@
 /** What is around every page: where one can go, how things stand, whether what is shown is live. */
 
 import { type ReactNode, useState } from "react";
+import { act } from "./data/client";
 import { pause, useLive, useNow } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
 import { Button } from "./parts/basics";
@@ -99,12 +100,28 @@ function Side() {
         <div className="truncate" title={overview.data?.store}>
           {overview.data?.store}
         </div>
+        {me.data?.csrf && <SignOut name={me.data.name} />}
         <div>
           {me.data && `windlass ${me.data.version}`}
           {me.data?.role === "read" && ", read only"}
         </div>
       </div>
     </aside>
+  );
+}
+
+function SignOut({ name }: { name: string }) {
+  const leave = async () => {
+    await act("logout");
+    window.location.reload();
+  };
+  return (
+    <div className="flex items-center gap-2">
+      <span className="truncate">{name}</span>
+      <button type="button" className="link" onClick={leave}>
+        Sign out
+      </button>
+    </div>
   );
 }
 
@@ -145,7 +162,7 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
         <span role="status" className="flex items-center gap-1.5 text-xs text-muted">
           <span
             aria-hidden="true"
-            className={`size-2 rounded-full ${paused ? "bg-warn" : link === "live" ? "bg-ok" : link === "lost" ? "bg-bad" : "bg-edge"}`}
+            className={`size-2 rounded-full ${paused ? "bg-warn-fill" : link === "live" ? "bg-ok-fill" : link === "lost" ? "bg-bad-fill" : "bg-edge"}`}
           />
           <span className="max-sm:sr-only">
             {paused ? "Paused" : link === "live" ? "Live" : link === "lost" ? "Disconnected" : "Connecting"}

@@ -27,7 +27,7 @@ export const useGraph = () => useAsk<t.Graph>("graph", "graph");
 export const useJob = (id: string) => useAsk<t.WholeJob>("jobs", `jobs/${segment(id)}`);
 export const useWhy = (id: string, enabled: boolean) =>
   useAsk<t.Explanation>("jobs", `jobs/${segment(id)}/explanation`, {}, enabled);
-export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number }>("dead", "dead");
+export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number; looked_at: number }>("dead", "dead");
 export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
 
 export interface JobFilter {

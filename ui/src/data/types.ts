@@ -4,6 +4,7 @@ export type Status = "scheduled" | "queued" | "processing" | "completed" | "fail
 export const STATUSES: Status[] = ["queued", "processing", "scheduled", "failed", "completed", "dead", "cancelled"];
 
 export interface Me {
+  name: string;
   role: "read" | "operate";
   csrf: string | null;
   version: string;

@@ -28,9 +28,14 @@ export function DeadPage() {
         ) : null}
       </Heading>
       <Answer of={dead}>
-        {({ groups }) =>
+        {({ groups, total, looked_at }) =>
           chosen(groups).length ? (
             <div className="flex flex-col gap-3">
+              {looked_at < total && (
+                <p className="text-sm text-muted">
+                  Of {count(total)} dead jobs, the newest {count(looked_at)} are grouped here.
+                </p>
+              )}
               {chosen(groups).map((group) => (
                 <Group key={`${group.worker} ${group.error}`} group={group} />
               ))}

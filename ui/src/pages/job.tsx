@@ -217,7 +217,7 @@ function barsOf(job: WholeJob, now: number): Bar[] {
       label: `attempt ${attempt.number}`,
       from: start,
       until: end,
-      look: "bg-bad",
+      look: "bg-bad-fill",
     });
     from = end;
   }
@@ -227,7 +227,7 @@ function barsOf(job: WholeJob, now: number): Bar[] {
     const start = Date.parse(job.started_at);
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
     bars.push({ label: "waited", from, until: start, look: "bg-edge" });
-    const look = job.status === "completed" ? "bg-ok" : job.status === "processing" ? "bg-accent" : "bg-edge";
+    const look = job.status === "completed" ? "bg-ok-fill" : job.status === "processing" ? "bg-accent-fill" : "bg-edge";
     bars.push({ label: `attempt ${job.attempt}`, from: start, until: end, look });
   } else if (!job.ended_at) {
     bars.push({ label: "waits", from, until: Math.max(now, from), look: "bg-edge" });

@@ -139,11 +139,11 @@ function Charts({ history }: { history: History }) {
       ended: [
         {
           name: "completed",
-          ink: "ok",
+          ink: "ok-fill",
           fill: true,
           values: rate(total(pools.map((pool) => pool.completed)), history.step),
         },
-        { name: "failed", ink: "bad", values: rate(total(pools.map((pool) => pool.failed)), history.step) },
+        { name: "failed", ink: "bad-fill", values: rate(total(pools.map((pool) => pool.failed)), history.step) },
       ],
     };
   }, [history]);

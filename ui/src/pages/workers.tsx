@@ -281,11 +281,11 @@ export function WorkerPage({ name }: { name: string }) {
                 />
               </Panel>
             </div>
-            <Panel title="Runs after, and never beside">
-              <Answer of={graph} rows={2}>
-                {(data) => <GraphView graph={data} around={seen.name} />}
-              </Answer>
-            </Panel>
+            {graph.data?.edges.some((edge) => edge.from === name || edge.to === name) && (
+              <Panel title="Runs after, and never beside">
+                <GraphView graph={graph.data} around={name} />
+              </Panel>
+            )}
             <Panel
               title="Jobs"
               side={

@@ -162,7 +162,13 @@ export function Meter({
   tone?: Tone;
 }) {
   const share = most > 0 ? Math.min(1, value / most) : 0;
-  const fill = { plain: "bg-edge", accent: "bg-accent", ok: "bg-ok", warn: "bg-warn", bad: "bg-bad" }[tone];
+  const fill = {
+    plain: "bg-edge",
+    accent: "bg-accent-fill",
+    ok: "bg-ok-fill",
+    warn: "bg-warn-fill",
+    bad: "bg-bad-fill",
+  }[tone];
   return (
     <div
       role="meter"

@@ -60,7 +60,9 @@ export function GraphView({ graph, around }: { graph: Graph; around?: string }) 
                   cx={spot.x + 14}
                   cy={spot.y + BOX.height / 2}
                   r="3.5"
-                  className={node.enabled === false ? "fill-bad" : node.running ? "fill-accent" : "fill-ok"}
+                  className={
+                    node.enabled === false ? "fill-bad-fill" : node.running ? "fill-accent-fill" : "fill-ok-fill"
+                  }
                 />
                 <text x={spot.x + 25} y={spot.y + BOX.height / 2 + 4} className="fill-ink text-xs">
                   {node.name.length > 20 ? `${node.name.slice(0, 19)}…` : node.name}

@@ -5,11 +5,11 @@ import { to } from "../router";
 import { duration, moment, span } from "../words";
 
 const LOOK: Record<string, string> = {
-  completed: "bg-ok h-4",
-  failed: "bg-warn h-5",
-  dead: "bg-bad h-6",
+  completed: "bg-ok-fill h-4",
+  failed: "bg-warn-fill h-5",
+  dead: "bg-bad-fill h-6",
   cancelled: "bg-edge h-3",
-  processing: "bg-accent h-5 animate-pulse",
+  processing: "bg-accent-fill h-5 animate-pulse",
   queued: "bg-line h-3",
   scheduled: "bg-line h-2",
 };
