@@ -31,7 +31,7 @@ from windlass.core.model import (
     WorkerInstance,
     WorkerState,
 )
-from windlass.errors import ConfigurationError, LifecycleError, UnknownWorkerError, nearest
+from windlass.errors import ConfigurationError, LifecycleError, nearest
 from windlass.events import AnyHook, Hooks
 from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
@@ -452,15 +452,16 @@ class WorkerOrchestrator:
     ) -> tuple[Job[Any], bool]:
         """Add a job of a worker by its name; answers with the job that stands for it now, and whether that one is new.
 
-        The worker may be registered by another process in this store; then its payload is checked when it runs.
+        The worker may be registered by another process in this store; then its payload is checked by what that one
+        said of it, and again when it runs.
         """
-        store, workers = await self._store_to_fill(), await self.workers()
-        if worker not in workers:
-            message = f"there is no worker {worker!r}: {nearest(worker, workers)}"
-            raise UnknownWorkerError(message)
-        config, here = workers[worker], self._registered.workers.get(worker)
-        packed = here.signature.pack(config.concurrency_key, payload) if here else pack_plain(config, payload)
-        pool = (await self.pools()).get(config.pool) or PoolConfig(name=config.pool)
+        store, here = await self._store_to_fill(), self._registered.workers.get(worker)
+        if here is not None:
+            config, pool = here.config, self.pool(here.config.pool)
+            packed = here.signature.pack(config.concurrency_key, payload)
+        else:
+            config, pool, schema = await self._operations.definition(worker, self._registered.workers)
+            packed = pack_plain(config, payload, schema)
         job = new_job(config, pool, packed, options or Options(), now=self.now())
         added = (await store.add([job], self.now()))[0]
         record = JobRecord.of(job, self.now()) if added.created else await self._operations.job(added.id)
@@ -518,7 +519,8 @@ class WorkerOrchestrator:
         here = self._registered.workers.get(worker)
         if here is not None:
             return here.signature.pack(here.config.concurrency_key, payload)
-        return pack_plain(await self._operations.known_worker(worker), payload)
+        config, _, schema = await self._operations.definition(worker)
+        return pack_plain(config, payload, schema)
 
     async def _amend(self, job_id: str, change: Change) -> Job[Any]:
         await self._store_to_change()
@@ -755,7 +757,7 @@ class WorkerOrchestrator:
         """What a worker takes, as JSON Schema; None where that is not known, or nothing."""
         here = self._registered.workers.get(name)
         await self.store()
-        schema = here.schema if here else await self._operations.schema(name)
+        schema = here.schema if here else (await self._operations.definition(name))[2]
         return None if schema is None else msgspec.json.decode(schema)
 
     # ── seeing ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -233,11 +233,13 @@ def encode_plain(arguments: Mapping[str, Any]) -> bytes:
         raise PayloadEncodingError(message) from None
 
 
-def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any]) -> Packed:
-    """The same, with what its configuration alone tells: whether it takes arguments at all, and the concurrency key."""
+def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
+    """The same, with what its configuration tells (whether it takes arguments at all, the key) and its JSON Schema."""
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
+    if schema is not None:
+        _check_plain(config.name, arguments, msgspec.json.decode(schema))
     template = config.concurrency_key
     if template is None:
         return Packed(encode_plain(arguments), None)
@@ -247,6 +249,36 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any]) -> Packed:
         message = f"{config.name}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
         raise PayloadTypeError(message) from None
     return Packed(encode_plain(arguments), key)
+
+
+_PLAIN: Final[Mapping[str, tuple[type[Any], ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+}
+_SAYS_NO_MORE: Final = {"type", "default", "title", "description"}
+
+
+def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse what the function will certainly not take: names, and types where the schema says nothing but the type."""
+    known: Mapping[str, Any] = schema.get("properties", {})
+    if schema.get("additionalProperties") is False:
+        for name in arguments.keys() - known.keys():
+            message = f"{worker} takes no argument {name!r}: {nearest(name, known)}"
+            raise PayloadTypeError(message)
+    for name in schema.get("required", ()):
+        if name not in arguments:
+            message = f"{worker} needs the argument {name!r}"
+            raise PayloadTypeError(message)
+    for name, value in arguments.items():
+        wanted = known.get(name, {})
+        kinds = _PLAIN.get(wanted.get("type", "")) if wanted.keys() <= _SAYS_NO_MORE else None
+        if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
+            message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
+            raise PayloadTypeError(message)
 
 
 def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -47,6 +47,8 @@ from windlass.runtime.planner import bounded, read_plan
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
+KNOWN_SECONDS: Final = 5.0
+"""How long what is known of workers and pools is good enough to add jobs by."""
 ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
 
 
@@ -59,12 +61,22 @@ class Explanation(Struct, frozen=True):
     waits: list[Wait]
 
 
+class Known(Struct, frozen=True):
+    """What the store knows of the workers and pools, as of a moment."""
+
+    at: float
+    workers: dict[str, WorkerConfig]
+    pools: dict[str, PoolConfig]
+    schemas: dict[str, bytes]
+
+
 class Operations:
     """Questions to the store, and orders."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
+        self._known: Known | None = None
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,6 +154,24 @@ class Operations:
         """Every worker that a process has made known."""
         return await self._typed("worker", WorkerConfig)
 
+    async def definition(self, name: str, here: Iterable[str] = ()) -> tuple[WorkerConfig, PoolConfig, bytes | None]:
+        """A worker that others registered, its pool, and what it takes as JSON Schema.
+
+        For whoever adds many jobs of it: what seldom changes is asked for at most every few seconds.
+        """
+        known, now = self._known, self._now()
+        if known is None or name not in known.workers or not 0 <= now - known.at < KNOWN_SECONDS:
+            schemas = {doc.name: doc.body for doc in await self._store.docs("schema")}
+            known = self._known = Known(now, await self.workers(), await self.pools(), schemas)
+        if name not in known.workers:
+            message = f"there is no worker {name!r}: {nearest(name, {*known.workers, *here})}"
+            raise UnknownWorkerError(message)
+        config = known.workers[name]
+        triggered = config.execution_mode is WorkerExecutionMode.TRIGGERED
+        pool = known.pools.get(config.pool) or PoolConfig(name=config.pool)
+        # A schema of one that is not triggered is from the time when it was.
+        return config, pool, known.schemas.get(name) if triggered else None
+
     async def stuck(self, worker: str) -> str | None:
         """Why a run that nobody but the asker would serve could not start, however long it waited."""
         now = self._now()
@@ -166,13 +196,6 @@ class Operations:
         state = await self._store.switch(name, enabled=enabled, reason=reason, now=self._now())
         words = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
         return await self.record("worker.enabled" if enabled else "worker.disabled", name, words)
-
-    async def schema(self, name: str) -> bytes | None:
-        """What a worker takes, as JSON Schema; None where that is not known, or nothing."""
-        config = (await self.workers()).get(name)
-        if config is None or config.execution_mode is not WorkerExecutionMode.TRIGGERED:
-            return None  # a schema that is there all the same is from the time when it was triggered
-        return next((doc.body for doc in await self._store.docs("schema") if doc.name == name), None)
 
     async def cursors(self) -> dict[str, float]:
         """Up to when each cron schedule has been dealt with."""

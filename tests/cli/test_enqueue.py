@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, until
 from windlass import JobStatus
+from windlass.cli.parameters import payload_of
 
 
 def test_enqueue_with_words(shop: Terminal) -> None:
@@ -17,10 +18,9 @@ def test_enqueue_with_words(shop: Terminal) -> None:
     assert shop.json("job", found[1])["job"]["payload"] == {"path": "a.png", "width": 320}
 
 
-def test_what_reads_as_json_is_json(shop: Terminal) -> None:
+def test_what_reads_as_json_is_json() -> None:
     words = ('text="007"', "zip=01234", "list=[1, 2]", "no=null", "empty=", "equation=a=b", "yes=true", "f=1.5")
-    job = shop.json("enqueue", "resize", *words)["job"]
-    assert job["payload"] == {
+    assert payload_of(words, None) == {
         "text": "007",
         "zip": "01234",
         "list": [1, 2],
@@ -89,7 +89,7 @@ def test_a_scheduled_worker_takes_no_arguments(shop: Terminal) -> None:
 
 
 def test_a_number_beyond_the_encoding(shop: Terminal) -> None:
-    assert "cannot be encoded" in shop.refused("enqueue", "resize", f"path={10**30}")
+    assert "cannot be encoded" in shop.refused("enqueue", "resize", "path=a.png", f"width={10**30}")
 
 
 # ── trigger ──────────────────────────────────────────────────────────────────────────────────────────────────────────

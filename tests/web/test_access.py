@@ -102,6 +102,13 @@ async def test_a_page_of_somebody_elses_changes_nothing(web: Web, headers: dict[
                 assert await ask(client, route, **headers) == 403, route.path
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_a_page_of_somebody_elses_keeps_us_not_even_busy(web: Web, site: str) -> None:
+    async with web.client() as client:
+        for route in guarded("GET"):
+            assert await ask(client, route, **{"Sec-Fetch-Site": site}) == 403, route.path
+
+
 async def test_a_form_of_somebody_elses_changes_nothing(web: Web) -> None:
     """Whatever a page can send without asking first is not JSON."""
     async with web.client() as client:

@@ -91,6 +91,23 @@ async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyP
     assert not web.site.live._streams
 
 
+async def test_a_listener_that_fails_ends_its_streams_so_that_they_come_back(
+    web: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = web.site.live.stream(None)
+    await Listener(stream).next("change")
+
+    async def broken(after: int = 0, limit: int = 100) -> None:
+        message = "nobody foresaw this"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(await web.app.store(), "events", broken)
+    async with asyncio.timeout(DEADLINE):
+        async for _ in stream:
+            pass
+    assert "nobody foresaw this" in caplog.text
+
+
 async def test_closing_ends_every_stream(web: Web) -> None:
     stream = web.site.live.stream(None)
     await Listener(stream).next("change")

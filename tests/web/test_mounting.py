@@ -14,6 +14,7 @@ from tests.web.conftest import shop
 from windlass import WorkerOrchestrator
 from windlass.web import assets
 from windlass.web.access import Visitor
+from windlass.web.problems import Refused
 
 
 @pytest.fixture
@@ -114,6 +115,9 @@ async def test_the_dashboards_files_are_served_and_nothing_else(
         for path in ("/../secret.txt", "/%2e%2e/secret.txt", "/assets/..%2f..%2fsecret.txt", "/secret.txt"):
             assert (await browser.get(path)).status_code == 404
         assert (await browser.post("/", json={})).status_code == 405
+    for path in ("../secret.txt", "assets/../../secret.txt", str(tmp_path / "secret.txt")):
+        with pytest.raises(Refused):
+            assets.asset(path)
     await inside.site.close()
 
 
@@ -123,5 +127,5 @@ async def test_without_its_files_a_page_says_how_to_build_them(
     monkeypatch.setattr(assets, "DIST", tmp_path / "none")
     inside = app.asgi()
     async with client(inside) as browser:
-        assert "make ui" in (await browser.get("/")).text
+        assert "hatch_build.py" in (await browser.get("/")).text
     await inside.site.close()

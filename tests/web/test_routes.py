@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from httpx2 import AsyncClient
 
-from tests.web.conftest import Web
+from tests.web.conftest import JSON, Web
 from windlass import JobStatus, WindlassError, errors
 from windlass.web.problems import problem
 from windlass.web.routing import ROUTES
@@ -302,7 +303,15 @@ async def test_a_wrong_method_is_told_the_right_one(web: Web) -> None:
 async def test_a_body_has_a_size(web: Web) -> None:
     async with web.client() as client:
         response = await client.post("jobs", json={"worker": "resize", "payload": {"path": "x" * 5_000_000}})
-    assert response.status_code == 413
+        assert response.status_code == 413
+
+        async def without_a_length() -> AsyncIterator[bytes]:
+            for _ in range(50):
+                yield b" " * 100_000
+            yield b"{}"
+
+        response = await client.post("jobs", content=without_a_length(), headers=JSON)
+        assert response.status_code == 413
 
 
 async def test_changes_have_a_rate() -> None:
@@ -376,3 +385,31 @@ async def test_a_node_that_is_not_ready_says_why() -> None:
 def test_every_route_is_documented(checkout: Path) -> None:
     documented = re.findall(r"^\| `(GET|POST) (/[^`?]*)", (checkout / "docs" / "api.md").read_text(), re.MULTILINE)
     assert sorted(documented) == sorted((route.method, route.path) for route in ROUTES)
+
+
+async def test_where_the_app_is_not_known_payloads_are_checked_by_what_was_published(tmp_path: Path) -> None:
+    """A node serves the API without importing the app: what other languages send is checked all the same."""
+    from windlass import WorkerOrchestrator
+
+    url = f"sqlite:///{tmp_path}/shop.db"
+    app = WorkerOrchestrator(url)
+
+    @app.task
+    def resize(path: str, width: int = 100, factor: float = 1.0, *, sharp: bool = False) -> None: ...
+
+    await app.start()
+    await app.stop()
+    web = Web(WorkerOrchestrator(url))
+
+    async def told(**payload: Any) -> str:
+        response = await web.post("jobs", {"worker": "resize", "payload": payload})
+        return "" if response.status_code == 200 else str(response.json()["detail"])
+
+    assert await told(path="a.png", width=3, factor=2, sharp=True) == ""
+    assert await told(width=3) == "resize needs the argument 'path'"
+    assert await told(path="a.png", widht=3) == "resize takes no argument 'widht': did you mean 'width'?"
+    assert "argument 'width': Expected `integer`, got `str`" in await told(path="a.png", width="3")
+    assert "argument 'width': Expected `integer`, got `bool`" in await told(path="a.png", width=True)
+    assert "argument 'path': Expected `string`" in await told(path=3)
+    await web.site.close()
+    await web.app.close()

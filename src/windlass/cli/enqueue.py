@@ -37,7 +37,8 @@ def enqueue(
     """Add a job of a worker.
 
     A VALUE that reads as JSON is JSON, all else is text: width=320 is a number, path=a.png is text, and so is
-    code='"007"'. With --app the types of the worker's function are checked at once; otherwise when the job runs.
+    code='"007"'. With --app it is checked by the types of the worker's function; otherwise by what a running
+    process has told of them, and when the job runs.
     """
     options = Options(
         priority=JobPriority[priority.upper()] if priority else None,

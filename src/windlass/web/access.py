@@ -94,6 +94,12 @@ class Access:
         )
 
 
+def check_read(request: Request, visitor: Visitor) -> None:
+    """Refuse what another's page asks in our visitor's name: it could not read it, but it could keep us busy."""
+    if visitor.via != "bearer" and request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+        raise Refused(HTTPStatus.FORBIDDEN, "this question comes from a page of another site")
+
+
 def check_change(request: Request, visitor: Visitor | None) -> None:
     """Refuse a change that a page of somebody else's makes in our visitor's name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from windlass.actor import acting_as
 from windlass.errors import WindlassError
 from windlass.telemetry.metrics import CONTENT_TYPE, render
-from windlass.web.access import Visitor, check_change, set_cookie
+from windlass.web.access import Visitor, check_change, check_read, set_cookie
 from windlass.web.assets import asset
 from windlass.web.limits import read_body
 from windlass.web.openapi import API
@@ -136,6 +136,8 @@ class Api:
             )
             raise Refused(HTTPStatus.FORBIDDEN, detail)
         given: dict[str, Any] = {}
+        if route.method == "GET" and visitor is not None:
+            check_read(request, visitor)
         if route.method == "POST":
             check_change(request, visitor)
             peer = request.client.host if request.client else "somebody"

@@ -15,7 +15,8 @@ _FOREVER: Final = "public, max-age=31536000, immutable"
 _MISSING: Final = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>windlass</title></head><body>
 <h1>windlass</h1>
-<p>The dashboard has not been built here. In a checkout, <code>make ui</code> builds it; packages bring it along.</p>
+<p>The dashboard has not been built here. In a checkout, <code>python hatch_build.py</code> builds it;
+packages bring it along.</p>
 <p>The API is there: <a href="api/v1/overview">overview</a>, <a href="api/v1/openapi.json">OpenAPI</a>.
 In a terminal: <code>windlass status</code>, <code>windlass top</code>.</p>
 </body></html>

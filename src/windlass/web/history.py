@@ -83,6 +83,8 @@ class History:
                 await self.sample()
             except WindlassError as error:
                 logger.debug("no sample for the charts: %s", error)
+            except Exception:  # it goes on sampling, whatever happens
+                logger.exception("no sample for the charts")
             sampled()
             await asyncio.sleep(self._step)
 

@@ -27,7 +27,7 @@ EVENTS_SECONDS: Final = 1.0
 POOLS_SECONDS: Final = 30.0
 """How soon a new pool's bell is heard."""
 KEEP_ALIVE_SECONDS: Final = 15.0
-LONGEST_SECONDS: Final = 3_600.0
+LONGEST_SECONDS: Final = 900.0
 """After this a stream ends by itself, so that a revoked token does not listen for ever."""
 MOST_WAITING: Final = 1_000
 MOST_MISSED: Final = 1_000
@@ -129,6 +129,7 @@ class Live:
         self._streams.add(stream)
         if self._task is None or self._task.done():
             self._last = None
+            self._rung = asyncio.Event()  # the one before may belong to a loop that is no more
             self._task = asyncio.create_task(self._listen(), name="windlass live")
 
     async def _catch_up(self, stream: Stream, after: int) -> None:
@@ -145,10 +146,15 @@ class Live:
     # ── the one who listens ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._hear())
-            group.create_task(self._read())
-            group.create_task(self._tell())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._hear())
+                group.create_task(self._read())
+                group.create_task(self._tell())
+        except Exception:  # those who listen must not sit before a stream that is silent for ever
+            logger.exception("listening to the store failed; whoever looks comes back by itself")
+            for stream in tuple(self._streams):
+                stream.end()
 
     async def _hear(self) -> None:
         """Wait for the store's bells."""
