@@ -113,6 +113,8 @@ def test_filters_are_in_the_address_and_bulk_actions_count_first(watched: Watche
     expect(page.get_by_role("button", name="scheduled")).to_have_attribute("aria-pressed", "true")
     waiting = len(node.ask("jobs?status=scheduled&worker=send_mail&limit=500")["jobs"])
     page.get_by_role("button", name="Cancel all").click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"{waiting} jobs that the filter finds")
+    assert len(node.ask("jobs?status=scheduled&worker=send_mail&limit=500")["jobs"]) == waiting
     press(page, f"Cancel all {waiting} jobs")
     expect(page.get_by_text("No job fits")).to_be_visible()
     assert node.ask("jobs?status=scheduled&worker=send_mail")["jobs"] == []

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.stage import Site, Watched, served
+from tests.browser.stage import Site, Watched, eventually, served
 from windlass import WorkerOrchestrator
 
 
@@ -46,12 +46,19 @@ def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched
     assert after["y"] == pytest.approx(before["y"], abs=3)
 
 
-def test_paused_page_stands_still(watched: Watched, node: Site) -> None:
+def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site) -> None:
     page = watched.open("jobs?status=scheduled")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
     page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("what is shown stands still")).to_be_visible()
     made = node.act("jobs", worker="send_mail", payload={"to": "unseen"}, delay_seconds=9_000)["job"]["id"]
     expect(page.get_by_text("Something has changed since")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    done = [node.enqueue("send_mail", to=f"meanwhile-{number}") for number in range(20)]
+    eventually(lambda: all(node.status(one) == "completed" for one in done))
     expect(page.get_by_label(f"Choose job {made}")).to_have_count(0)
+    assert asked == []
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_label(f"Choose job {made}")).to_be_visible()
 
