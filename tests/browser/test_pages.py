@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.stage import Site, Watched
+from windlass.events import NAMES
 
 PAGES = [
     "overview",
@@ -114,6 +115,12 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
     expect(page.get_by_role("heading", name=known["name"])).to_contain_text("leader")
     page.get_by_text("and what they run").click()
     expect(page.get_by_role("region", name="Processes")).to_be_visible()
+
+
+def test_every_event_can_be_asked_for(watched: Watched) -> None:
+    page = watched.open("events")
+    offered = page.get_by_label("Kind of event").get_by_role("option").all_inner_texts()
+    assert set(offered[1:]) == set(NAMES)
 
 
 def test_events_are_told_with_their_reason(watched: Watched) -> None:

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useEvents } from "../data/queries";
 import type { Event } from "../data/types";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
+import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
 import { counted, moment } from "../words";
 
@@ -71,15 +72,11 @@ export function EventsPage() {
               <option key={one}>{one}</option>
             ))}
           </select>
-          <input
-            key={subject}
-            className="field"
-            aria-label="Subject"
-            placeholder="Subject: a pool, worker, node or job"
+          <Typed
+            label="Subject: a pool, worker, node or job"
             size={36}
-            defaultValue={subject}
-            onBlur={(event) => event.target.value !== subject && change({ subject: event.target.value })}
-            onKeyDown={(event) => event.key === "Enter" && change({ subject: event.currentTarget.value })}
+            value={subject}
+            take={(written) => change({ subject: written })}
           />
         </div>
         <Answer of={events} rows={10}>

@@ -5,6 +5,7 @@ import { STATUSES } from "../data/types";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
 import { BulkButton, ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
+import { Typed } from "../parts/typed";
 import { useParams } from "../router";
 import { counted } from "../words";
 
@@ -163,7 +164,12 @@ function Filters({
         })}
       </div>
       <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
-        <Typed name="worker" label="Worker" params={params} pick={pick} list="known-workers" />
+        <Typed
+          label="Worker"
+          value={params.get("worker") ?? ""}
+          take={(written) => pick({ worker: written })}
+          list="known-workers"
+        />
         <datalist id="known-workers">
           {workers.data?.workers.slice(0, 500).map((worker) => (
             <option key={worker.name} value={worker.name} />
@@ -194,40 +200,15 @@ function Filters({
           ))}
         </select>
         {TEXTS.map(([name, label]) => (
-          <Typed key={name} name={name} label={label} params={params} pick={pick} />
+          <Typed
+            key={name}
+            label={label}
+            value={params.get(name) ?? ""}
+            take={(written) => pick({ [name]: written })}
+          />
         ))}
       </div>
     </div>
-  );
-}
-
-/** Takes effect on Enter or when it is left: half a word is not worth a question. */
-function Typed({
-  name,
-  label,
-  params,
-  pick,
-  list,
-}: {
-  name: string;
-  label: string;
-  params: URLSearchParams;
-  pick: (changed: Record<string, string>) => void;
-  list?: string;
-}) {
-  const value = params.get(name) ?? "";
-  const take = (written: string) => written.trim() !== value && pick({ [name]: written.trim() });
-  return (
-    <input
-      key={value}
-      className="field"
-      aria-label={label}
-      placeholder={label}
-      defaultValue={value}
-      list={list}
-      onBlur={(event) => take(event.target.value)}
-      onKeyDown={(event) => event.key === "Enter" && take(event.currentTarget.value)}
-    />
   );
 }
 
