@@ -127,7 +127,8 @@ class Service:
             logger.warning("no dashboard: %s", error)
             yield
             return
-        logger.info("the dashboard is at %s", server.address)
+        others = "; from elsewhere it demands a token: windlass token create" if server.beyond_loopback else ""
+        logger.info("the dashboard is at %s%s", server.address, others)
         try:
             yield
         finally:

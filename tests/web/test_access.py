@@ -7,6 +7,7 @@ import pytest
 from httpx2 import AsyncClient
 
 from tests.web.conftest import JSON, Web
+from windlass.errors import ConfigurationError, DuplicateNameError
 from windlass.tokens import Tokens
 from windlass.web.access import COOKIE
 from windlass.web.routing import ROUTES, Route
@@ -179,3 +180,18 @@ async def test_every_answer_has_the_headers_that_keep_a_browser_safe(web: Web) -
             assert headers["x-frame-options"] == "DENY"
             assert headers["referrer-policy"] == "no-referrer"
             assert "access-control-allow-origin" not in headers
+
+
+async def test_a_token_has_a_name_of_its_own_and_only_what_is_there_is_revoked(web: Web) -> None:
+    tokens = Tokens(await web.app.store(), web.app.now)
+    await tokens.create("ci", "read")
+    with pytest.raises(DuplicateNameError, match="windlass token revoke ci"):
+        await tokens.create("ci", "operate")
+    with pytest.raises(ConfigurationError, match="not 'loopback'"):
+        await tokens.create("loopback", "operate")
+    with pytest.raises(ConfigurationError, match="did you mean 'ci'"):
+        await tokens.revoke("cii")
+    await tokens.revoke("ci")
+    await tokens.create("ci", "operate")
+    events = [(event.name, event.subject) for event in await web.app.events()]
+    assert events == [("token.created", "ci"), ("token.revoked", "ci"), ("token.created", "ci")]

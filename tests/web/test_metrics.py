@@ -1,10 +1,13 @@
 """Metrics: read by a real parser, and true across processes."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx2
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.system.conftest import eventually
@@ -99,3 +102,18 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     eventually(lambda: [told(address) for address in addresses] == [truth, truth], within=55)
     for node in nodes:
         assert node.stop() == 0
+
+
+async def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist(open_web: Web, checkout: Path) -> None:
+    async with open_web.client() as client:
+        told = (await client.get(URL)).text
+    known = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
+    dashboard = json.loads((checkout / "deploy" / "grafana" / "dashboard.json").read_text())
+    rules = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [rule["expr"] for rule in rules]
+    names = {name for expression in asked for name in re.findall(r"\bwindlass_\w+", expression)}
+    assert names
+    assert names <= known
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    assert all(rule["annotations"].keys() == {"summary", "remedy"} for rule in rules)

@@ -1,10 +1,15 @@
 """One look for all who look: what costs the store a few questions is asked at most once a second."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 FRESH_SECONDS: Final = 1.0
+SHARE: Final = 20
+"""An answer is good for so many times as long as it took to fetch: looking takes a twentieth of the time at most,"""
+LONGEST_SECONDS: Final = 15.0
+"""but it is never older than this."""
 
 T = TypeVar("T")
 
@@ -19,12 +24,13 @@ class Shared(Generic[T]):
         self._now = now
         self._seconds = seconds
         self._value: tuple[T, float] | None = None
+        """With until when it is good."""
         self._version = 0
         self._fetching: tuple[asyncio.Future[T], int] | None = None
 
     async def get(self) -> T:
         """The answer, no older than it may be."""
-        if self._value is not None and 0 <= self._now() - self._value[1] < self._seconds:
+        if self._value is not None and 0 <= self._value[1] - self._now() < LONGEST_SECONDS:
             return self._value[0]
         if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
             self._fetching = asyncio.ensure_future(self._fetch_now(self._version)), self._version
@@ -36,14 +42,15 @@ class Shared(Generic[T]):
         self._version += 1
 
     async def _fetch_now(self, version: int) -> T:
-        at = self._now()
+        at, began = self._now(), time.perf_counter()
         try:
             value = await self._fetch()
         finally:
             if self._fetching is not None and self._fetching[1] == version:
                 self._fetching = None
         if version == self._version:
-            self._value = value, at
+            took = time.perf_counter() - began
+            self._value = value, at + min(max(self._seconds, SHARE * took), LONGEST_SECONDS)
         return value
 
 

@@ -1,0 +1,88 @@
+"""One answer for all who ask, no older than it may be."""
+
+import asyncio
+
+import pytest
+
+from windlass.web.looks import Shared
+
+
+class Source:
+    """Something that is asked, by a clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.asked = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def fetch(self) -> int:
+        self.asked += 1
+        answer = self.asked
+        await self.gate.wait()
+        return answer
+
+    def clock(self) -> float:
+        return self.now
+
+
+async def test_it_is_asked_again_when_it_is_old() -> None:
+    source = Source()
+    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    assert [await shared.get(), await shared.get()] == [1, 1]
+    source.now += 1.1
+    assert await shared.get() == 2
+    source.now -= 3_600  # somebody set the clock back
+    assert await shared.get() == 3
+
+
+async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 0.5, 10.0, 10.5])  # it takes half a second
+    monkeypatch.setattr("windlass.web.looks.time.perf_counter", lambda: next(ticks))
+    source = Source()
+    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    await shared.get()
+    source.now += 9.0
+    assert await shared.get() == 1
+    source.now += 2.0
+    assert await shared.get() == 2
+
+
+async def test_a_change_while_it_is_fetched_is_not_missed() -> None:
+    source = Source()
+    source.gate.clear()
+    shared = Shared(source.fetch, source.clock)
+    before = asyncio.ensure_future(shared.get())
+    await asyncio.sleep(0)
+    shared.forget()
+    after = asyncio.ensure_future(shared.get())
+    await asyncio.sleep(0)
+    source.gate.set()
+    assert [await before, await after, await shared.get()] == [1, 2, 2]
+
+
+async def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
+    source = Source()
+    source.gate.clear()
+    shared = Shared(source.fetch, source.clock)
+    impatient, patient = asyncio.ensure_future(shared.get()), asyncio.ensure_future(shared.get())
+    await asyncio.sleep(0)
+    impatient.cancel()
+    source.gate.set()
+    assert (await patient, source.asked) == (1, 1)
+
+
+async def test_a_failure_is_told_and_not_kept() -> None:
+    source = Source()
+
+    async def fetch() -> int:
+        if source.asked == 0:
+            source.asked += 1
+            message = "away"
+            raise OSError(message)
+        return await source.fetch()
+
+    shared = Shared(fetch, source.clock)
+    with pytest.raises(OSError, match="away"):
+        await shared.get()
+    assert await shared.get() == 2
