@@ -69,8 +69,9 @@ def _fill(site: Site) -> None:
     eventually(lambda: any(not worker["enabled"] for worker in site.ask("workers")["workers"]))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """A browser for one module, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
     with sync_playwright() as playwright:
         found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
         path = next(filter(None, found), playwright.chromium.executable_path)

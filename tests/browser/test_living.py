@@ -33,10 +33,13 @@ def test_new_job_appears_without_a_reload_and_the_focus_stays(watched: Watched, 
 
 
 def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched, node: Site) -> None:
-    page = watched.open("jobs")
-    expect(page.get_by_role("region", name="Jobs").get_by_role("row")).to_have_count(51)
+    for number in range(20):
+        node.enqueue("send_mail", to=f"below-{number}")
+    page = watched.open("jobs?worker=send_mail")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+    expect(rows).to_have_count(51)
     page.evaluate("window.scrollTo(0, 400)")
-    seen = page.get_by_label(f"Choose job {node.ask('jobs?limit=20')['jobs'][-1]['id']}")
+    seen = page.get_by_label(str(rows.nth(20).get_by_role("checkbox").get_attribute("aria-label")))
     before = seen.bounding_box()
     made = node.act("jobs", worker="send_mail", payload={"to": "above"}, delay_seconds=9_000)["job"]["id"]
     expect(page.get_by_label(f"Choose job {made}")).to_be_attached()
