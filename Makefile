@@ -11,19 +11,19 @@ STAMP := $(VENV)/.stamp
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench morning soak docs lock clean
+.PHONY: help demo test check fix ui browser bench morning soak docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
-demo: $(STAMP) ## show the product at work, on the embedded store
+demo: ui ## show the product at work, on the embedded store
 	@$(BIN)/python -m examples.shop
 
-test: check ## check, then every test but the soak tests
+test: check browser ## check, then every test but the soak tests
 	@echo "» tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests docs README.md CONTRIBUTING.md
 
-check: $(STAMP) ## lint, format, types, layers
+check: ui ## lint, format, types, layers
 	@echo "» ruff check"
 	@$(BIN)/ruff check --quiet
 	@echo "» ruff format --check"
@@ -32,12 +32,28 @@ check: $(STAMP) ## lint, format, types, layers
 	@$(BIN)/mypy
 	@echo "» lint-imports"
 	@$(BIN)/lint-imports --no-logo --no-cache
+	@echo "» the dashboard: types, lint, format"
+	@$(BIN)/python hatch_build.py check
 
 fix: $(STAMP) ## apply what lint and format can repair themselves
 	@echo "» ruff check --fix"
 	@$(BIN)/ruff check --fix --quiet || true
 	@echo "» ruff format"
 	@$(BIN)/ruff format
+
+ui: $(STAMP) ## build the dashboard, if it is out of date
+	@$(BIN)/python hatch_build.py
+
+# Debian's by root; Playwright's own, into the home folder, by anybody else. Without either the browser tests are skipped,
+# and fail where CI is set.
+browser: $(STAMP)
+	@for name in "$$WINDLASS_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
+		test -n "$$name" && command -v "$$name" > /dev/null && exit 0; done; \
+	echo "» installing a browser for the tests"; \
+	if test "$$(id -u)" = 0 && command -v apt-get > /dev/null; \
+	then apt-get install -qq -y chromium > /dev/null || { apt-get update -qq && apt-get install -qq -y chromium > /dev/null; }; \
+	else $(BIN)/playwright install chromium > /dev/null; fi \
+	|| echo "no browser could be installed: install chromium, or name one by WINDLASS_CHROMIUM" >&2
 
 bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -60,7 +76,7 @@ lock: ## compile requirements/dev.in into dev.txt, with hashes
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements/dev.txt requirements/dev.in
 
 clean: ## remove everything that make or the tools have made
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist ui/node_modules src/windlass/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): requirements/dev.txt pyproject.toml

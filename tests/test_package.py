@@ -1,9 +1,12 @@
 """What is installed: the wheel's contents, and the names that `windlass` exports."""
 
+import gzip
+import re
 import subprocess
 import sys
+import tarfile
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from zipfile import ZipFile
 
 import pytest
@@ -11,15 +14,15 @@ import pytest
 import windlass
 
 
+def build(checkout: Path, target: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def wheel_names(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)],
-        cwd=checkout,
-        check=True,
-        capture_output=True,
-    )
+    build(checkout, "wheel", folder)
     (wheel,) = folder.glob("*.whl")
     with ZipFile(wheel) as archive:
         return frozenset(archive.namelist())
@@ -38,6 +41,34 @@ def test_wheel_has_sql(wheel_names: frozenset[str], folder: str) -> None:
 
 def test_wheel_has_lua(wheel_names: frozenset[str]) -> None:
     assert [name for name in wheel_names if name.startswith("windlass/store/redis/") and name.endswith(".lua")]
+
+
+def test_wheel_has_the_dashboard(wheel_names: frozenset[str]) -> None:
+    built = {name.removeprefix("windlass/web/dist/") for name in wheel_names if name.startswith("windlass/web/dist/")}
+    assert {"index.html", "icon.svg"} < built
+    assert {PurePath(name).suffix for name in built if name.startswith("assets/")} == {".css", ".js"}
+
+
+def test_sdist_has_the_dashboard_and_what_it_is_built_from(checkout: Path, tmp_path: Path) -> None:
+    build(checkout, "sdist", tmp_path)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"src/windlass/web/dist/index.html", "ui/src/main.tsx", "ui/package-lock.json", "hatch_build.py"} <= names
+    assert not [name for name in names if name.startswith("ui/node_modules/")]
+
+
+def test_dashboard_is_small_and_asks_nobody_else(checkout: Path) -> None:
+    built = checkout / "src/windlass/web/dist"
+    files = [path for path in built.rglob("*") if path.is_file()]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < 300_000
+    index = (built / "index.html").read_text()
+    assert set(re.findall(r'(?:src|href)="(.)', index)) == {"."}  # relative, so that any sub-path works
+    assert "<style" not in index
+
+
+def test_locked_packages_name_no_registry(checkout: Path) -> None:
+    assert "resolved" not in (checkout / "ui/package-lock.json").read_text()
 
 
 def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:

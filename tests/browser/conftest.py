@@ -1,0 +1,97 @@
+"""A real node with its dashboard, and a real browser to look at it with.
+
+The browser is the one that `WINDLASS_CHROMIUM` names, Chromium or Chrome on PATH (Debian's `chromium`), or Playwright's
+own. Where there is none, these tests are skipped on a laptop and fail in CI.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.stage import Site, Watched, eventually
+
+HERE: Final = Path(__file__).parent
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
+QUIET: Final = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--no-first-run",
+    "--no-pings",
+)
+ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`windlass run market:app`, with jobs of every status."""
+    folder = tmp_path_factory.mktemp("market")
+    log = folder / "log"
+    command = [sys.executable, "-m", "windlass", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)
+    try:
+        eventually(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
+        found = ADDRESS.search(log.read_text())
+        assert found, log.read_text()
+        site = Site(found.group())
+        _fill(site)
+        yield site
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _fill(site: Site) -> None:
+    eventually(lambda: len(site.ask("workers")["workers"]) == 9)
+    eventually(lambda: site.ask("nodes")["nodes"])
+    for number in range(40):
+        site.enqueue("send_mail", to=f"customer-{number}@example.org")
+    done = site.enqueue("image_resize", path="a.png", width=320)
+    dead = [site.enqueue("image_resize", path=f"wall-{number}.png", width=20_000 + number) for number in range(6)]
+    site.act("jobs", worker="send_mail", payload={"to": "tomorrow@example.org"}, delay_seconds=86_400)
+    eventually(lambda: site.status(done) == "completed")
+    eventually(lambda: all(site.status(one) == "dead" for one in dead))
+    eventually(lambda: any(not worker["enabled"] for worker in site.ask("workers")["workers"]))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for one module, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
+    with sync_playwright() as playwright:
+        found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
+        path = next(filter(None, found), playwright.chromium.executable_path)
+        if not Path(path).exists():
+            message = "no Chromium on PATH: apt-get install chromium, playwright install chromium, or WINDLASS_CHROMIUM"
+            if os.environ.get("CI"):
+                pytest.fail(message)
+            pytest.skip(message)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=list(QUIET), chromium_sandbox=hasattr(os, "geteuid") and os.geteuid() != 0
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watched(chromium: Browser, node: Site) -> Iterator[Watched]:
+    """A page of the node. The test fails if the console told an error, or if somebody else was asked for something."""
+    context = chromium.new_context(viewport={"width": 1360, "height": 900}, reduced_motion="reduce")
+    watched = Watched(context, node)
+    yield watched
+    context.close()
+    assert watched.wrong == []

@@ -1,0 +1,109 @@
+"""A served dashboard without and with a browser: what the tests of this folder stand on."""
+
+import asyncio
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+
+from windlass import WorkerOrchestrator
+from windlass.web.server import WebServer
+
+Result = TypeVar("Result")
+
+
+def eventually(true: Callable[[], Any], *, within: float = 30.0) -> None:
+    """Wait until something is true, with a deadline."""
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, f"not true within {within} s"
+        time.sleep(0.05)
+
+
+class Site:
+    """A served dashboard, and its API without a browser."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def ask(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def act(self, path: str, **body: Any) -> Any:
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def enqueue(self, worker: str, **payload: Any) -> str:
+        return str(self.act("jobs", worker=worker, payload=payload)["job"]["id"])
+
+    def status(self, job_id: str) -> str:
+        return str(self.ask(f"jobs/{job_id}")["status"])
+
+
+class Host:
+    """An app whose dashboard is served by a thread."""
+
+    def __init__(self, app: WorkerOrchestrator, loop: asyncio.AbstractEventLoop) -> None:
+        self.app = app
+        self.site: Site
+        self._loop = loop
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Have the thread do it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+@contextmanager
+def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[Host]:
+    """The dashboard of an app that nobody runs, from a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = WebServer(app, host="127.0.0.1", port=port, **options)
+    host = Host(app, loop)
+    try:
+        host.run(server.start())
+        host.site = Site(server.address)
+        yield host
+        host.run(server.stop())
+        host.run(app.stop())
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+class Watched:
+    """A page whose console and requests are written down."""
+
+    def __init__(self, context: BrowserContext, site: Site) -> None:
+        self.page = context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.site = site
+        self.wrong: list[str] = []
+        """Errors in the console, and requests to other hosts."""
+        self.page.on("console", self._told)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        context.on("request", self._asked)
+
+    def open(self, place: str) -> Page:
+        self.page.goto(f"{self.site.address}#/{place}")
+        self.page.wait_for_selector("h1")
+        return self.page
+
+    def _told(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.wrong.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self.site.address).netloc:
+            self.wrong.append(f"asked {request.url}")

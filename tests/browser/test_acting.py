@@ -1,0 +1,186 @@
+"""What a person does in the dashboard happens."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.stage import Site, Watched, eventually
+
+
+def pool(node: Site, name: str) -> dict[str, object]:
+    (found,) = [one for one in node.ask("pools")["pools"] if one["name"] == name]
+    return dict(found)
+
+
+def press(page: Page, name: str) -> None:
+    """The button of the open dialog."""
+    page.get_by_role("dialog").get_by_role("button", name=name).click()
+
+
+def test_pool_is_paused_and_resumed(watched: Watched, node: Site) -> None:
+    page = watched.open("pools/reports")
+    page.get_by_role("main").get_by_role("button", name="Pause").click()
+    page.get_by_label("Reason").fill("the printer is on fire")
+    press(page, "Pause")
+    expect(page.get_by_role("main")).to_contain_text("the printer is on fire")
+    assert pool(node, "reports")["paused"] is True
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("main").get_by_role("button", name="Pause")).to_be_visible()
+    assert pool(node, "reports")["paused"] is False
+
+
+def test_pool_gets_other_bounds_and_its_own_again(watched: Watched, node: Site) -> None:
+    page = watched.open("pools/reports")
+    page.get_by_role("button", name="Bounds").click()
+    page.get_by_label("At least").fill("9")
+    expect(page.get_by_role("button", name="Set bounds")).to_be_disabled()
+    page.get_by_label("At most").fill("12")
+    press(page, "Set bounds")
+    expect(page.get_by_text("bounds by hand")).to_be_visible()
+    assert (pool(node, "reports")["min_workers"], pool(node, "reports")["max_workers"]) == (9, 12)
+    page.get_by_role("button", name="Bounds").click()
+    press(page, "Reset to what the app registers")
+    expect(page.get_by_text("bounds by hand")).to_have_count(0)
+    assert (pool(node, "reports")["min_workers"], pool(node, "reports")["max_workers"]) == (1, 2)
+
+
+def test_worker_is_disabled_and_enabled(watched: Watched, node: Site) -> None:
+    page = watched.open("workers/publish-prices")
+    page.get_by_role("button", name="Disable").click()
+    page.get_by_label("Reason").fill("a sale")
+    press(page, "Disable")
+    expect(page.get_by_role("main")).to_contain_text("Disabled: a sale")
+    assert node.ask("workers/publish-prices")["enabled"] is False
+    page.get_by_role("button", name="Enable").click()
+    expect(page.get_by_role("button", name="Disable")).to_be_visible()
+    assert node.ask("workers/publish-prices")["enabled"] is True
+
+
+def test_worker_is_triggered_by_a_form_made_from_its_types(watched: Watched, node: Site) -> None:
+    page = watched.open("workers/image_resize")
+    page.get_by_role("button", name="Trigger").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("path").fill("cat.png")
+    form.get_by_label("width").fill("640")
+    form.get_by_label("mode").select_option("fill")
+    form.get_by_label("grey").check()
+    press(page, "Run now")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Jobs")
+    expect(page.get_by_role("region", name="result")).to_contain_text("cat.png@640 fill grey", timeout=20_000)
+
+
+def test_dead_job_is_edited_and_requeued(watched: Watched, node: Site) -> None:
+    dead = node.enqueue("image_resize", path="poster.png", width=30_000)
+    eventually(lambda: node.status(dead) == "dead")
+    page = watched.open(f"jobs/{dead}")
+    page.get_by_role("button", name="Edit and requeue").click()
+    page.get_by_role("dialog").get_by_label("width").fill("300")
+    press(page, "Requeue")
+    expect(page.get_by_role("region", name="result")).to_contain_text("poster.png@300", timeout=20_000)
+
+
+def test_waiting_job_tells_why_and_is_cancelled(watched: Watched, node: Site) -> None:
+    later = node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=3_600)["job"]["id"]
+    page = watched.open(f"jobs/{later}")
+    expect(page.get_by_role("heading", name="Why is it waiting?")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled")
+    assert node.status(later) == "cancelled"
+
+
+def test_running_job_shows_its_progress_as_it_goes(watched: Watched, node: Site) -> None:
+    running = node.enqueue("long_report", pages=500)
+    eventually(lambda: node.status(running) == "processing")
+    page = watched.open(f"jobs/{running}")
+    expect(page.get_by_text(re.compile(r"^[2-9] of 500$"))).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled", timeout=20_000)
+
+
+def test_filters_are_in_the_address_and_bulk_actions_count_first(watched: Watched, node: Site) -> None:
+    for number in range(3):
+        node.act(
+            "jobs", worker="send_mail", payload={"to": f"bulk-{number}"}, delay_seconds=7_200, unique_key=f"b{number}"
+        )
+    page = watched.open("jobs")
+    expect(page.get_by_role("button", name="Cancel all")).to_be_disabled()
+    page.get_by_role("button", name="scheduled").click()
+    page.get_by_label("Worker", exact=True).fill("send_mail")
+    page.get_by_label("Worker", exact=True).press("Enter")
+    expect(page.get_by_label("Worker", exact=True)).to_be_focused()
+    assert "status=scheduled&worker=send_mail" in page.url
+    expect(page.get_by_role("row").filter(has_text="bulk-2")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="scheduled")).to_have_attribute("aria-pressed", "true")
+    waiting = len(node.ask("jobs?status=scheduled&worker=send_mail&limit=500")["jobs"])
+    page.get_by_role("button", name="Cancel all").click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"{waiting} jobs that the filter finds")
+    assert len(node.ask("jobs?status=scheduled&worker=send_mail&limit=500")["jobs"]) == waiting
+    press(page, f"Cancel all {waiting} jobs")
+    expect(page.get_by_text("No job fits")).to_be_visible()
+    assert node.ask("jobs?status=scheduled&worker=send_mail")["jobs"] == []
+
+
+def test_chosen_jobs_stay_chosen_while_the_list_moves(watched: Watched, node: Site) -> None:
+    made = [
+        node.act("jobs", worker="send_mail", payload={"to": f"row-{n}"}, delay_seconds=9_000)["job"]["id"]
+        for n in range(3)
+    ]
+    page = watched.open("jobs?status=scheduled")
+    page.get_by_label(f"Choose job {made[0]}").check()
+    page.get_by_label(f"Choose job {made[1]}").check()
+    newer = node.act("jobs", worker="send_mail", payload={"to": "newer"}, delay_seconds=9_000)["job"]["id"]
+    expect(page.get_by_label(f"Choose job {newer}")).to_be_visible()
+    expect(page.get_by_text("2 jobs chosen")).to_be_visible()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    press(page, "Cancel 2 jobs")
+    expect(page.get_by_label(f"Choose job {made[0]}")).to_have_count(0)
+    assert [node.status(one) for one in made] == ["cancelled", "cancelled", "scheduled"]
+
+
+def test_jobs_are_paged(watched: Watched, node: Site) -> None:
+    page = watched.open("jobs?worker=send_mail")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+    if len(node.ask("jobs?worker=send_mail&limit=500")["jobs"]) <= 50:
+        for number in range(20):
+            node.enqueue("send_mail", to=f"more-{number}")
+    expect(rows).to_have_count(51)
+    newest = page.locator(f'a[title="{rows.nth(1).locator("a[title]").get_attribute("title")}"]')
+    page.get_by_role("button", name="Older").click()
+    expect(page.get_by_text("Page 2")).to_be_visible()
+    assert "after=" in page.url
+    expect(newest).to_have_count(0)
+    page.get_by_role("button", name="Newer").click()
+    expect(page.get_by_text("Page 1")).to_be_visible()
+    expect(newest).to_have_count(1)
+
+
+def test_dead_letters_are_inspected_requeued_and_discarded(watched: Watched, node: Site) -> None:
+    page = watched.open("dead")
+    group = page.locator("section").filter(has_text="pixels are too many")
+    group.get_by_role("button", name="Inspect").click()
+    expect(group.get_by_role("row").filter(has_text="pixels are too many").first).to_be_visible()
+    count = len(node.ask("jobs?status=dead&worker=image_resize&limit=500")["jobs"])
+    group.get_by_role("button", name="Discard").click()
+    press(page, f"Discard {count} jobs")
+    expect(group).to_have_count(0)
+    assert node.ask("jobs?status=dead&worker=image_resize")["jobs"] == []
+    for number in range(2):
+        node.enqueue("image_resize", path=f"again-{number}.png", width=20_000 + number)
+    eventually(lambda: len(node.ask("jobs?status=dead&worker=image_resize")["jobs"]) == 2)
+    group.get_by_role("button", name="Requeue").click()
+    press(page, "Requeue 2 jobs")
+    expect(page.get_by_text("2 jobs requeued")).to_be_visible()
+
+
+def test_node_is_drained_and_takes_work_again(watched: Watched, node: Site) -> None:
+    page = watched.open("nodes")
+    page.get_by_role("button", name="Drain").click()
+    page.get_by_label("Reason").fill("new memory")
+    press(page, "Drain")
+    expect(page.get_by_role("button", name="Take work again")).to_be_visible()
+    assert node.ask("nodes")["nodes"][0]["status"] in {"draining", "drained"}
+    page.get_by_role("button", name="Take work again").click()
+    expect(page.get_by_role("button", name="Drain")).to_be_visible()
+    page.goto(f"{node.address}#/events?name=node.drained")
+    expect(page.get_by_role("listitem").filter(has_text="new memory").first).to_be_visible()

@@ -1,0 +1,135 @@
+"""The dashboard stays up to date by itself, can be held still, survives its server, and is quick with many workers."""
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.stage import Site, Watched, eventually, served
+from windlass import WorkerOrchestrator
+
+
+def nothing() -> WorkerOrchestrator:
+    return WorkerOrchestrator("memory://")
+
+
+async def noop() -> None:
+    """What ten thousand workers do."""
+
+
+def ten_thousand() -> WorkerOrchestrator:
+    app = WorkerOrchestrator("memory://")
+    for number in range(10_000):
+        app.register_worker(f"worker-{number:05}", noop, interval_seconds=60 + number)
+    return app
+
+
+def test_new_job_appears_without_a_reload_and_the_focus_stays(watched: Watched, node: Site) -> None:
+    page = watched.open("jobs?status=scheduled")
+    field = page.get_by_label("Error contains")
+    field.fill("half a wo")
+    made = node.act("jobs", worker="send_mail", payload={"to": "live"}, delay_seconds=9_000)["job"]["id"]
+    expect(page.get_by_label(f"Choose job {made}")).to_be_visible()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("half a wo")
+
+
+def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched, node: Site) -> None:
+    for number in range(20):
+        node.enqueue("send_mail", to=f"below-{number}")
+    page = watched.open("jobs?worker=send_mail")
+    rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+    expect(rows).to_have_count(51)
+    page.evaluate("window.scrollTo(0, 400)")
+    seen = page.get_by_label(str(rows.nth(20).get_by_role("checkbox").get_attribute("aria-label")))
+    before = seen.bounding_box()
+    made = node.act("jobs", worker="send_mail", payload={"to": "above"}, delay_seconds=9_000)["job"]["id"]
+    expect(page.get_by_label(f"Choose job {made}")).to_be_attached()
+    after = seen.bounding_box()
+    assert before
+    assert after
+    assert after["y"] == pytest.approx(before["y"], abs=3)
+
+
+def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site) -> None:
+    page = watched.open("jobs?status=scheduled")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("what is shown stands still")).to_be_visible()
+    made = node.act("jobs", worker="send_mail", payload={"to": "unseen"}, delay_seconds=9_000)["job"]["id"]
+    expect(page.get_by_text("Something has changed since")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    done = [node.enqueue("send_mail", to=f"meanwhile-{number}") for number in range(20)]
+    eventually(lambda: all(node.status(one) == "completed" for one in done))
+    expect(page.get_by_label(f"Choose job {made}")).to_have_count(0)
+    assert asked == []
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_label(f"Choose job {made}")).to_be_visible()
+
+
+def test_keyboard_goes_everywhere(watched: Watched) -> None:
+    page = watched.open("overview")
+    for key, title in {
+        "p": "Pools",
+        "w": "Workers",
+        "j": "Jobs",
+        "d": "Dead letters",
+        "n": "Nodes",
+        "e": "Events",
+    }.items():
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.keyboard.press("/")
+    page.keyboard.type("image_res")
+    expect(page.get_by_role("listbox", name="Found").get_by_role("option").first).to_contain_text("image_resize")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("image_resize")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Keyboard shortcuts")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    with served(nothing()) as host:
+        page.goto(f"{host.site.address}#/pools")
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        port = int(host.site.address.rstrip("/").rpartition(":")[2])
+    expect(page.get_by_role("alert")).to_contain_text("connection is lost")
+    with served(nothing(), port):
+        expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=20_000)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        context.close()
+
+
+def test_empty_store_is_not_an_error(chromium: Browser) -> None:
+    context = chromium.new_context()
+    with served(nothing()) as host:
+        watched = Watched(context, host.site)
+        for place, told in {
+            "workers": "No workers yet",
+            "jobs": "No jobs yet",
+            "dead": "No dead letters",
+            "nodes": "No node runs",
+        }.items():
+            expect(watched.open(place).get_by_text(told)).to_be_visible()
+        context.close()
+    assert watched.wrong == []
+
+
+def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
+    context = chromium.new_context()
+    with served(ten_thousand()) as host:
+        watched = Watched(context, host.site)
+        page = watched.open("workers")
+        rows = page.get_by_role("region", name="Workers").get_by_role("row")
+        expect(rows).to_have_count(101, timeout=30_000)
+        page.get_by_label("Name contains").fill("worker-0777")
+        expect(rows).to_have_count(11)
+        page.get_by_label("Name contains").fill("")
+        page.get_by_role("button", name="Next", exact=True).last.click()
+        expect(page.get_by_text("101–200 of 10,000")).to_be_visible()
+        context.close()
+    assert watched.wrong == []

@@ -1,0 +1,165 @@
+"""Every page shows what there is, in both themes and on a phone, and is fit for everybody: axe finds nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.stage import Site, Watched
+from windlass.events import NAMES
+
+PAGES = [
+    "overview",
+    "pools",
+    "pools/mail",
+    "workers",
+    "workers?view=graph",
+    "workers/image_resize",
+    "jobs",
+    "dead",
+    "nodes",
+    "events",
+]
+LIGHT, DARK = "rgb(245, 246, 248)", "rgb(14, 17, 21)"
+
+
+@pytest.fixture(scope="session")
+def axe(checkout: Path) -> str:
+    return (checkout / "ui/node_modules/axe-core/axe.min.js").read_text()
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What axe finds against WCAG 2 A and AA, and good practice."""
+    page.evaluate(f"(() => {{ {axe} }})()")
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
+
+
+def settled(page: Page) -> None:
+    """Until nothing is loading."""
+    expect(page.get_by_label("Loading")).to_have_count(0)
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_page_is_accessible_in_both_themes_and_fits_a_phone(watched: Watched, axe: str, place: str) -> None:
+    page = watched.open(place)
+    settled(page)
+    assert violations(page, axe) == []
+    page.emulate_media(color_scheme="dark")
+    page.reload()  # while a page changes its colours, axe sees some of each
+    page.wait_for_selector("h1")
+    settled(page)
+    expect(page.locator("body")).to_have_css("background-color", DARK)
+    assert violations(page, axe) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: str) -> None:
+    dead = node.ask("jobs?status=dead&worker=image_resize&limit=1")["jobs"][0]["id"]
+    page = watched.open(f"jobs/{dead}")
+    expect(page.get_by_role("region", name="Traceback of attempt 2")).to_contain_text("pixels are too many")
+    assert violations(page, axe) == []
+    page.get_by_role("button", name="Edit and requeue").click()
+    expect(page.get_by_role("dialog").get_by_label("width")).to_be_visible()
+    assert violations(page, axe) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Go to Workers")
+    assert violations(page, axe) == []
+
+
+def test_overview_says_what_is_wrong_and_leads_to_the_remedy(watched: Watched) -> None:
+    page = watched.open("overview")
+    page.get_by_role("link", name="worker sync-warehouse is disabled").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("sync-warehouse")
+    expect(page.get_by_role("main")).to_contain_text("3 runs in a row failed")
+
+
+def test_overview_draws_its_charts(watched: Watched) -> None:
+    page = watched.open("overview")
+    for chart in ("Ended attempts per second", "Jobs waiting", "Oldest wait"):
+        expect(page.get_by_role("img", name=chart)).to_be_visible(timeout=20_000)
+    assert page.locator("canvas").count() == 3
+
+
+def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> None:
+    for number in range(60):
+        node.enqueue("send_mail", to=f"step-{number}@example.org")
+    page = watched.open("pools/mail")
+    steps = page.get_by_role("list", name="Scaling steps")
+    expect(steps).to_contain_text("workers:", timeout=20_000)
+
+
+def test_workers_tell_their_schedule_in_words(watched: Watched) -> None:
+    page = watched.open("workers")
+    row = page.get_by_role("row").filter(has_text="nightly-report")
+    expect(row).to_contain_text("at 03:00 every day, Europe/Vienna")
+    expect(page.get_by_role("row").filter(has_text="sync-warehouse")).to_contain_text("disabled")
+
+
+def test_graph_is_drawn(watched: Watched) -> None:
+    page = watched.open("workers?view=graph")
+    drawing = page.get_by_label("Dependencies and conflicts")
+    for name in ("fetch-prices", "work-out-prices", "publish-prices", "cleanup"):
+        expect(drawing.get_by_role("link", name=name)).to_be_visible()
+    drawing.get_by_role("link", name="cleanup").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("cleanup")
+
+
+def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
+    (known,) = node.ask("nodes")["nodes"]
+    page = watched.open("nodes")
+    expect(page.get_by_role("heading", name=known["name"])).to_contain_text("leader")
+    page.get_by_text("and what they run").click()
+    expect(page.get_by_role("region", name="Processes")).to_be_visible()
+
+
+def test_every_event_can_be_asked_for(watched: Watched) -> None:
+    page = watched.open("events")
+    offered = page.get_by_label("Kind of event").get_by_role("option").all_inner_texts()
+    assert set(offered[1:]) == set(NAMES)
+
+
+def test_events_are_told_with_their_reason(watched: Watched) -> None:
+    page = watched.open("events?name=worker.disabled")
+    expect(page.get_by_role("listitem").filter(has_text="sync-warehouse")).to_contain_text("runs in a row failed")
+
+
+def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
+    page = watched.open("nowhere")
+    expect(page.get_by_text("There is no such page")).to_be_visible()
+    page.goto(f"{watched.site.address}#/workers/fetch-price")
+    expect(page.get_by_role("alert")).to_contain_text("fetch-prices")
+    assert all("404" in told for told in watched.wrong)  # the browser itself tells of the status
+    watched.wrong.clear()
+
+
+def test_no_style_or_script_stands_in_the_page(watched: Watched) -> None:
+    """A strict policy would not let it run, and the console would tell: see `Watched.wrong`."""
+    page = watched.open("overview")
+    with page.expect_response(lambda answer: answer.url == watched.site.address) as loaded:
+        page.reload()
+    policy = loaded.value.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+
+
+def test_system_theme_is_followed(watched: Watched) -> None:
+    page = watched.open("overview")
+    body = page.locator("body")
+    page.emulate_media(color_scheme="light")
+    expect(body).to_have_css("background-color", LIGHT)
+    page.emulate_media(color_scheme="dark")
+    expect(body).to_have_css("background-color", DARK)
+    page.get_by_role("button", name="Theme: as the system").click()
+    expect(body).to_have_css("background-color", LIGHT)
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: light")).to_be_visible()
+    page.get_by_role("button", name="Theme: light").click()
+    expect(body).to_have_css("background-color", DARK)

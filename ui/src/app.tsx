@@ -1,0 +1,90 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { Component, type ReactNode, useEffect } from "react";
+import { ApiError } from "./data/client";
+import { listen } from "./data/live";
+import { useMe } from "./data/queries";
+import { DeadPage } from "./pages/dead";
+import { EventsPage } from "./pages/events";
+import { JobPage } from "./pages/job";
+import { JobsPage } from "./pages/jobs";
+import { NodesPage } from "./pages/nodes";
+import { OverviewPage } from "./pages/overview";
+import { PoolPage, PoolsPage } from "./pages/pools";
+import { SignInPage } from "./pages/signin";
+import { WorkerPage, WorkersPage } from "./pages/workers";
+import { Empty, Failure, Loading } from "./parts/basics";
+import { Link, to, usePlace } from "./router";
+import { PAGES, Shell } from "./shell";
+
+export function App() {
+  const me = useMe();
+  const client = useQueryClient();
+  useEffect(() => {
+    if (me.data) listen(client);
+  }, [me.data, client]);
+  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={me.error.message} />;
+  if (me.data) {
+    return (
+      <Shell>
+        <Guard>
+          <Page />
+        </Guard>
+      </Shell>
+    );
+  }
+  return (
+    <main className="mx-auto max-w-md pt-24">
+      <h1 className="sr-only">windlass</h1>
+      {me.error ? <Failure error={me.error} again={() => me.refetch()} /> : <Loading />}
+    </main>
+  );
+}
+
+/** A page that fails says so, and leaves the way to the others open. */
+class Guard extends Component<{ children: ReactNode }, { error: Error | null }> {
+  state: { error: Error | null } = { error: null };
+  static getDerivedStateFromError = (error: Error) => ({ error });
+  render() {
+    const { error } = this.state;
+    return error ? <Failure error={error} again={() => this.setState({ error: null })} /> : this.props.children;
+  }
+}
+
+function Page() {
+  const { path } = usePlace();
+  const [page = "overview", name] = path;
+  const label = PAGES.find(([known]) => known === page)?.[1] ?? "Not found";
+  useEffect(() => {
+    document.title = `${name ? `${name} · ` : ""}${label} · windlass`;
+  }, [name, label]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another place is read from its top
+  useEffect(() => {
+    window.scrollTo(0, 0);
+  }, [page, name]);
+  // A page about another thing is another page: nothing of the one before may stay in it.
+  switch (page) {
+    case "overview":
+      return <OverviewPage />;
+    case "pools":
+      return name ? <PoolPage key={name} name={name} /> : <PoolsPage />;
+    case "workers":
+      return name ? <WorkerPage key={name} name={name} /> : <WorkersPage />;
+    case "jobs":
+      return name ? <JobPage key={name} id={name} /> : <JobsPage />;
+    case "dead":
+      return <DeadPage />;
+    case "nodes":
+      return <NodesPage />;
+    case "events":
+      return <EventsPage />;
+    default:
+      return (
+        <>
+          <h1 className="sr-only">Not found</h1>
+          <Empty title="There is no such page">
+            <Link href={to(["overview"])}>Go to the overview</Link>
+          </Empty>
+        </>
+      );
+  }
+}

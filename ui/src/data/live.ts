@@ -1,0 +1,126 @@
+/**
+ * Keeps what is shown up to date: the server says what changed, and the questions that this concerns are asked again.
+ *
+ * Each kind of answer has a pace of its own: what is big or moves slowly is not asked for at every change. Nothing is
+ * asked while the page is hidden or paused.
+ */
+
+import type { QueryClient } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
+import { address, skewMs } from "./client";
+
+export type Link = "connecting" | "live" | "lost";
+type State = { link: Link; paused: boolean; waiting: boolean; lostAt: number | null };
+
+const PACE_MS: Record<string, number> = {
+  overview: 1_000,
+  history: 5_000,
+  pools: 1_000,
+  workers: 2_000,
+  graph: 15_000,
+  jobs: 1_000,
+  dead: 3_000,
+  nodes: 2_000,
+  events: 1_000,
+};
+
+/** Which answers a topic of the server concerns; a topic that is not here concerns all. */
+const CONCERNS: Record<string, string[]> = {
+  jobs: ["overview", "pools", "workers", "jobs", "dead"],
+  pools: ["overview", "pools", "nodes"],
+  workers: ["overview", "workers", "graph"],
+  nodes: ["overview", "nodes", "pools"],
+  events: ["events", "overview", "pools"],
+  history: ["history"],
+};
+
+const LONGEST_RETRY_MS = 10_000;
+const BEAT_MS = 250;
+
+let state: State = { link: "connecting", paused: false, waiting: false, lostAt: null };
+const listeners = new Set<() => void>();
+const stale = new Set<string>();
+const asked = new Map<string, number>();
+let source: EventSource | null = null;
+let retryMs = 1_000;
+
+function set(change: Partial<State>) {
+  state = { ...state, ...change };
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export const useLive = () => useSyncExternalStore(subscribe, () => state);
+export const pause = (paused: boolean) => set({ paused, waiting: paused && stale.size > 0 });
+export const isPaused = () => state.paused;
+
+function mark(topics: string[]) {
+  for (const topic of topics) for (const root of CONCERNS[topic] ?? Object.keys(PACE_MS)) stale.add(root);
+  if (state.paused && !state.waiting) set({ waiting: true });
+}
+
+function connect(client: QueryClient) {
+  source?.close();
+  source = new EventSource(address("live"), { withCredentials: true });
+  source.onopen = () => {
+    retryMs = 1_000;
+    if (state.link === "lost") mark(["everything"]);
+    set({ link: "live", lostAt: null });
+  };
+  source.addEventListener("change", (message) => mark((JSON.parse(message.data) as { topics: string[] }).topics));
+  source.addEventListener("event", () => mark(["events"]));
+  source.onerror = () => {
+    if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() });
+    if (source?.readyState === EventSource.CLOSED) {
+      // The browser gives up when it is answered with an error, such as a proxy's; we do not.
+      setTimeout(() => connect(client), retryMs);
+      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+    }
+  };
+}
+
+/** Begin to listen; once. */
+export function listen(client: QueryClient) {
+  if (source) return;
+  connect(client);
+  setInterval(() => {
+    if (state.paused || document.hidden) return;
+    const now = Date.now();
+    for (const root of stale) {
+      if (now - (asked.get(root) ?? 0) < (PACE_MS[root] ?? 0)) continue;
+      stale.delete(root);
+      asked.set(root, now);
+      client.invalidateQueries({ queryKey: [root] }, { cancelRefetch: false });
+    }
+    if (state.waiting) set({ waiting: false });
+  }, BEAT_MS);
+}
+
+/** After a change of our own: show it at once. */
+export function refresh(client: QueryClient) {
+  client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== "me" });
+}
+
+// ── the time, as the server tells it; it stands still while the page is paused ──────────────────────────────────────
+
+let now = Date.now();
+const watchers = new Set<() => void>();
+setInterval(() => {
+  if (state.paused || document.hidden) return;
+  now = Date.now() + skewMs;
+  for (const watcher of watchers) watcher();
+}, 1_000);
+
+export function useNow(): number {
+  return useSyncExternalStore(
+    (watcher) => {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+    () => now,
+  );
+}

@@ -1,0 +1,76 @@
+/** The questions the pages ask. The first word of a key is what `live` refreshes by. */
+
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useToast } from "../parts/toast";
+import { act, ask, type Params, segment, whoami } from "./client";
+import { refresh } from "./live";
+import type * as t from "./types";
+
+function useAsk<T>(root: string, path: string, params: Params = {}, enabled = true) {
+  return useQuery({
+    queryKey: [root, path, params],
+    queryFn: ({ signal }) => ask<T>(path, params, signal),
+    enabled,
+  });
+}
+
+export const useMe = () => useQuery({ queryKey: ["me"], queryFn: ({ signal }) => whoami(signal), staleTime: Infinity });
+export const useMay = () => useMe().data?.role === "operate";
+export const useOverview = () => useAsk<t.Overview>("overview", "overview");
+export const useHistory = (seconds: number) => useAsk<t.History>("history", "history", { seconds });
+export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");
+export const usePool = (name: string) => useAsk<t.PoolDetail>("pools", `pools/${segment(name)}`);
+export const useWorkers = (enabled = true) => useAsk<{ workers: t.Worker[] }>("workers", "workers", {}, enabled);
+export const useWorker = (name: string, enabled = true) =>
+  useAsk<t.WorkerDetail>("workers", `workers/${segment(name)}`, {}, enabled);
+export const useGraph = () => useAsk<t.Graph>("graph", "graph");
+export const useJob = (id: string) => useAsk<t.WholeJob>("jobs", `jobs/${segment(id)}`);
+export const useWhy = (id: string, enabled: boolean) =>
+  useAsk<t.Explanation>("jobs", `jobs/${segment(id)}/explanation`, {}, enabled);
+export const useDead = () => useAsk<{ groups: t.DeadGroup[]; total: number; looked_at: number }>("dead", "dead");
+export const useNodes = () => useAsk<{ nodes: t.Node[]; instances: t.Instance[] }>("nodes", "nodes");
+
+export interface JobFilter {
+  ids?: string[];
+  status?: string[];
+  worker?: string;
+  pool?: string;
+  key?: string;
+  error?: string;
+  payload?: string;
+  created_after?: string;
+  created_before?: string;
+}
+
+export function useJobs(filter: JobFilter, after: string | null, limit: number) {
+  const params: Params = { ...filter, after, limit };
+  return useQuery({
+    queryKey: ["jobs", "jobs", params],
+    queryFn: ({ signal }) => ask<{ jobs: t.Job[]; next_after: string | null }>("jobs", params, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useEvents(filter: { name?: string; subject?: string }, limit: number) {
+  const params: Params = { ...filter, limit };
+  return useQuery({
+    queryKey: ["events", "events", params],
+    queryFn: ({ signal }) => ask<{ events: t.Event[] }>("events", params, signal),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Something a person does: says how it went, and shows it. With null, nothing was changed. */
+export function useAct<T = unknown>(done: string | ((answer: T) => string) | null) {
+  const client = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: ({ path, body }: { path: string; body?: unknown }) => act<T>(path, body),
+    onSuccess: (answer) => {
+      if (done === null) return;
+      toast("ok", typeof done === "string" ? done : done(answer));
+      refresh(client);
+    },
+    onError: (error) => toast("bad", error.message),
+  });
+}

@@ -1,0 +1,53 @@
+/** What the charts draw, made from the history. */
+
+import type { Line } from "../parts/chart";
+import { millis } from "../words";
+import type { History } from "./types";
+
+const INKS = 7;
+const DRAWN = 6;
+
+/** A pool has the same colour on every chart. */
+export function inks(names: string[]): Map<string, string> {
+  return new Map([...names].sort().map((name, index) => [name, `series-${(index % INKS) + 1}`]));
+}
+
+export const instants = (history: History) => history.at.map((at) => millis(at) / 1000);
+
+type Values = (number | null)[];
+
+/** Added up over pools; unknown only where none is known. */
+export function total(series: Values[]): Values {
+  const length = Math.max(0, ...series.map((one) => one.length));
+  return Array.from({ length }, (_, index) => {
+    const known = series.map((one) => one[index]).filter((value) => value !== null && value !== undefined);
+    return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
+  });
+}
+
+export const rate = (values: Values, step: number): Values =>
+  values.map((value) => (value === null ? null : value / step));
+
+/** One line a pool: the largest ones if there are many. */
+export function perPool(history: History, kind: "queued" | "oldest_wait"): Line[] {
+  const names = Object.keys(history.pools);
+  const ink = inks(names);
+  const peak = (name: string) => Math.max(0, ...(history.pools[name]?.[kind] ?? []).map((value) => value ?? 0));
+  const drawn = names.length <= DRAWN ? names : names.sort((a, b) => peak(b) - peak(a)).slice(0, DRAWN);
+  return drawn.sort().map((name) => ({
+    name,
+    ink: ink.get(name) ?? "series-7",
+    // Nobody waits: that is no gap, but nothing.
+    values: (history.pools[name]?.[kind] ?? []).map((value, index) =>
+      kind === "oldest_wait" && value === null && history.pools[name]?.queued[index] !== null ? 0 : value,
+    ),
+  }));
+}
+
+/** The share of attempts that went well, in the time shown; null if there was none. */
+export function success(history: History): { share: number; completed: number; failed: number } | null {
+  const sum = (kind: "completed" | "failed") =>
+    Object.values(history.pools).reduce((all, pool) => all + pool[kind].reduce<number>((a, b) => a + (b ?? 0), 0), 0);
+  const [completed, failed] = [sum("completed"), sum("failed")];
+  return completed + failed > 0 ? { share: completed / (completed + failed), completed, failed } : null;
+}

@@ -1,0 +1,221 @@
+/** What the API answers with. Instants are ISO 8601 in UTC, lengths of time are seconds. */
+
+export type Status = "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled";
+export const STATUSES: Status[] = ["queued", "processing", "scheduled", "failed", "completed", "dead", "cancelled"];
+
+export interface Me {
+  name: string;
+  role: "read" | "operate";
+  csrf: string | null;
+  version: string;
+}
+
+export interface Problem {
+  severity: "warning" | "critical";
+  code: string;
+  subject: string;
+  message: string;
+  remedy: string;
+}
+
+export interface Pool {
+  name: string;
+  kind: "async" | "thread" | "process" | null;
+  min_workers: number | null;
+  max_workers: number | null;
+  bounds_changed: boolean;
+  instances: number;
+  workers: number;
+  wanted: number;
+  unplaced: string | null;
+  failing: { node: string; error: string }[];
+  busy: number;
+  queued: number;
+  running: number;
+  scheduled: number;
+  retrying: number;
+  dead: number;
+  added: number;
+  completed: number;
+  failed: number;
+  oldest_wait_seconds: number | null;
+  paused: boolean;
+  paused_at: string | null;
+  reason: string | null;
+}
+
+export interface Instance {
+  id: string;
+  node: string;
+  pool: string;
+  pid: number;
+  status: "idle" | "busy" | "draining" | "dead";
+  slots: number;
+  busy: number;
+  current_jobs: string[];
+  completed: number;
+  failed: number;
+  memory_bytes: number;
+  started_at: string;
+  last_beat_at: string;
+}
+
+export interface Event {
+  seq: number;
+  at: string;
+  name: string;
+  subject: string;
+  message: string;
+  data: Record<string, unknown>;
+}
+
+export type PoolDetail = Pool & { instance_list: Instance[]; events: Event[] };
+
+export interface Worker {
+  name: string;
+  mode: "scheduled" | "triggered" | "continuous";
+  schedule: string;
+  pool: string;
+  priority: string;
+  timeout_seconds: number | null;
+  max_retries: number;
+  depends_on: Record<string, string>;
+  blocks: string[];
+  enabled: boolean;
+  reason: string | null;
+  running: number;
+  queued: number;
+  scheduled: number;
+  retrying: number;
+  dead: number;
+  failures: number;
+  last_run_at: string | null;
+  last_end_at: string | null;
+  last_success_at: string | null;
+  last_error: string | null;
+  next_due_at: string | null;
+}
+
+export interface WorkerDetail extends Worker {
+  config: Record<string, unknown>;
+  runs: Job[];
+  payload_schema: Schema | null;
+}
+
+export interface Schema {
+  $ref?: string;
+  $defs?: Record<string, Schema>;
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  default?: unknown;
+  enum?: unknown[];
+  const?: unknown;
+  format?: string;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  anyOf?: Schema[];
+  minimum?: number;
+  maximum?: number;
+  writeOnly?: boolean;
+}
+
+export interface Job {
+  id: string;
+  worker: string;
+  pool: string;
+  status: Status;
+  priority: string;
+  cause: string;
+  attempt: number;
+  crashes: number;
+  error: string | null;
+  created_at: string;
+  run_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  instance: string | null;
+  cancelling: boolean;
+  unique_key: string | null;
+  concurrency_key: string | null;
+  progress: { done: number; total: number | null; message: string | null; at: string } | null;
+  payload: unknown;
+}
+
+export interface Attempt {
+  number: number;
+  kind: string;
+  started_at: string | null;
+  ended_at: string | null;
+  instance: string | null;
+  error: string | null;
+  traceback: string | null;
+}
+
+export interface WholeJob extends Job {
+  result: unknown;
+  why: string;
+  attempts: Attempt[];
+  fence?: number | null;
+  trace_id?: string | null;
+  logs?: { at: string; level: string; message: string }[];
+}
+
+export interface Explanation {
+  id: string;
+  status: Status;
+  text: string;
+  waits: { code: string; by: string | null; why: string; since_at: string | null; until_at: string | null }[];
+}
+
+export interface Node {
+  name: string;
+  host: string;
+  pid: number;
+  started_at: string;
+  last_beat_at: string;
+  leads: boolean;
+  status: "serving" | "draining" | "drained" | "stopping";
+  drained_at: string | null;
+  cores: number;
+  memory_bytes: number;
+  labels: string[];
+  hosts: string[];
+  runs: { pool: string; instances: number; workers: number; busy: number; memory_bytes: number }[];
+  failing: { pool: string; error: string }[];
+}
+
+export interface Overview {
+  at: string;
+  store: string;
+  status: "ok" | "degraded" | "failing";
+  problems: Problem[];
+  leader: string | null;
+  nodes: string[];
+  pools: Pool[];
+  counts: Partial<Record<string, number>>;
+}
+
+type Series = (number | null)[];
+export interface History {
+  step: number;
+  at: (string | number)[];
+  pools: Record<
+    string,
+    Record<"queued" | "processing" | "workers" | "wanted" | "oldest_wait" | "completed" | "failed", Series>
+  >;
+}
+
+export interface DeadGroup {
+  worker: string;
+  error: string;
+  count: number;
+  newest: string;
+  sample_ids: string[];
+}
+
+export interface Graph {
+  nodes: { name: string; pool?: string; enabled?: boolean; running?: number; failures?: number }[];
+  edges: { from: string; to: string; kind: "depends_on" | "blocks" }[];
+}

@@ -1,0 +1,298 @@
+import { useNow } from "../data/live";
+import { useJob, useWhy } from "../data/queries";
+import type { Attempt, WholeJob } from "../data/types";
+import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
+import { ENDED, JobActions } from "../parts/jobactions";
+import { brief } from "../parts/jobtable";
+import { Json } from "../parts/json";
+import { Link, to } from "../router";
+import { duration, moment, span } from "../words";
+
+const KINDS: Record<string, [string, "ok" | "warn" | "bad" | "plain"]> = {
+  raised: ["raised", "bad"],
+  timed_out: ["timed out", "bad"],
+  crashed: ["crashed", "bad"],
+  undecodable: ["could not be read", "bad"],
+};
+
+export function JobPage({ id }: { id: string }) {
+  const job = useJob(id);
+  return (
+    <Answer of={job} rows={14}>
+      {(seen) => (
+        <>
+          <Heading
+            title={
+              <>
+                <Link href={to(["jobs"])}>Jobs</Link>
+                <span className="text-muted">/</span>
+                <span className="font-mono text-base" title={seen.id}>
+                  {brief(seen.id)}
+                </span>
+                <StatusBadge status={seen.status} cancelling={seen.cancelling} />
+              </>
+            }
+          >
+            <JobActions job={seen} />
+          </Heading>
+          <div className="grid gap-3 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
+            <div className="flex min-w-0 flex-col gap-3">
+              {!ENDED.includes(seen.status) && <Why job={seen} />}
+              {seen.progress && <ProgressPanel job={seen} />}
+              <Panel title="Timeline">
+                <Timeline job={seen} />
+              </Panel>
+              {seen.attempts.length > 0 && (
+                <Panel title="Attempts that failed" flush>
+                  <Attempts job={seen} />
+                </Panel>
+              )}
+              {seen.logs && seen.logs.length > 0 && <Logs lines={seen.logs} />}
+            </div>
+            <div className="flex min-w-0 flex-col gap-3">
+              <Panel title="About">
+                <About job={seen} />
+              </Panel>
+              <Panel title="Payload" flush>
+                <Json value={seen.payload} label="payload" />
+              </Panel>
+              {seen.status === "completed" && (
+                <Panel title="Result" flush>
+                  <Json value={seen.result} label="result" />
+                </Panel>
+              )}
+            </div>
+          </div>
+        </>
+      )}
+    </Answer>
+  );
+}
+
+function About({ job }: { job: WholeJob }) {
+  const items: [string, React.ReactNode][] = [
+    [
+      "Worker",
+      <Link key="w" href={to(["workers", job.worker])}>
+        {job.worker}
+      </Link>,
+    ],
+    [
+      "Pool",
+      <Link key="p" href={to(["pools", job.pool])}>
+        {job.pool}
+      </Link>,
+    ],
+    [
+      "Id",
+      <span key="i" className="font-mono text-xs">
+        {job.id}
+      </span>,
+    ],
+    ["Made by", job.cause],
+    ["Priority", job.priority],
+    ["Attempt", `${job.attempt}${job.crashes ? `, ${job.crashes} crashes` : ""}`],
+    ["Created", <Time key="c" at={job.created_at} />],
+    ["Due", <Time key="d" at={job.run_at} />],
+  ];
+  if (job.instance)
+    items.push([
+      "Runs on",
+      <span key="n" className="font-mono text-xs">
+        {job.instance}
+      </span>,
+    ]);
+  if (job.unique_key) items.push(["Unique key", job.unique_key]);
+  if (job.concurrency_key) items.push(["Concurrency key", job.concurrency_key]);
+  if (job.fence !== undefined && job.fence !== null) items.push(["Fence", job.fence]);
+  if (job.trace_id)
+    items.push([
+      "Trace",
+      <span key="t" className="font-mono text-xs">
+        {job.trace_id}
+      </span>,
+    ]);
+  return <Facts items={items} />;
+}
+
+function Why({ job }: { job: WholeJob }) {
+  const why = useWhy(job.id, true);
+  const title = job.status === "processing" ? "Where it is" : "Why is it waiting?";
+  return (
+    <Panel title={title}>
+      <p className="text-sm">{why.data?.text ?? job.why}</p>
+      {why.data && why.data.waits.length > 0 && (
+        <ul className="mt-2 flex flex-col gap-1.5">
+          {why.data.waits.map((wait) => (
+            <li key={`${wait.code} ${wait.by}`} className="flex flex-wrap items-baseline gap-2 text-sm">
+              <Badge tone="warn">{wait.code}</Badge>
+              <span className="min-w-0 break-words">{wait.why}</span>
+              {wait.until_at && (
+                <span className="text-xs text-muted">
+                  until <Time at={wait.until_at} />
+                </span>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function ProgressPanel({ job }: { job: WholeJob }) {
+  const progress = job.progress;
+  if (!progress) return null;
+  return (
+    <Panel title="Progress">
+      <div className="flex items-center gap-3 text-sm">
+        {progress.total ? (
+          <>
+            <Meter value={progress.done} most={progress.total} label="Progress" />
+            <span className="whitespace-nowrap">
+              {progress.done} of {progress.total}
+            </span>
+          </>
+        ) : (
+          <span>{progress.done} done</span>
+        )}
+      </div>
+      <p className="mt-1 text-xs text-muted">
+        {progress.message && `${progress.message}, `}
+        <Time at={progress.at} />
+      </p>
+    </Panel>
+  );
+}
+
+interface Bar {
+  label: string;
+  from: number;
+  until: number;
+  look: string;
+}
+
+function Timeline({ job }: { job: WholeJob }) {
+  const now = useNow();
+  const bars = barsOf(job, now);
+  const first = Math.min(...bars.map((bar) => bar.from));
+  const last = Math.max(...bars.map((bar) => bar.until), first + 1);
+  const at = (ms: number) => ((ms - first) / (last - first)) * 100;
+  return (
+    <>
+      <ol className="flex flex-col gap-1">
+        {bars.map((bar) => (
+          <li
+            key={`${bar.label} ${bar.from}`}
+            className="grid grid-cols-[6.5rem_minmax(0,1fr)_4.5rem] items-center gap-2 text-xs"
+          >
+            <span className="truncate text-muted">{bar.label}</span>
+            <span className="relative h-3 rounded-xs bg-sunken" title={moment(bar.from)}>
+              <span
+                className={`absolute h-full min-w-0.5 rounded-xs ${bar.look}`}
+                style={{ left: `${at(bar.from)}%`, width: `${at(bar.until) - at(bar.from)}%` }}
+              />
+            </span>
+            <span className="num">{duration((bar.until - bar.from) / 1000)}</span>
+          </li>
+        ))}
+      </ol>
+      <p className="mt-2 flex justify-between text-xs text-muted">
+        <span>created {moment(first)}</span>
+        <span>{job.ended_at ? `ended ${moment(last)}` : "now"}</span>
+      </p>
+    </>
+  );
+}
+
+function barsOf(job: WholeJob, now: number): Bar[] {
+  const bars: Bar[] = [];
+  let from = Date.parse(job.created_at);
+  const runs = job.attempts.filter((attempt) => attempt.started_at);
+  for (const attempt of runs) {
+    const start = Date.parse(attempt.started_at as string);
+    const end = attempt.ended_at ? Date.parse(attempt.ended_at) : now;
+    bars.push({ label: "waited", from, until: start, look: "bg-edge" });
+    bars.push({
+      label: `attempt ${attempt.number}`,
+      from: start,
+      until: end,
+      look: "bg-bad-fill",
+    });
+    from = end;
+  }
+  // An attempt that failed is told already; the one that did not, or has not yet, is the job's own.
+  const told = runs.some((attempt) => (attempt.ended_at ?? "") >= (job.started_at ?? ""));
+  if (job.started_at && !told) {
+    const start = Date.parse(job.started_at);
+    const end = job.ended_at ? Date.parse(job.ended_at) : now;
+    bars.push({ label: "waited", from, until: start, look: "bg-edge" });
+    const look = job.status === "completed" ? "bg-ok-fill" : job.status === "processing" ? "bg-accent-fill" : "bg-edge";
+    bars.push({ label: `attempt ${job.attempt}`, from: start, until: end, look });
+  } else if (!job.ended_at) {
+    bars.push({ label: "waits", from, until: Math.max(now, from), look: "bg-edge" });
+  }
+  return bars.filter((bar) => bar.until >= bar.from);
+}
+
+function Attempts({ job }: { job: WholeJob }) {
+  const failed = [...job.attempts].reverse();
+  return (
+    <ol className="divide-y divide-line">
+      {failed.map((attempt, index) => (
+        <li key={`${attempt.number} ${attempt.started_at}`}>
+          <AttemptRow attempt={attempt} open={index === 0} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function AttemptRow({ attempt, open }: { attempt: Attempt; open: boolean }) {
+  const [word, tone] = KINDS[attempt.kind] ?? [attempt.kind.replaceAll("_", " "), "warn"];
+  return (
+    <details open={open} className="group">
+      <summary className="flex flex-wrap items-center gap-2 px-3 py-2 text-sm hover:bg-sunken">
+        <span aria-hidden="true" className="text-muted group-open:rotate-90">
+          ▸
+        </span>
+        <span className="font-medium">Attempt {attempt.number}</span>
+        <Badge tone={tone}>{word}</Badge>
+        <span className="text-xs text-muted">
+          <Time at={attempt.started_at} />, {duration(span(attempt.started_at, attempt.ended_at, Date.now()))}
+        </span>
+        {attempt.error && <span className="w-full min-w-0 pl-4 text-xs break-words text-bad">{attempt.error}</span>}
+      </summary>
+      <div className="px-3 pb-3">
+        {attempt.instance && <p className="pb-1 pl-4 text-xs text-muted">on {attempt.instance}</p>}
+        {attempt.traceback ? (
+          <pre
+            role="region"
+            tabIndex={0}
+            aria-label={`Traceback of attempt ${attempt.number}`}
+            className="max-h-96 overflow-auto rounded-md bg-sunken p-3 font-mono text-xs leading-5"
+          >
+            {attempt.traceback}
+          </pre>
+        ) : (
+          <p className="pl-4 text-xs text-muted">No traceback.</p>
+        )}
+      </div>
+    </details>
+  );
+}
+
+function Logs({ lines }: { lines: NonNullable<WholeJob["logs"]> }) {
+  return (
+    <Panel title="Log" flush>
+      <pre
+        role="region"
+        tabIndex={0}
+        aria-label="Log"
+        className="max-h-80 overflow-auto p-3 font-mono text-xs leading-5"
+      >
+        {lines.map((line) => `${line.at}  ${line.level.padEnd(7)} ${line.message}`).join("\n")}
+      </pre>
+    </Panel>
+  );
+}

@@ -1,0 +1,228 @@
+import type { RowSelectionState } from "@tanstack/react-table";
+import { useMemo, useState } from "react";
+import { type JobFilter, useJobs, usePools, useWorkers } from "../data/queries";
+import { STATUSES } from "../data/types";
+import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
+import { BulkButton, ENDED } from "../parts/jobactions";
+import { JobTable } from "../parts/jobtable";
+import { Typed } from "../parts/typed";
+import { useParams } from "../router";
+import { counted } from "../words";
+
+const PAGE = 50;
+const SINCE: [string, string, number][] = [
+  ["15m", "last 15 min", 900],
+  ["1h", "last hour", 3_600],
+  ["1d", "last day", 86_400],
+  ["7d", "last 7 days", 604_800],
+];
+const TEXTS: [keyof JobFilter & string, string][] = [
+  ["payload", "Payload contains"],
+  ["error", "Error contains"],
+  ["key", "Key"],
+];
+
+export function JobsPage() {
+  const [params, change] = useParams();
+  const text = params.toString();
+  const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
+  const after = params.get("after");
+  const jobs = useJobs(filter, after, PAGE);
+  const [before, setBefore] = useState<(string | null)[]>([]);
+  const [chosen, setChosen] = useState<RowSelectionState>({});
+  const [narrow, setNarrow] = useState(false);
+  const pick = (changed: Record<string, string | string[] | null>) => {
+    setBefore([]);
+    change({ after: null, ...changed });
+  };
+  const filtered = Object.keys(filter).length > 0;
+  const ids = Object.keys(chosen).filter((id) => chosen[id]);
+  return (
+    <>
+      <Heading title="Jobs" about="Newest first; the address holds the filters">
+        {filtered && (
+          <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
+            Clear filters
+          </Button>
+        )}
+        <Button className="sm:hidden" aria-expanded={narrow} onClick={() => setNarrow(!narrow)}>
+          Filters
+        </Button>
+      </Heading>
+      <Panel flush>
+        <Filters params={params} pick={pick} open={narrow} />
+        <div className="flex min-h-10 flex-wrap items-center gap-2 border-b border-line px-3 py-1.5 text-xs text-muted">
+          {ids.length ? (
+            <>
+              <Chosen ids={ids} />
+              <Button small kind="quiet" onClick={() => setChosen({})}>
+                Choose none
+              </Button>
+            </>
+          ) : (
+            <>
+              <span>{filtered ? "All that the filters find:" : "All jobs:"}</span>
+              <BulkButton small action="retry" filter={filter} label="Retry all" />
+              <BulkButton small action="cancel" filter={filter} label="Cancel all" />
+              <BulkButton small action="discard" filter={filter} label="Discard all" />
+            </>
+          )}
+        </div>
+        <Answer of={jobs} rows={12}>
+          {(page) => (
+            <>
+              <JobTable
+                jobs={page.jobs}
+                selection={{ chosen, choose: setChosen }}
+                empty={
+                  filtered || after ? (
+                    <Empty title="No job fits">Take a filter away, or look further back.</Empty>
+                  ) : (
+                    <Empty title="No jobs yet">Enqueue one, or trigger a worker; it appears here by itself.</Empty>
+                  )
+                }
+              />
+              <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
+                <span>
+                  Page {before.length + 1}, {counted(page.jobs.length, "job")}
+                </span>
+                <Button
+                  small
+                  className="ml-auto"
+                  disabled={!after}
+                  onClick={() => {
+                    change({ after: before.at(-1) ?? null });
+                    setBefore(before.slice(0, -1));
+                  }}
+                >
+                  Newer
+                </Button>
+                <Button
+                  small
+                  disabled={!page.next_after}
+                  onClick={() => {
+                    setBefore([...before, after]);
+                    change({ after: page.next_after });
+                  }}
+                >
+                  Older
+                </Button>
+              </div>
+            </>
+          )}
+        </Answer>
+      </Panel>
+    </>
+  );
+}
+
+/** What the address asks for. "The last hour" begins on a full minute, so that it stays the same question for a while. */
+function filterOf(params: URLSearchParams): JobFilter {
+  const filter: JobFilter = {};
+  const status = params.getAll("status");
+  if (status.length) filter.status = status;
+  for (const name of ["worker", "pool", "key", "error", "payload", "created_after", "created_before"] as const) {
+    const value = params.get(name);
+    if (value) filter[name] = value;
+  }
+  const since = SINCE.find(([name]) => name === params.get("since"));
+  if (since) {
+    const from = Math.floor(Date.now() / 60_000) * 60_000 - since[2] * 1000;
+    filter.created_after = new Date(from).toISOString();
+  }
+  return filter;
+}
+
+function Filters({
+  params,
+  pick,
+  open,
+}: {
+  params: URLSearchParams;
+  pick: (changed: Record<string, string | string[] | null>) => void;
+  open: boolean;
+}) {
+  const workers = useWorkers();
+  const pools = usePools();
+  const status = params.getAll("status");
+  return (
+    <div className={`${open ? "flex" : "hidden"} flex-col gap-2 border-b border-line p-2 sm:flex`}>
+      <div role="group" aria-label="Status" className="flex flex-wrap gap-1">
+        {STATUSES.map((one) => {
+          const on = status.includes(one);
+          return (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={on}
+              className={`h-7 rounded-full border px-2.5 text-xs font-medium ${on ? "border-accent bg-accent text-on-accent" : "border-edge text-muted hover:text-ink"}`}
+              onClick={() => pick({ status: on ? status.filter((other) => other !== one) : [...status, one] })}
+            >
+              {one}
+            </button>
+          );
+        })}
+      </div>
+      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
+        <Typed
+          label="Worker"
+          value={params.get("worker") ?? ""}
+          take={(written) => pick({ worker: written })}
+          list="known-workers"
+        />
+        <datalist id="known-workers">
+          {workers.data?.workers.slice(0, 500).map((worker) => (
+            <option key={worker.name} value={worker.name} />
+          ))}
+        </datalist>
+        <select
+          className="field"
+          aria-label="Pool"
+          value={params.get("pool") ?? ""}
+          onChange={(event) => pick({ pool: event.target.value })}
+        >
+          <option value="">any pool</option>
+          {pools.data?.pools.map((pool) => (
+            <option key={pool.name}>{pool.name}</option>
+          ))}
+        </select>
+        <select
+          className="field"
+          aria-label="Created"
+          value={params.get("since") ?? ""}
+          onChange={(event) => pick({ since: event.target.value })}
+        >
+          <option value="">any time</option>
+          {SINCE.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+        {TEXTS.map(([name, label]) => (
+          <Typed
+            key={name}
+            label={label}
+            value={params.get(name) ?? ""}
+            take={(written) => pick({ [name]: written })}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const LIVE = ["queued", "processing", "scheduled", "failed"];
+const STOPPED = ["dead", "cancelled", "failed"];
+
+function Chosen({ ids }: { ids: string[] }) {
+  const what = "among the chosen ones, as their states allow";
+  return (
+    <>
+      <span className="font-medium text-ink">{counted(ids.length, "job")} chosen:</span>
+      <BulkButton small action="retry" filter={{ ids, status: STOPPED }} label="Retry" what={what} />
+      <BulkButton small action="cancel" filter={{ ids, status: LIVE }} label="Cancel" what={what} />
+      <BulkButton small action="discard" filter={{ ids, status: ENDED }} label="Discard" what={what} />
+    </>
+  );
+}

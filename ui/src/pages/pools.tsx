@@ -1,0 +1,325 @@
+import { useHistory, usePool, usePools } from "../data/queries";
+import { instants } from "../data/series";
+import type { Event, History, Instance, Pool } from "../data/types";
+import { PoolActions } from "../parts/actions";
+import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
+import { Chart } from "../parts/chart";
+import { brief } from "../parts/jobtable";
+import { Table } from "../parts/table";
+import { Link, to } from "../router";
+import { bytes, compact, count, counted, duration } from "../words";
+
+export function PoolsPage() {
+  const pools = usePools();
+  return (
+    <>
+      <Heading title="Pools" about="Each scales itself between its bounds, by depth and waiting time" />
+      <Panel flush>
+        <Answer of={pools}>
+          {({ pools: rows }) => (
+            <Table
+              label="Pools"
+              rows={rows}
+              id={(pool) => pool.name}
+              empty={<Empty title="No pools yet">They appear when an app registers them.</Empty>}
+              columns={[
+                {
+                  header: "Pool",
+                  accessorKey: "name",
+                  cell: ({ row: { original } }) => <Link href={to(["pools", original.name])}>{original.name}</Link>,
+                },
+                {
+                  header: "State",
+                  id: "state",
+                  enableSorting: false,
+                  cell: ({ row: { original } }) => <States pool={original} />,
+                },
+                { header: "Kind", accessorKey: "kind", meta: { from: "md" } },
+                {
+                  header: "Workers",
+                  accessorKey: "workers",
+                  cell: ({ row: { original } }) => <Size pool={original} />,
+                },
+                {
+                  header: "Queued",
+                  accessorKey: "queued",
+                  meta: { numeric: true },
+                  cell: ({ row: { original } }) => count(original.queued),
+                },
+                {
+                  header: "Running",
+                  accessorKey: "running",
+                  meta: { numeric: true, from: "sm" },
+                  cell: ({ row: { original } }) => count(original.running),
+                },
+                {
+                  header: "Oldest wait",
+                  accessorKey: "oldest_wait_seconds",
+                  meta: { numeric: true, from: "sm" },
+                  cell: ({ row: { original } }) => duration(original.oldest_wait_seconds),
+                },
+                {
+                  header: "Dead",
+                  accessorKey: "dead",
+                  meta: { numeric: true, from: "lg" },
+                  cell: ({ row: { original } }) => count(original.dead),
+                },
+                {
+                  header: () => <span className="sr-only">Actions</span>,
+                  id: "actions",
+                  enableSorting: false,
+                  meta: { from: "md" },
+                  cell: ({ row: { original } }) => (
+                    <span className="flex justify-end gap-1.5">
+                      <PoolActions pool={original} small />
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </Answer>
+      </Panel>
+    </>
+  );
+}
+
+function States({ pool }: { pool: Pool }) {
+  return (
+    <span className="flex flex-wrap gap-1">
+      {pool.paused ? <Badge tone="warn">‖ paused</Badge> : <Badge tone="ok">✓ open</Badge>}
+      {pool.failing.length > 0 && <Badge tone="bad">✕ cannot start</Badge>}
+      {pool.unplaced && <Badge tone="warn">no room</Badge>}
+      {pool.bounds_changed && <Badge>bounds by hand</Badge>}
+    </span>
+  );
+}
+
+function Size({ pool }: { pool: Pool }) {
+  const most = pool.max_workers ?? pool.workers;
+  return (
+    <span className="flex items-center gap-2 whitespace-nowrap">
+      <span className="min-w-16">
+        {pool.busy} of {pool.workers} busy
+      </span>
+      <span className="hidden w-24 lg:block">
+        <Meter value={pool.workers} most={most} label={`Workers of ${pool.name}, of at most ${most}`} />
+      </span>
+      <span className="hidden text-xs text-muted lg:inline">
+        {pool.min_workers ?? "?"}–{pool.max_workers ?? "?"}
+      </span>
+    </span>
+  );
+}
+
+export function PoolPage({ name }: { name: string }) {
+  const pool = usePool(name);
+  const history = useHistory(3600);
+  return (
+    <Answer of={pool}>
+      {(seen) => (
+        <>
+          <Heading
+            title={
+              <>
+                <Link href={to(["pools"])}>Pools</Link>
+                <span className="text-muted">/</span> {seen.name} <States pool={seen} />
+              </>
+            }
+          >
+            <PoolActions pool={seen} />
+          </Heading>
+          <div className="flex flex-col gap-3">
+            <Notices pool={seen} />
+            <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
+              <Stat
+                label="Workers"
+                value={seen.workers}
+                note={`${seen.wanted} wanted, ${seen.min_workers ?? "?"}–${seen.max_workers ?? "?"} allowed`}
+              />
+              <Stat label="Busy" value={seen.busy} note={counted(seen.instances, "process", "processes")} />
+              <Stat
+                label="Queued"
+                value={count(seen.queued)}
+                note={`${count(seen.retrying)} to retry`}
+                href={to(["jobs"], { pool: name, status: "queued" })}
+              />
+              <Stat label="Oldest wait" value={duration(seen.oldest_wait_seconds)} />
+              <Stat label="Completed" value={compact(seen.completed)} note={`${count(seen.failed)} attempts failed`} />
+              <Stat
+                label="Dead"
+                value={count(seen.dead)}
+                tone={seen.dead ? "bad" : undefined}
+                href={to(["dead"], { pool: name })}
+              />
+            </div>
+            <Panel>
+              <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
+            </Panel>
+            <Panel title="Processes" flush>
+              <Instances rows={seen.instance_list} />
+            </Panel>
+            <div className="grid gap-3 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
+              <Panel title="Scaling steps" flush>
+                <Steps events={seen.events} />
+              </Panel>
+              <Panel title="About">
+                <Facts
+                  items={[
+                    ["Kind", seen.kind ?? "not made known by any node"],
+                    [
+                      "Bounds",
+                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
+                    ],
+                    [
+                      "Jobs",
+                      <Link key="jobs" href={to(["jobs"], { pool: name })}>
+                        All jobs of this pool
+                      </Link>,
+                    ],
+                    [
+                      "Workers",
+                      <Link key="workers" href={to(["workers"], { pool: name })}>
+                        All workers of this pool
+                      </Link>,
+                    ],
+                  ]}
+                />
+              </Panel>
+            </div>
+          </div>
+        </>
+      )}
+    </Answer>
+  );
+}
+
+function Notices({ pool }: { pool: Pool }) {
+  const said: string[] = [
+    ...(pool.paused ? [`Paused${pool.reason ? `: ${pool.reason}` : ""}. Queued jobs wait until it is resumed.`] : []),
+    ...(pool.unplaced ? [`It has fewer workers than it wants: ${pool.unplaced}`] : []),
+    ...pool.failing.map(({ node, error }) => `Its processes cannot be started on ${node}: ${error}`),
+  ];
+  return said.map((text) => (
+    <p key={text} className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm break-words text-warn">
+      {text}
+    </p>
+  ));
+}
+
+function PoolCharts({ name, history, steps }: { name: string; history: History; steps: Event[] }) {
+  const past = history.pools[name];
+  if (!past || history.at.length < 2)
+    return <Empty title="No history yet">The charts begin when the server does.</Empty>;
+  const at = instants(history);
+  const marks = steps.map((step) => Date.parse(step.at) / 1000);
+  return (
+    <div className="grid gap-4 lg:grid-cols-2">
+      <Chart
+        label="Workers"
+        steps="whole"
+        at={at}
+        marks={marks}
+        format={compact}
+        height={170}
+        lines={[
+          { name: "running jobs", ink: "series-3", values: past.processing, fill: true },
+          { name: "workers", ink: "series-1", values: past.workers, step: true },
+          ...(past.wanted ? [{ name: "wanted", ink: "series-7", values: past.wanted, step: true, dash: true }] : []),
+        ]}
+      />
+      <Chart
+        label="Jobs waiting"
+        steps="whole"
+        at={at}
+        marks={marks}
+        format={compact}
+        height={170}
+        lines={[{ name: "queued", ink: "series-2", values: past.queued, fill: true }]}
+      />
+    </div>
+  );
+}
+
+function Steps({ events }: { events: Event[] }) {
+  if (events.length === 0) return <Empty title="No step yet">Each change of size is told here, with its reason.</Empty>;
+  return (
+    <ol tabIndex={0} aria-label="Scaling steps" className="max-h-80 divide-y divide-line overflow-y-auto">
+      {[...events]
+        .sort((a, b) => b.seq - a.seq)
+        .map((event) => (
+          <li key={event.seq} className="flex gap-3 px-3 py-2 text-sm">
+            <span className="w-20 shrink-0 text-xs leading-5 text-muted">
+              <Time at={event.at} />
+            </span>
+            <span className="min-w-0 break-words">{event.message}</span>
+          </li>
+        ))}
+    </ol>
+  );
+}
+
+export function Instances({ rows }: { rows: Instance[] }) {
+  return (
+    <Table
+      label="Processes"
+      rows={rows}
+      id={(instance) => instance.id}
+      empty={<Empty title="No process">Nobody serves this now.</Empty>}
+      columns={[
+        {
+          header: "Node",
+          accessorKey: "node",
+          cell: ({ row: { original } }) => <Link href={to(["nodes"], { node: original.node })}>{original.node}</Link>,
+        },
+        { header: "Pid", accessorKey: "pid", meta: { numeric: true } },
+        {
+          header: "State",
+          accessorKey: "status",
+          cell: ({ row: { original } }) => (
+            <Badge tone={original.status === "busy" ? "accent" : original.status === "dead" ? "bad" : "plain"}>
+              {original.status}
+            </Badge>
+          ),
+        },
+        {
+          header: "Running",
+          id: "jobs",
+          accessorFn: (instance) => instance.busy,
+          meta: { numeric: true },
+          cell: ({ row: { original } }) => `${original.busy} of ${original.slots}`,
+        },
+        {
+          header: "Jobs",
+          id: "current",
+          enableSorting: false,
+          meta: { from: "sm" },
+          cell: ({ row: { original } }) => (
+            <span className="flex gap-x-2 font-mono text-xs whitespace-nowrap">
+              {original.current_jobs.slice(0, 3).map((id) => (
+                <Link key={id} href={to(["jobs", id])}>
+                  {brief(id)}
+                </Link>
+              ))}
+              {original.current_jobs.length > 3 && (
+                <span className="text-muted">and {original.current_jobs.length - 3} more</span>
+              )}
+            </span>
+          ),
+        },
+        {
+          header: "Memory",
+          accessorKey: "memory_bytes",
+          meta: { numeric: true, from: "sm" },
+          cell: ({ row: { original } }) => bytes(original.memory_bytes),
+        },
+        {
+          header: "Heartbeat",
+          accessorKey: "last_beat_at",
+          meta: { from: "sm" },
+          cell: ({ row: { original } }) => <Time at={original.last_beat_at} />,
+        },
+      ]}
+    />
+  );
+}

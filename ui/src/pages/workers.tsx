@@ -1,0 +1,305 @@
+import { useMemo } from "react";
+import { useGraph, useWorker, useWorkers } from "../data/queries";
+import type { Worker } from "../data/types";
+import { WorkerActions } from "../parts/actions";
+import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
+import { GraphView } from "../parts/graph";
+import { JobTable } from "../parts/jobtable";
+import { Strip } from "../parts/strip";
+import { Table } from "../parts/table";
+import { Link, to, useParams } from "../router";
+import { count, counted, duration } from "../words";
+
+const STATES: [string, string, (worker: Worker) => boolean][] = [
+  ["", "any state", () => true],
+  ["enabled", "enabled", (worker) => worker.enabled],
+  ["disabled", "disabled", (worker) => !worker.enabled],
+  ["running", "running", (worker) => worker.running > 0],
+  ["failing", "failing", (worker) => worker.failures > 0],
+];
+
+export function WorkersPage() {
+  const workers = useWorkers();
+  const [params, change] = useParams();
+  const search = params.get("search") ?? "";
+  const pool = params.get("pool") ?? "";
+  const state = params.get("state") ?? "";
+  const drawn = params.get("view") === "graph";
+  return (
+    <>
+      <Heading title="Workers" about={workers.data && counted(workers.data.workers.length, "worker")}>
+        <div role="group" aria-label="View" className="flex gap-1">
+          <Button kind={drawn ? "quiet" : "plain"} aria-pressed={!drawn} onClick={() => change({ view: null })}>
+            List
+          </Button>
+          <Button kind={drawn ? "plain" : "quiet"} aria-pressed={drawn} onClick={() => change({ view: "graph" })}>
+            Graph
+          </Button>
+        </div>
+      </Heading>
+      {drawn ? (
+        <WholeGraph />
+      ) : (
+        <Panel flush>
+          <div className="flex flex-wrap gap-2 border-b border-line p-2">
+            <input
+              className="field w-full sm:w-60"
+              placeholder="Name contains…"
+              aria-label="Name contains"
+              value={search}
+              onChange={(event) => change({ search: event.target.value })}
+            />
+            <select
+              className="field"
+              aria-label="State"
+              value={state}
+              onChange={(event) => change({ state: event.target.value })}
+            >
+              {STATES.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+            <select
+              className="field"
+              aria-label="Pool"
+              value={pool}
+              onChange={(event) => change({ pool: event.target.value })}
+            >
+              <option value="">any pool</option>
+              {[...new Set(workers.data?.workers.map((worker) => worker.pool))].sort().map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </div>
+          <Answer of={workers}>
+            {(data) => <List rows={data.workers} search={search} pool={pool} state={state} />}
+          </Answer>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function WholeGraph() {
+  const graph = useGraph();
+  return (
+    <Panel title="Dependencies and conflicts">
+      <Answer of={graph}>{(data) => <GraphView graph={data} />}</Answer>
+    </Panel>
+  );
+}
+
+function List({ rows, search, pool, state }: { rows: Worker[]; search: string; pool: string; state: string }) {
+  const found = useMemo(() => {
+    const wanted = search.toLowerCase();
+    const fits = STATES.find(([name]) => name === state)?.[2] ?? (() => true);
+    return rows.filter(
+      (worker) => worker.name.toLowerCase().includes(wanted) && (!pool || worker.pool === pool) && fits(worker),
+    );
+  }, [rows, search, pool, state]);
+  return (
+    <Table
+      label="Workers"
+      rows={found}
+      id={(worker) => worker.name}
+      sort={[{ id: "name", desc: false }]}
+      empty={
+        rows.length ? (
+          <Empty title="No worker fits">Take a filter away.</Empty>
+        ) : (
+          <Empty title="No workers yet">They appear when a node serves an app: windlass run MODULE:NAME</Empty>
+        )
+      }
+      columns={[
+        {
+          header: "Worker",
+          accessorKey: "name",
+          cell: ({ row: { original } }) => (
+            <span className="whitespace-nowrap">
+              <Link href={to(["workers", original.name])}>{original.name}</Link>
+            </span>
+          ),
+        },
+        {
+          header: "State",
+          id: "state",
+          accessorFn: stateOf,
+          cell: ({ row: { original } }) => <State worker={original} />,
+        },
+        { header: "Schedule", accessorKey: "schedule", meta: { from: "md" } },
+        { header: "Pool", accessorKey: "pool", meta: { from: "lg" } },
+        {
+          header: "Last run",
+          accessorKey: "last_run_at",
+          meta: { from: "sm" },
+          cell: ({ row: { original } }) => <Time at={original.last_run_at} none="never" />,
+        },
+        {
+          header: "Next",
+          accessorKey: "next_due_at",
+          meta: { from: "md" },
+          cell: ({ row: { original } }) => <Time at={original.next_due_at} />,
+        },
+        {
+          header: "Queued",
+          accessorKey: "queued",
+          meta: { numeric: true },
+          cell: ({ row: { original } }) => count(original.queued),
+        },
+        {
+          header: "Failures",
+          accessorKey: "failures",
+          meta: { numeric: true },
+          cell: ({ row: { original } }) =>
+            original.failures ? <span className="font-medium text-bad">{original.failures} in a row</span> : "0",
+        },
+        {
+          header: () => <span className="sr-only">Actions</span>,
+          id: "actions",
+          enableSorting: false,
+          meta: { from: "lg" },
+          cell: ({ row: { original } }) => (
+            <span className="flex justify-end gap-1.5">
+              <WorkerActions worker={original} small />
+            </span>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+/** What else its policy says, where it says something. */
+function limits(config: Record<string, unknown>): [string, string][] {
+  const said: [string, string][] = [
+    ["rate_limit", "Rate limit"],
+    ["max_running", "At most running"],
+    ["concurrency_key", "Concurrency key"],
+    ["max_consecutive_failures", "Disabled after failures"],
+    ["overlap", "Overlap"],
+    ["catch_up", "Catch-up"],
+  ];
+  return said
+    .filter(([name]) => config[name] !== null && config[name] !== undefined && config[name] !== false)
+    .map(([name, label]) => [label, String(config[name])]);
+}
+
+const stateOf = (worker: Worker) => (!worker.enabled ? "disabled" : worker.running ? "running" : "idle");
+
+function State({ worker }: { worker: Worker }) {
+  if (!worker.enabled) {
+    return (
+      <Badge tone="bad" title={worker.reason ?? undefined}>
+        ✕ disabled
+      </Badge>
+    );
+  }
+  if (worker.running)
+    return <Badge tone="accent">▸ {worker.running > 1 ? `${worker.running} running` : "running"}</Badge>;
+  return <Badge>idle</Badge>;
+}
+
+export function WorkerPage({ name }: { name: string }) {
+  const worker = useWorker(name);
+  const graph = useGraph();
+  return (
+    <Answer of={worker}>
+      {(seen) => (
+        <>
+          <Heading
+            title={
+              <>
+                <Link href={to(["workers"])}>Workers</Link>
+                <span className="text-muted">/</span> {seen.name} <State worker={seen} />
+              </>
+            }
+          >
+            <WorkerActions worker={seen} />
+          </Heading>
+          <div className="flex flex-col gap-3">
+            {!seen.enabled && (
+              <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
+                Disabled{seen.reason ? `: ${seen.reason}` : ""}. Mend the cause, then enable it; queued jobs wait until
+                then.
+              </p>
+            )}
+            <div className="grid grid-cols-2 gap-3 sm:grid-cols-4">
+              <Stat
+                label="Last run"
+                value={<Time at={seen.last_run_at} none="never" />}
+                note={
+                  <>
+                    last success <Time at={seen.last_success_at} none="never" />
+                  </>
+                }
+              />
+              <Stat
+                label="Next"
+                value={<Time at={seen.next_due_at} none={seen.mode === "triggered" ? "on demand" : "–"} />}
+                note={seen.schedule}
+              />
+              <Stat
+                label="Failures in a row"
+                value={seen.failures}
+                tone={seen.failures ? "bad" : undefined}
+                note={seen.last_error ?? "none"}
+              />
+              <Stat
+                label="Waiting"
+                value={count(seen.queued)}
+                note={`${count(seen.scheduled)} scheduled, ${count(seen.retrying)} to retry, ${count(seen.dead)} dead`}
+                href={to(["jobs"], { worker: name, status: "queued" })}
+              />
+            </div>
+            <div className="grid gap-3 lg:grid-cols-2">
+              <Panel title="Latest runs">
+                <Strip runs={seen.runs} />
+                <p className="mt-2 flex flex-wrap gap-x-3 text-xs text-muted">
+                  <span className="text-ok">■ completed</span>
+                  <span className="text-warn">■ failed, to be retried</span>
+                  <span className="text-bad">■ dead</span>
+                  <span className="text-accent">■ running</span>
+                </p>
+              </Panel>
+              <Panel title="Policy">
+                <Facts
+                  items={[
+                    ["Runs", `${seen.schedule}, ${seen.mode}`],
+                    [
+                      "Pool",
+                      <Link key="pool" href={to(["pools", seen.pool])}>
+                        {seen.pool}
+                      </Link>,
+                    ],
+                    ["Priority", seen.priority],
+                    ["Timeout", duration(seen.timeout_seconds)],
+                    ["Retries", seen.max_retries],
+                    ...limits(seen.config),
+                  ]}
+                />
+              </Panel>
+            </div>
+            {graph.data?.edges.some((edge) => edge.from === name || edge.to === name) && (
+              <Panel title="Runs after, and never beside">
+                <GraphView graph={graph.data} around={name} />
+              </Panel>
+            )}
+            <Panel
+              title="Jobs"
+              side={
+                <Link className="link text-xs" href={to(["jobs"], { worker: name })}>
+                  All jobs of this worker
+                </Link>
+              }
+              flush
+            >
+              <JobTable jobs={seen.runs} without="worker" empty={<Empty title="No job yet" />} />
+            </Panel>
+          </div>
+        </>
+      )}
+    </Answer>
+  );
+}

@@ -1,0 +1,256 @@
+/** What a person can do to pools, workers, nodes and jobs: each a button, and a question where one is due. */
+
+import { useState } from "react";
+import { segment } from "../data/client";
+import { useAct, useMay, useWorker } from "../data/queries";
+import type { Node, Pool, Worker, WorkerDetail } from "../data/types";
+import { go, to } from "../router";
+import { Button, Loading } from "./basics";
+import { Ask, Labelled } from "./dialog";
+import { PayloadForm } from "./form";
+
+/** Shown to those who may only look. */
+const READ_ONLY = "Your token may only read";
+
+function Reason({ label = "Reason, for the audit log" }: { label?: string }) {
+  return (
+    <Labelled label={label}>
+      <input name="reason" className="field" autoComplete="off" />
+    </Labelled>
+  );
+}
+
+const reasonIn = (data: FormData) => ({ reason: String(data.get("reason") ?? "").trim() || null });
+
+function useOpen() {
+  const [open, setOpen] = useState(false);
+  return { open, show: () => setOpen(true), hide: () => setOpen(false) };
+}
+
+export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
+  const may = useMay();
+  const pausing = useOpen();
+  const bounding = useOpen();
+  const act = useAct(`Done: pool ${pool.name}`);
+  const path = `pools/${segment(pool.name)}`;
+  const title = may ? undefined : READ_ONLY;
+  const close = () => {
+    pausing.hide();
+    bounding.hide();
+  };
+  return (
+    <>
+      {pool.paused ? (
+        <Button small={small} disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/resume` })}>
+          Resume
+        </Button>
+      ) : (
+        <Button small={small} disabled={!may} title={title} onClick={pausing.show}>
+          Pause
+        </Button>
+      )}
+      <Button small={small} disabled={!may || pool.kind === null} title={title} onClick={bounding.show}>
+        Bounds
+      </Button>
+      {pausing.open && (
+        <Ask
+          title={`Pause pool ${pool.name}?`}
+          verb="Pause"
+          busy={act.isPending}
+          close={close}
+          submit={(data) => act.mutate({ path: `${path}/pause`, body: reasonIn(data) }, { onSuccess: close })}
+        >
+          <p>Running jobs go on; queued ones wait until it is resumed.</p>
+          <Reason />
+        </Ask>
+      )}
+      {bounding.open && <Bounds pool={pool} close={close} act={act} path={path} />}
+    </>
+  );
+}
+
+function Bounds({
+  pool,
+  close,
+  act,
+  path,
+}: {
+  pool: Pool;
+  close: () => void;
+  act: ReturnType<typeof useAct>;
+  path: string;
+}) {
+  const [min, setMin] = useState(String(pool.min_workers ?? ""));
+  const [max, setMax] = useState(String(pool.max_workers ?? ""));
+  const crossed = min !== "" && max !== "" && Number(min) > Number(max);
+  const send = (body: { min: number | null; max: number | null }) =>
+    act.mutate({ path: `${path}/bounds`, body }, { onSuccess: close });
+  return (
+    <Ask
+      title={`Workers of pool ${pool.name}`}
+      verb="Set bounds"
+      busy={act.isPending}
+      disabled={crossed}
+      close={close}
+      submit={() => send({ min: min === "" ? null : Number(min), max: max === "" ? null : Number(max) })}
+    >
+      <p>On all nodes together. Kept through restarts, until reset.</p>
+      <div className="grid grid-cols-2 gap-3">
+        <Labelled label="At least">
+          <input type="number" min={0} className="field" value={min} onChange={(event) => setMin(event.target.value)} />
+        </Labelled>
+        <Labelled label="At most">
+          <input type="number" min={1} className="field" value={max} onChange={(event) => setMax(event.target.value)} />
+        </Labelled>
+      </div>
+      {crossed && <p className="text-bad">At least is more than at most.</p>}
+      {pool.bounds_changed && (
+        <Button className="self-start" onClick={() => send({ min: null, max: null })}>
+          Reset to what the app registers
+        </Button>
+      )}
+    </Ask>
+  );
+}
+
+export function WorkerActions({ worker, small }: { worker: Worker; small?: boolean }) {
+  const may = useMay();
+  const disabling = useOpen();
+  const triggering = useOpen();
+  const act = useAct(`Done: ${worker.name}`);
+  const path = `workers/${segment(worker.name)}`;
+  const title = may ? undefined : READ_ONLY;
+  return (
+    <>
+      {worker.mode !== "continuous" && (
+        <Button
+          small={small}
+          kind={small ? "plain" : "primary"}
+          disabled={!may || !worker.enabled}
+          title={worker.enabled ? title : "It is disabled: enable it first"}
+          aria-label={small ? `Trigger ${worker.name}` : undefined}
+          onClick={triggering.show}
+        >
+          Trigger
+        </Button>
+      )}
+      {worker.enabled ? (
+        <Button
+          small={small}
+          disabled={!may}
+          title={title}
+          aria-label={small ? `Disable ${worker.name}` : undefined}
+          onClick={disabling.show}
+        >
+          Disable
+        </Button>
+      ) : (
+        <Button
+          small={small}
+          disabled={!may}
+          title={title}
+          aria-label={small ? `Enable ${worker.name}` : undefined}
+          onClick={() => act.mutate({ path: `${path}/enable` })}
+        >
+          Enable
+        </Button>
+      )}
+      {disabling.open && (
+        <Ask
+          title={`Disable ${worker.name}?`}
+          verb="Disable"
+          busy={act.isPending}
+          close={disabling.hide}
+          submit={(data) =>
+            act.mutate({ path: `${path}/disable`, body: reasonIn(data) }, { onSuccess: disabling.hide })
+          }
+        >
+          <p>Its schedule stops; a running job goes on; queued jobs wait until it is enabled.</p>
+          <Reason />
+        </Ask>
+      )}
+      {triggering.open && <Trigger name={worker.name} close={triggering.hide} />}
+    </>
+  );
+}
+
+function Trigger({ name, close }: { name: string; close: () => void }) {
+  const worker = useWorker(name);
+  if (worker.data) return <TriggerForm worker={worker.data} close={close} />;
+  return (
+    <Ask title={`Trigger ${name}`} verb="Run now" disabled close={close} submit={() => {}}>
+      {worker.error ? <p className="text-bad">{worker.error.message}</p> : <Loading rows={3} />}
+    </Ask>
+  );
+}
+
+type Triggered = { job?: { id: string }; id?: string };
+
+function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => void }) {
+  const [payload, setPayload] = useState<unknown>(undefined);
+  const [wrong, setWrong] = useState<string | null>(null);
+  const act = useAct<Triggered>(`${worker.name} is triggered`);
+  const done = (answer: Triggered) => {
+    close();
+    const id = answer?.job?.id ?? answer?.id;
+    if (id) go(to(["jobs", id]));
+  };
+  return (
+    <Ask
+      title={`Trigger ${worker.name}`}
+      verb="Run now"
+      busy={act.isPending}
+      disabled={wrong !== null}
+      close={close}
+      submit={() =>
+        act.mutate(
+          { path: `workers/${segment(worker.name)}/trigger`, body: { payload: payload ?? {} } },
+          { onSuccess: done },
+        )
+      }
+    >
+      <PayloadForm
+        schema={worker.payload_schema ?? (worker.mode === "triggered" ? null : { type: "object" })}
+        change={(value, problem) => {
+          setPayload(value);
+          setWrong(problem);
+        }}
+      />
+      {wrong && <p className="text-bad">{wrong}</p>}
+    </Ask>
+  );
+}
+
+export function NodeActions({ node }: { node: Node }) {
+  const may = useMay();
+  const draining = useOpen();
+  const act = useAct(`Done: ${node.name}`);
+  const path = `nodes/${segment(node.name)}`;
+  const title = may ? undefined : READ_ONLY;
+  if (node.drained_at) {
+    return (
+      <Button small disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/undrain` })}>
+        Take work again
+      </Button>
+    );
+  }
+  return (
+    <>
+      <Button small disabled={!may || node.status === "stopping"} title={title} onClick={draining.show}>
+        Drain
+      </Button>
+      {draining.open && (
+        <Ask
+          title={`Drain ${node.name}?`}
+          verb="Drain"
+          busy={act.isPending}
+          close={draining.hide}
+          submit={(data) => act.mutate({ path: `${path}/drain`, body: reasonIn(data) }, { onSuccess: draining.hide })}
+        >
+          <p>Its workers finish what they run, and go; other nodes take over.</p>
+          <Reason />
+        </Ask>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,257 @@
+/** The small parts every page is made of. */
+
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { ButtonHTMLAttributes, ReactNode } from "react";
+import { ApiError } from "../data/client";
+import { useNow } from "../data/live";
+import type { Status } from "../data/types";
+import { ago, moment } from "../words";
+
+export type Tone = "plain" | "accent" | "ok" | "warn" | "bad";
+
+const BADGE: Record<Tone, string> = {
+  plain: "bg-sunken text-muted",
+  accent: "bg-accent-soft text-accent",
+  ok: "bg-ok-soft text-ok",
+  warn: "bg-warn-soft text-warn",
+  bad: "bg-bad-soft text-bad",
+};
+
+export function Badge({ tone = "plain", children, title }: { tone?: Tone; children: ReactNode; title?: string }) {
+  return (
+    <span
+      title={title}
+      className={`inline-flex items-center gap-1 rounded px-1.5 py-px text-xs font-medium whitespace-nowrap ${BADGE[tone]}`}
+    >
+      {children}
+    </span>
+  );
+}
+
+const STATUS: Record<Status, [Tone, string]> = {
+  scheduled: ["plain", "◷"],
+  queued: ["plain", "≡"],
+  processing: ["accent", "▸"],
+  completed: ["ok", "✓"],
+  failed: ["warn", "↻"],
+  dead: ["bad", "✕"],
+  cancelled: ["plain", "⊘"],
+};
+
+export function StatusBadge({ status, cancelling = false }: { status: Status; cancelling?: boolean }) {
+  const [tone, sign] = STATUS[status];
+  return (
+    <Badge tone={tone} title={status === "failed" ? "An attempt failed; it will be retried" : undefined}>
+      <span aria-hidden="true">{sign}</span>
+      {cancelling ? "cancelling" : status}
+    </Badge>
+  );
+}
+
+const BUTTON = {
+  plain: "border border-rim bg-surface text-ink hover:bg-sunken",
+  primary: "border border-accent bg-accent text-on-accent hover:opacity-90",
+  danger: "border border-rim bg-surface text-bad hover:bg-bad-soft",
+  quiet: "border border-transparent text-muted hover:bg-sunken hover:text-ink",
+};
+
+export function Button({
+  kind = "plain",
+  small = false,
+  className = "",
+  ...rest
+}: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: keyof typeof BUTTON; small?: boolean }) {
+  const size = small ? "h-6 px-2 text-xs" : "h-8 px-3 text-sm";
+  return (
+    <button
+      type="button"
+      {...rest}
+      className={`inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md font-medium whitespace-nowrap disabled:opacity-55 ${size} ${BUTTON[kind]} ${className}`}
+    />
+  );
+}
+
+export function Panel({
+  title,
+  side,
+  children,
+  flush = false,
+  className = "",
+}: {
+  title?: ReactNode;
+  side?: ReactNode;
+  children: ReactNode;
+  flush?: boolean;
+  className?: string;
+}) {
+  return (
+    <section className={`min-w-0 rounded-lg border border-line bg-surface ${className}`}>
+      {(title || side) && (
+        <header className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-1.5">
+          {title && <h2 className="text-sm font-semibold">{title}</h2>}
+          <div className="ml-auto flex flex-wrap items-center gap-2">{side}</div>
+        </header>
+      )}
+      <div className={flush ? "" : "p-3"}>{children}</div>
+    </section>
+  );
+}
+
+export function Heading({ title, about, children }: { title: ReactNode; about?: ReactNode; children?: ReactNode }) {
+  return (
+    <div className="mb-3 flex min-h-8 flex-wrap items-center gap-x-3 gap-y-2">
+      <h1 className="flex min-w-0 flex-wrap items-center gap-2 text-lg font-semibold break-words">{title}</h1>
+      {about && <span className="text-sm text-muted">{about}</span>}
+      <div className="ml-auto flex flex-wrap items-center gap-2">{children}</div>
+    </div>
+  );
+}
+
+export function Stat({
+  label,
+  value,
+  note,
+  tone,
+  href,
+}: {
+  label: string;
+  value: ReactNode;
+  note?: ReactNode;
+  tone?: Tone;
+  href?: string;
+}) {
+  const colour = tone === "bad" ? "text-bad" : tone === "warn" ? "text-warn" : tone === "ok" ? "text-ok" : "text-ink";
+  const inner = (
+    <>
+      <div className="text-xs text-muted">{label}</div>
+      <div className={`mt-0.5 text-xl leading-tight font-semibold ${colour}`}>{value}</div>
+      <div className="mt-0.5 min-h-4 text-xs text-muted">{note}</div>
+    </>
+  );
+  const look = "block min-w-0 rounded-lg border border-line bg-surface px-3 py-2";
+  return href ? (
+    <a className={`${look} hover:border-edge`} href={href}>
+      {inner}
+    </a>
+  ) : (
+    <div className={look}>{inner}</div>
+  );
+}
+
+export function Time({ at, none = "–" }: { at: string | null | undefined; none?: string }) {
+  const now = useNow();
+  if (!at) return <span className="text-muted">{none}</span>;
+  const ms = Date.parse(at);
+  return (
+    <time dateTime={at} title={`${moment(ms)} here, ${at} UTC`} className="whitespace-nowrap">
+      {ago(ms, now)}
+    </time>
+  );
+}
+
+/** A share as a thin bar. */
+export function Meter({
+  value,
+  most,
+  label,
+  tone = "accent",
+}: {
+  value: number;
+  most: number;
+  label: string;
+  tone?: Tone;
+}) {
+  const share = most > 0 ? Math.min(1, value / most) : 0;
+  const fill = {
+    plain: "bg-edge",
+    accent: "bg-accent-fill",
+    ok: "bg-ok-fill",
+    warn: "bg-warn-fill",
+    bad: "bg-bad-fill",
+  }[tone];
+  return (
+    <div
+      role="meter"
+      aria-label={label}
+      aria-valuenow={value}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(most, value)}
+      className="h-1.5 w-full min-w-12 overflow-hidden rounded-full bg-sunken"
+    >
+      <div className={`h-full rounded-full ${fill}`} style={{ width: `${share * 100}%` }} />
+    </div>
+  );
+}
+
+export function Facts({ items }: { items: [string, ReactNode][] }) {
+  return (
+    <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-sm">
+      {items.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="text-muted">{name}</dt>
+          <dd className="min-w-0 break-words">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+// ── nothing, not yet, not at all ────────────────────────────────────────────────────────────────────────────────────
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="flex flex-col items-center gap-1 px-4 py-10 text-center">
+      <svg aria-hidden="true" viewBox="0 0 32 32" className="mb-2 size-8 text-edge" fill="none" stroke="currentColor">
+        <circle cx="16" cy="16" r="7.5" strokeWidth="1.5" />
+        <path strokeWidth="1.5" d="M16 8.5v-6M16 29.5v-6M8.5 16h-6M29.5 16h-6" />
+      </svg>
+      <div className="text-sm font-medium">{title}</div>
+      {children && <div className="max-w-md text-sm text-muted">{children}</div>}
+    </div>
+  );
+}
+
+export function Loading({ rows = 6 }: { rows?: number }) {
+  return (
+    <div role="status" aria-label="Loading" className="flex flex-col gap-2 p-3">
+      {Array.from({ length: rows }, (_, row) => (
+        <div
+          // biome-ignore lint/suspicious/noArrayIndexKey: they never change
+          key={row}
+          className="h-5 animate-pulse rounded bg-sunken"
+          style={{ width: `${92 - ((row * 17) % 40)}%` }}
+        />
+      ))}
+    </div>
+  );
+}
+
+export function Failure({ error, again }: { error: Error; again?: () => void }) {
+  const title = error instanceof ApiError ? error.title : "That went wrong";
+  return (
+    <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
+      <div className="text-sm font-semibold text-bad">{title}</div>
+      <div className="max-w-lg text-sm break-words text-muted">{error.message}</div>
+      {again && (
+        <Button className="mt-2" onClick={again}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** Shows the answer, or what is there instead. What was shown stays while it is asked for again, and when that fails. */
+export function Answer<T>({
+  of,
+  children,
+  rows,
+}: {
+  of: UseQueryResult<T>;
+  children: (data: T) => ReactNode;
+  rows?: number;
+}) {
+  if (of.data !== undefined) return <>{children(of.data)}</>;
+  if (of.error) return <Failure error={of.error} again={() => of.refetch()} />;
+  return <Loading rows={rows} />;
+}

@@ -1,0 +1,34 @@
+import { GOES } from "../shortcuts";
+import { Dialog } from "./dialog";
+
+const KEYS: [string[], string][] = [
+  [["/"], "Search"],
+  [["."], "Pause, go on"],
+  [["?"], "This help"],
+  [["Esc"], "Close what is open"],
+];
+
+export function Help({ close }: { close: () => void }) {
+  const goes = Object.entries(GOES).map(([key, [, label]]) => [["g", key], `Go to ${label}`] as [string[], string]);
+  return (
+    <Dialog title="Keyboard shortcuts" close={close}>
+      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 text-sm">
+        {[...goes, ...KEYS].map(([keys, label]) => (
+          <div key={label} className="contents">
+            <dt className="flex gap-1">
+              {keys.map((key) => (
+                <kbd
+                  key={key}
+                  className="min-w-6 rounded border border-edge bg-sunken px-1.5 text-center font-mono text-xs leading-5"
+                >
+                  {key}
+                </kbd>
+              ))}
+            </dt>
+            <dd>{label}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

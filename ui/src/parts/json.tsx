@@ -1,0 +1,64 @@
+/** A value as JSON, with a little colour. */
+
+import { type ReactNode, useState } from "react";
+import { Button } from "./basics";
+import { useToast } from "./toast";
+
+const LONGEST = 12_000;
+const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+function tinted(text: string): ReactNode[] {
+  const parts: ReactNode[] = [];
+  let from = 0;
+  for (const found of text.matchAll(TOKEN)) {
+    parts.push(text.slice(from, found.index));
+    const [all, string, colon, word] = found;
+    const look = string ? (colon ? "text-ink" : "text-ok") : word ? "text-warn" : "text-accent";
+    parts.push(
+      <span key={found.index} className={look}>
+        {all}
+      </span>,
+    );
+    from = found.index + all.length;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+export function Json({ value, label }: { value: unknown; label: string }) {
+  const [whole, setWhole] = useState(false);
+  const toast = useToast();
+  const text = JSON.stringify(value, null, 2) ?? "null";
+  const shown = whole ? text : text.slice(0, LONGEST);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      toast("ok", "Copied");
+    } catch {
+      toast("bad", "The browser does not let this page copy");
+    }
+  };
+  return (
+    <div className="relative">
+      <pre
+        role="region"
+        aria-label={label}
+        tabIndex={0}
+        className="max-h-96 overflow-auto p-3 pr-16 font-mono text-xs leading-5"
+      >
+        {tinted(shown)}
+        {shown.length < text.length && "…"}
+      </pre>
+      <div className="absolute top-2 right-2 flex gap-1">
+        {shown.length < text.length && (
+          <Button small onClick={() => setWhole(true)}>
+            All
+          </Button>
+        )}
+        <Button small onClick={copy} aria-label={`Copy ${label}`}>
+          Copy
+        </Button>
+      </div>
+    </div>
+  );
+}

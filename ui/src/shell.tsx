@@ -1,0 +1,230 @@
+/** What is around every page: where one can go, how things stand, whether what is shown is live. */
+
+import { type ReactNode, useState } from "react";
+import { act } from "./data/client";
+import { pause, useLive, useNow } from "./data/live";
+import { useMe, useOverview } from "./data/queries";
+import { Button } from "./parts/basics";
+import { Help } from "./parts/help";
+import { Palette } from "./parts/palette";
+import { to, usePlace } from "./router";
+import { useShortcuts } from "./shortcuts";
+import { setTheme, type Theme, useTheme } from "./theme";
+import { count, duration } from "./words";
+
+export const PAGES: [string, string, string, string][] = [
+  ["overview", "Overview", "o", "M3 12h4l2-6 4 12 2-6h6"],
+  ["pools", "Pools", "p", "M4 6h16M4 12h16M4 18h16M8 4v4M14 10v4M10 16v4"],
+  [
+    "workers",
+    "Workers",
+    "w",
+    "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v4M12 18v4M2 12h4M18 12h4M5 5l2.5 2.5M16.5 16.5 19 19M5 19l2.5-2.5M16.5 7.5 19 5",
+  ],
+  ["jobs", "Jobs", "j", "M5 4h14v4H5zM5 10h14v4H5zM5 16h14v4H5z"],
+  ["dead", "Dead letters", "d", "M3 6h18v12H3zM3 7l9 6 9-6"],
+  ["nodes", "Nodes", "n", "M4 4h16v7H4zM4 13h16v7H4zM7 7.5h.01M7 16.5h.01"],
+  ["events", "Events", "e", "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 7v5l3.5 2"],
+];
+
+export function Shell({ children }: { children: ReactNode }) {
+  const [help, setHelp] = useState(false);
+  const [search, setSearch] = useState(false);
+  useShortcuts({ help: () => setHelp(true), search: () => setSearch(true) });
+  return (
+    <div className="flex min-h-dvh flex-col lg:grid lg:grid-cols-[13rem_minmax(0,1fr)]">
+      <button
+        type="button"
+        className="sr-only z-50 rounded bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:absolute"
+        onClick={() => document.getElementById("main")?.focus()}
+      >
+        Skip to the page
+      </button>
+      <Side />
+      <div className="flex min-w-0 grow flex-col">
+        <Bar search={() => setSearch(true)} help={() => setHelp(true)} />
+        <Notice />
+        <main id="main" tabIndex={-1} className="min-w-0 grow p-3 outline-none lg:p-4">
+          {children}
+        </main>
+      </div>
+      {help && <Help close={() => setHelp(false)} />}
+      {search && <Palette close={() => setSearch(false)} />}
+    </div>
+  );
+}
+
+function Side() {
+  const { path } = usePlace();
+  const here = path[0] ?? "overview";
+  const overview = useOverview();
+  const me = useMe();
+  const dead = overview.data?.pools.reduce((sum, pool) => sum + pool.dead, 0) ?? 0;
+  return (
+    <aside className="border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r">
+      <a href={to(["overview"])} className="flex h-12 items-center gap-2 px-4 font-semibold max-lg:hidden">
+        <Mark /> windlass
+      </a>
+      <nav
+        aria-label="Pages"
+        className="flex gap-0.5 overflow-x-auto border-b border-line px-2 py-1 lg:flex-col lg:border-0 lg:py-2"
+      >
+        {PAGES.map(([name, label, key, drawing]) => (
+          <a
+            key={name}
+            href={to([name])}
+            aria-current={here === name ? "page" : undefined}
+            title={`g ${key}`}
+            className={`flex h-8 shrink-0 items-center gap-2 rounded-md px-2.5 text-sm whitespace-nowrap ${here === name ? "bg-accent-soft font-medium text-accent" : "text-muted hover:bg-sunken hover:text-ink"}`}
+          >
+            <svg
+              aria-hidden="true"
+              viewBox="0 0 24 24"
+              className="size-4 max-lg:hidden"
+              fill="none"
+              stroke="currentColor"
+              strokeWidth="1.7"
+              strokeLinecap="round"
+              strokeLinejoin="round"
+            >
+              <path d={drawing} />
+            </svg>
+            {label}
+            {name === "dead" && dead > 0 && (
+              <span className="ml-auto rounded bg-bad-soft px-1.5 text-xs font-medium text-bad">{count(dead)}</span>
+            )}
+          </a>
+        ))}
+      </nav>
+      <div className="mt-auto hidden px-4 py-3 text-xs text-muted lg:block">
+        <div className="truncate" title={overview.data?.store}>
+          {overview.data?.store}
+        </div>
+        {me.data?.csrf && <SignOut name={me.data.name} />}
+        <div>
+          {me.data && `windlass ${me.data.version}`}
+          {me.data?.role === "read" && ", read only"}
+        </div>
+      </div>
+    </aside>
+  );
+}
+
+function SignOut({ name }: { name: string }) {
+  const leave = async () => {
+    await act("logout");
+    window.location.reload();
+  };
+  return (
+    <div className="flex items-center gap-2">
+      <span className="truncate">{name}</span>
+      <button type="button" className="link" onClick={leave}>
+        Sign out
+      </button>
+    </div>
+  );
+}
+
+function Mark() {
+  return (
+    <svg
+      aria-hidden="true"
+      viewBox="0 0 32 32"
+      className="size-5 text-accent"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="2.6"
+      strokeLinecap="round"
+    >
+      <circle cx="16" cy="16" r="7.5" />
+      <circle cx="16" cy="16" r="1.6" fill="currentColor" stroke="none" />
+      <path d="M16 8.5V2.5M16 29.5V23.5M8.5 16H2.5M29.5 16H23.5M10.7 10.7 6.5 6.5M25.5 25.5 21.3 21.3M10.7 21.3 6.5 25.5M25.5 6.5 21.3 10.7" />
+    </svg>
+  );
+}
+
+function Bar({ search, help }: { search: () => void; help: () => void }) {
+  const { link, paused } = useLive();
+  return (
+    <header className="sticky top-0 z-20 flex h-12 items-center gap-2 border-b border-line bg-surface px-3 lg:px-4">
+      <span className="flex items-center gap-2 font-semibold lg:hidden">
+        <Mark />
+      </span>
+      <button
+        type="button"
+        onClick={search}
+        className="flex h-8 min-w-0 grow items-center gap-2 rounded-md border border-edge bg-surface px-2.5 text-left text-sm text-muted hover:text-ink sm:max-w-80"
+      >
+        <span className="truncate">Search workers, pools, jobs…</span>
+        <kbd className="ml-auto rounded border border-line px-1.5 font-mono text-xs max-sm:hidden">/</kbd>
+      </button>
+      <div className="ml-auto flex items-center gap-1.5">
+        <span role="status" className="flex items-center gap-1.5 text-xs text-muted">
+          <span
+            aria-hidden="true"
+            className={`size-2 rounded-full ${paused ? "bg-warn-fill" : link === "live" ? "bg-ok-fill" : link === "lost" ? "bg-bad-fill" : "bg-edge"}`}
+          />
+          <span className="max-sm:sr-only">
+            {paused ? "Paused" : link === "live" ? "Live" : link === "lost" ? "Disconnected" : "Connecting"}
+          </span>
+        </span>
+        <Button
+          small
+          kind="quiet"
+          aria-pressed={paused}
+          onClick={() => pause(!paused)}
+          title="Hold what is shown still (.)"
+        >
+          {paused ? "▸ Go on" : "‖ Pause"}
+        </Button>
+        <ThemeButton />
+        <Button small kind="quiet" aria-label="Keyboard shortcuts" onClick={help} className="max-sm:hidden">
+          ?
+        </Button>
+      </div>
+    </header>
+  );
+}
+
+const NEXT: Record<Theme, [Theme, string, string]> = {
+  system: ["light", "◐", "as the system"],
+  light: ["dark", "☀", "light"],
+  dark: ["system", "☾", "dark"],
+};
+
+function ThemeButton() {
+  const theme = useTheme();
+  const [next, sign, word] = NEXT[theme];
+  return (
+    <Button
+      small
+      kind="quiet"
+      aria-label={`Theme: ${word}. Change to ${next}`}
+      title={`Theme: ${word}`}
+      onClick={() => setTheme(next)}
+    >
+      <span aria-hidden="true">{sign}</span>
+    </Button>
+  );
+}
+
+function Notice() {
+  const { link, paused, waiting, lostAt } = useLive();
+  const now = useNow();
+  if (link === "lost") {
+    return (
+      <p role="alert" className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">
+        The connection is lost{lostAt ? ` for ${duration(Math.max(0, (now - lostAt) / 1000))}` : ""}. What is shown may
+        be old; trying again by itself.
+      </p>
+    );
+  }
+  if (paused) {
+    return (
+      <p className="border-b border-warn bg-warn-soft px-4 py-1.5 text-sm text-warn">
+        Paused: what is shown stands still.{waiting && " Something has changed since."}
+      </p>
+    );
+  }
+  return null;
+}
