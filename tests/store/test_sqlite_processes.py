@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -276,6 +277,14 @@ async def test_without_sockets_the_file_is_looked_at(path: str, monkeypatch: pyt
     assert [one.id for one in await claim(store)] == ["1"]
     await store.close()
     await other.close()
+
+
+async def test_a_store_whose_files_were_deleted_can_be_closed(path: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await asyncio.to_thread(shutil.rmtree, f"{path}.side")
+    async with asyncio.timeout(10):
+        await store.close()
 
 
 async def test_a_full_doorbell_rings_everything(store: SqliteStore, path: str) -> None:

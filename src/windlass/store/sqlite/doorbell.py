@@ -105,6 +105,8 @@ class Listener:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nudge:
             nudge.setblocking(False)  # noqa: FBT003 - its only parameter
             nudge.sendto(b"", address(self._folder, self._fd, self.name))
+        with suppress(OSError):  # its file may have been deleted, and then nobody reaches it by its name
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> None:
         """Block until it has stopped, and its socket is gone."""
@@ -131,7 +133,7 @@ class Listener:
         """Whatever has come, at least one."""
         messages = [self._socket.recv(4096)]
         with suppress(BlockingIOError):
-            while True:
+            while not self._closed:
                 messages.append(self._socket.recv(4096, socket.MSG_DONTWAIT))
         return messages
 
