@@ -282,6 +282,7 @@ async def test_without_sockets_the_file_is_looked_at(path: str, monkeypatch: pyt
 async def test_a_store_whose_files_were_deleted_can_be_closed(path: str) -> None:
     store = SqliteStore(path)
     await store.open()
+    store.listen({"state"})
     await asyncio.to_thread(shutil.rmtree, f"{path}.side")
     async with asyncio.timeout(10):
         await store.close()
