@@ -40,9 +40,11 @@ def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched
     expect(rows).to_have_count(51)
     page.evaluate("window.scrollTo(0, 400)")
     seen = page.get_by_label(str(rows.nth(20).get_by_role("checkbox").get_attribute("aria-label")))
+    expect(seen).to_be_visible()
     before = seen.bounding_box()
     made = node.act("jobs", worker="send_mail", payload={"to": "above"}, delay_seconds=9_000)["job"]["id"]
     expect(page.get_by_label(f"Choose job {made}")).to_be_attached()
+    expect(seen).to_be_visible()
     after = seen.bounding_box()
     assert before
     assert after

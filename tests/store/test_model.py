@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.store.conftest import TWINS
 from windlass.testing import StoreFactory
 from windlass.testing.model import Histories
 
@@ -18,12 +19,15 @@ QUICK: Final = settings(
     suppress_health_check=list(HealthCheck),
     phases=set(Phase) - {Phase.explain},  # it would take minutes to say what the steps of a short history say
 )
+TWIN: Final = settings(QUICK, max_examples=10)
+"""For a store that runs the same code as another one, on another server."""
 THOROUGH: Final = settings(QUICK, max_examples=3_000, derandomize=False)
 
 
 @pytest.mark.timeout(300)  # a history that fails is made shorter, again and again
-def test_random_histories(factory: StoreFactory) -> None:
-    run_state_machine_as_test(lambda: Histories(factory), settings=QUICK)  # type: ignore[arg-type]
+def test_random_histories(factory: StoreFactory, request: pytest.FixtureRequest) -> None:
+    twin = any(f"[{store}]" in request.node.name for store in TWINS)
+    run_state_machine_as_test(lambda: Histories(factory), settings=TWIN if twin else QUICK)  # type: ignore[arg-type]
 
 
 @pytest.mark.soak
