@@ -356,7 +356,6 @@ class WorkerOrchestrator:
             app=import_name(self, apart[0]),
             role="alone",
             now=self.now(),
-            lease_seconds=self._settings.lease_seconds,
             path=sys.path,
             log_level=logging.getLevelName(logging.getLogger().level).lower() if logging.getLogger().handlers else None,
         )

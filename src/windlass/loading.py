@@ -19,6 +19,10 @@ from windlass.errors import AppImportError, WindlassError, nearest
 
 _OURS: Final = str(Path(windlass.__file__).parent) + os.sep
 _SHOWN_FRAMES: Final = 6
+_GUARD: Final = (
+    "The processes of a pool run their program once more, under another name: what it does when it is started belongs "
+    'below `if __name__ == "__main__":`, and what they need above it.'
+)
 PROGRAM: Final = "__windlass_main__"
 """What a program's `__name__` is in the processes of its pools."""
 
@@ -55,7 +59,13 @@ def _refuse_path(name: str, module: str, attribute: str) -> None:
 def _from_program(name: str) -> WorkerOrchestrator:
     """The orchestrator of the program that started us: its file is run once more, but not as `__main__`."""
     path, _, attribute = name.rpartition(":")
-    found: WorkerOrchestrator = runpy.run_path(path, run_name=PROGRAM)[attribute]
+    try:
+        found = runpy.run_path(path, run_name=PROGRAM).get(attribute)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's program raises
+        raise AppImportError(f"{_inside(path, error)}\n{_GUARD}") from None
+    if not isinstance(found, WorkerOrchestrator):
+        message = f"{path} has no orchestrator {attribute!r} unless it is started itself\n{_GUARD}"
+        raise AppImportError(message)
     return found
 
 
@@ -107,7 +117,7 @@ def _users_frames(trace: TracebackType | None, *, up_to_us: bool) -> traceback.S
 
 def _is_importer(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
-    return file.startswith("<frozen importlib") or file in {importlib.__file__, __file__}
+    return file.startswith(("<frozen importlib", "<frozen runpy")) or file in {importlib.__file__, __file__}
 
 
 def _is_ours(frame: FrameType) -> bool:

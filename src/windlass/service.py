@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from windlass.app import WorkerOrchestrator
 from windlass.core.health import Health
@@ -68,7 +67,6 @@ class Service:
             app=app,
             role="herald",
             now=0.0,
-            lease_seconds=0.0,
             path=[str(Path.cwd()), *sys.path],
             log_level=log_level,
             log_format=log_format,
@@ -180,7 +178,7 @@ class Service:
             hooks=self._herald,
             states=states,
             settings=settings,
-            hello=replace(self._hello, lease_seconds=definition.lease_seconds),
+            hello=self._hello,
         )
         if definition.health_checks:
             operations = Operations(store, self._clock.now)

@@ -5,6 +5,7 @@ can no longer vouch for its lease: somebody else may have its jobs by then.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import faulthandler
 import os
@@ -20,10 +21,10 @@ from windlass.errors import WindlassError
 from windlass.leaving import end_in_time
 from windlass.loading import load_app
 from windlass.logs import set_up_logging
+from windlass.runtime.execute import describe
 from windlass.runtime.instance import Instance
 from windlass.runtime.messages import Failed, Hello, Ready
-from windlass.runtime.process import STACK_SIGNAL
-from windlass.runtime.pulse import SAFETY
+from windlass.runtime.process import LEASE, STACK_SIGNAL
 
 PARENT_DIED: Final = 1
 """Linux's PR_SET_PDEATHSIG."""
@@ -36,12 +37,14 @@ NICE: Final = 5
 def main() -> None:
     """Be what the node says."""
     sock, lifeline, stacks = (int(word) for word in sys.argv[1:])
+    for fd in (sock, lifeline, stacks):
+        os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not those of whatever a job starts
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
     watch = Lifeline(lifeline)
     watch.start()
     _die_with_parent()
-    asyncio.run(_live(socket.socket(fileno=sock), watch))
+    asyncio.run(_live(socket.socket(fileno=sock)))
 
 
 class Lifeline(threading.Thread):
@@ -50,22 +53,27 @@ class Lifeline(threading.Thread):
     def __init__(self, lifeline: int) -> None:
         super().__init__(name="windlass lifeline", daemon=True)
         self._lifeline = lifeline
-        self.patience: float | None = None
-        """How long the silence may last; None while there is no lease."""
 
     def run(self) -> None:
-        heard_at = time.monotonic()
-        while True:
-            patience = self.patience
-            readable, _, _ = select.select([self._lifeline], [], [], 0.5 if patience is None else patience / 10)
-            if readable:
-                if not os.read(self._lifeline, 4096):
-                    os._exit(LEFT_ALONE)
-                heard_at = time.monotonic()
-            elif patience is None:
-                heard_at = time.monotonic()
-            elif time.monotonic() - heard_at > patience:
-                os._exit(LEFT_ALONE)
+        try:
+            self._listen()
+        finally:  # also if a job has closed the file descriptor: nobody could tell us to stop any more
+            with contextlib.suppress(OSError):
+                os.killpg(0, signal.SIGKILL)  # and what the jobs have started
+            os._exit(LEFT_ALONE)
+
+    def _listen(self) -> None:
+        """Return once the node is gone, or the lease may be."""
+        watch = select.poll()
+        watch.register(self._lifeline, select.POLLIN)
+        until: float | None = None  # without a lease there are no jobs
+        while until is None or time.monotonic() < until:
+            wait = None if until is None else max(0.0, until - time.monotonic()) * 1000
+            for _, event in watch.poll(wait):
+                words = os.read(self._lifeline, 512 * LEASE.size) if event & select.POLLIN else b""
+                if not words:
+                    return
+                (until,) = LEASE.unpack(words[-LEASE.size :])
 
 
 def _die_with_parent() -> None:
@@ -77,24 +85,24 @@ def _die_with_parent() -> None:
             os._exit(LEFT_ALONE)
 
 
-async def _live(sock: socket.socket, watch: Lifeline) -> None:
+async def _live(sock: socket.socket) -> None:
     instance = Instance(sock)
     hello = await instance.hello
     if hello.log_level is not None:
         set_up_logging(hello.log_level, hello.log_format)
     sys.path[:] = list(dict.fromkeys([*hello.path, *sys.path]))
     try:
-        _begin(instance, hello, watch)
-    except WindlassError as error:
-        instance.say(Failed(str(error)))
+        _begin(instance, hello)
+    except BaseException as error:  # noqa: BLE001 - whatever the user's module raises
+        instance.say(Failed(str(error) if isinstance(error, WindlassError) else describe(error)))
         instance.flush()
         os._exit(1)
     await instance.over.wait()
-    instance.flush()
+    await instance.finish()
     end_in_time(0)
 
 
-def _begin(instance: Instance, hello: Hello, watch: Lifeline) -> None:
+def _begin(instance: Instance, hello: Hello) -> None:
     app = load_app(hello.app)
     if hello.role == "herald":
         definition = app.definition()
@@ -103,7 +111,6 @@ def _begin(instance: Instance, hello: Hello, watch: Lifeline) -> None:
         return
     if hello.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
-    watch.patience = hello.lease_seconds * SAFETY
     instance.serve(app.callees(), app.store, alone=hello.role == "alone")
     instance.say(Ready())
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.terminal import Terminal, in_shop
 from windlass import JobStatus, MoveError, WorkerOrchestrator
-from windlass.cli.loading import load_app
 from windlass.cli.move import Progress
+from windlass.loading import load_app
 
 OLD, NEW = "sqlite:///shop.db", "sqlite:///new.db"
 

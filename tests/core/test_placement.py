@@ -27,6 +27,12 @@ def test_workers_that_cost_nothing_are_spread_too() -> None:
     assert place([Want(pool="a", target=4)], [node("n1"), node("n2")]).nodes == {"n1": {"a": 2}, "n2": {"a": 2}}
 
 
+def test_workers_that_cost_nothing_are_shared_with_a_newcomer_and_a_single_one_stays() -> None:
+    nodes = [node("n1"), node("n2", placed={"a": 4, "b": 1})]
+    shared = place([Want(pool="a", target=4, min_workers=2), Want(pool="b", target=1, min_workers=1)], nodes)
+    assert shared.nodes == {"n1": {"a": 2}, "n2": {"a": 2, "b": 1}}
+
+
 def test_workers_stay_where_they_are() -> None:
     nodes = [node("n1", placed={"a": 3}), node("n2")]
     assert place([Want(pool="a", target=3, cpu=1)], nodes).nodes == {"n1": {"a": 3}, "n2": {}}
@@ -65,9 +71,15 @@ def test_nobody_is_evicted_in_vain() -> None:
     assert placement.unplaced["b"].n == 1
 
 
-def test_an_extra_evicts_nobody() -> None:
-    wanted = [Want(pool="a", target=4, cpu=1), Want(pool="b", target=4, cpu=1, priority=9)]
-    assert place(wanted, [node("n1", placed={"a": 4})]).nodes == {"n1": {"a": 4}}
+def test_an_extra_takes_the_place_of_extras_of_lower_priority_only() -> None:
+    equals = [Want(pool="a", target=4, cpu=1), Want(pool="b", target=4, cpu=1)]
+    assert place(equals, [node("n1", placed={"a": 4})]).nodes == {"n1": {"a": 4}}
+    higher = [Want(pool="a", target=4, min_workers=1, cpu=1), Want(pool="b", target=4, cpu=1, priority=1)]
+    placement = place(higher, [node("n1", placed={"a": 4})])
+    assert placement.nodes == {"n1": {"a": 1, "b": 3}}
+    assert "b of higher priority went first" in placement.unplaced["a"].why
+    lower = [Want(pool="a", target=4, min_workers=1, cpu=1, priority=1), Want(pool="b", target=4, cpu=1)]
+    assert place(lower, [node("n1", placed={"a": 4})]).nodes == {"n1": {"a": 4}}
 
 
 def test_what_is_left_goes_by_priority_and_in_turns_among_equals() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windlass.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
-from windlass.core.retry import CRASH_LIMIT, End, EndKind, backoff, settle
+from windlass.core.retry import CRASH_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
 
 CONFIG = WorkerConfig(
     name="w",
@@ -124,6 +124,12 @@ def test_the_third_crash_is_the_last_and_names_the_cause() -> None:
     assert (outcome.status, outcome.crashes, outcome.verdict) == (JobStatus.DEAD, 3, "failure")
     assert outcome.error == "crashed 3 times, the last time: killed by SIGSEGV"
     assert outcome.disable_after == 4
+
+
+def test_a_job_whose_process_somebody_else_has_killed_has_to_be_unlucky_ten_times() -> None:
+    again = settled(EndKind.CRASHED, claimed(crashes=LOSS_LIMIT - 2), from_outside=True)
+    assert (again.status, again.crashes) == (JobStatus.FAILED, 9)
+    assert settled(EndKind.CRASHED, claimed(crashes=LOSS_LIMIT - 1), from_outside=True).status is JobStatus.DEAD
 
 
 def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> None:

@@ -35,6 +35,11 @@ app = WorkerOrchestrator(os.environ["SHOP_STORE"], lease_seconds=3)
 app.register_pool("crunch", kind="process", min_workers=2, max_workers=2)
 
 
+def left(number: int, seconds: float) -> float:
+    # How long it takes: only the first time as long as it was told.
+    return 0.05 if open("runs.log").read().count(f"start {number} ") > 1 else seconds
+
+
 def note(*words: object) -> None:
     with open("runs.log", "a") as log:
         log.write(" ".join(map(str, words)) + "\\n")
@@ -44,14 +49,14 @@ def note(*words: object) -> None:
 def work(ctx: Context, number: int, seconds: float) -> None:
     Path("environment").write_text("\\n".join(os.environ))
     note("start", number, ctx.attempt, os.getppid())
-    time.sleep(seconds)
+    time.sleep(left(number, seconds))
     note("end", number, ctx.attempt, os.getppid())
 
 
 @app.task(max_retries=0, timeout_seconds=None)
 async def nap(ctx: Context, number: int, seconds: float) -> None:
     note("start", number, ctx.attempt, os.getppid())
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(left(number, seconds))
     note("end", number, ctx.attempt, os.getppid())
 """
 

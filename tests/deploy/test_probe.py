@@ -36,7 +36,7 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     said = f"the node (process {node.pid}) is alive: leads: 7 workers in 2 pools, 0 jobs running\n"
     assert probe("live", path) == (0, said)
 
-    [job_id] = nodes.enqueue(nodes.call(1, 1.5))
+    [job_id] = nodes.enqueue(nodes.call(1, 5.0))
     eventually(lambda: "1 job running" in probe("live", path)[1])
     node.signal(signal.SIGTERM)
     eventually(lambda: not is_well("ready", path))

@@ -61,7 +61,7 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
 @pytest.mark.parametrize("kind", ["process", "async"])
 def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str, nodes: Nodes) -> None:
     old = nodes.up("--stop-timeout", "1")
-    [job_id] = nodes.enqueue(nodes.call(1, 4.0) if kind == "process" else nodes.nap(1, 4.0))
+    [job_id] = nodes.enqueue(nodes.call(1, 60.0) if kind == "process" else nodes.nap(1, 60.0))
     eventually(lambda: nodes.running_on(old) == 1)
 
     new = nodes.up("--stop-timeout", "30")
@@ -78,7 +78,7 @@ def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str
 
 def test_a_second_signal_hands_over_now(nodes: Nodes) -> None:
     old = nodes.up("--stop-timeout", "600")
-    [job_id] = nodes.enqueue(nodes.call(1, 3.0))
+    [job_id] = nodes.enqueue(nodes.call(1, 60.0))
     eventually(lambda: nodes.running_on(old) == 1)
     new = nodes.up()
     old.signal(signal.SIGTERM)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from windlass.runtime.machine import measure
+from windlass.runtime.machine import measure, starved
 
 
 def limit(folder: Path, **files: str) -> None:
@@ -39,3 +39,10 @@ def test_no_limits(tmp_path: Path) -> None:
     machine = measure(tmp_path, tmp_path / "mine")
     assert machine.cores >= 1
     assert machine.memory > 1_000_000
+
+
+def test_how_many_died_for_want_of_memory(tmp_path: Path) -> None:
+    stat = tmp_path / "vmstat"
+    assert starved(stat) == 0
+    stat.write_text("nr_free_pages 5\noom_kill 3\noom_kill_disable 9\n")
+    assert starved(stat) == 3

@@ -63,11 +63,6 @@ def on_server(url: str) -> StoreFactory:
     return place
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A cluster runs the scripts of one server on the same program: what a claim costs is measured there."""
-    items[:] = [item for item in items if "redis_cluster-claims_beside" not in item.name]
-
-
 @pytest.fixture(scope="session")
 def valkey_program() -> Path:
     """A Valkey server; where there is none, Redis will do."""
@@ -130,6 +125,19 @@ def postgres(server: str) -> Maker:
 
 
 STORES: Final = (memory, sqlite, valkey, redis, redis_cluster, *map(postgres, names()))
+
+
+TWINS: Final = {"redis", "redis_cluster", *names()[1:]}
+"""Stores that run the same code as another one, on another server."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a crowd of jobs costs is measured once for each kind of store; a soak test measures the twins too."""
+    for item in items:
+        store, _, check = item.name.partition("[")[2].partition("-")
+        if check.startswith("claims_beside") and store in TWINS:
+            item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture(params=STORES, ids=lambda made: made.__name__)

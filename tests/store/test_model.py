@@ -10,7 +10,7 @@ from windlass.testing import StoreFactory
 from windlass.testing.model import Histories
 
 QUICK: Final = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,

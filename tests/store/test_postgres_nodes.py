@@ -149,6 +149,6 @@ async def ended_records(nodes: Nodes, store: Store, jobs: list[Job[Any]]) -> lis
 
 async def both_there(store: Store) -> None:
     while True:
-        if len(await store.instances()) == 2:
+        if len({known.beat.node for known in await store.instances() if known.beat.pool}) == 2:
             return
         await asyncio.sleep(0.02)

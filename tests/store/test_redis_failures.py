@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -17,6 +17,9 @@ from windlass.core.model import JobFilter
 from windlass.errors import StoreError
 from windlass.runtime.clock import SystemClock
 from windlass.store.urls import open_store
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["start"]
 
@@ -71,6 +74,11 @@ def all_complete(url: str, ids: list[str]) -> Callable[[], bool]:
     return lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: len(ids)}
 
 
+def all_busy(log: Path, workers: "list[subprocess.Popen[str]]") -> bool:
+    """Whether each of them has its share of the pool's slots in use."""
+    return all(started(log)[worker.pid] >= JOBS // len(workers) for worker in workers)
+
+
 def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(valkey_url, range(JOBS)))
@@ -91,7 +99,7 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
     with Server(valkey_program, *DURABLE) as server:
         ids = asyncio.run(enqueue(server.url, range(2 * JOBS)))
         workers = [start("sleepers.py", server.url, log, gate) for _ in range(2)]
-        eventually(lambda: all(started(log)[worker.pid] >= JOBS for worker in workers))
+        eventually(lambda: all_busy(log, workers))
         server.kill()
         server.start()
         ids += asyncio.run(enqueue(server.url, range(2 * JOBS, 3 * JOBS)))
@@ -143,7 +151,7 @@ def test_a_failover_loses_nothing_that_was_replicated(
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(url, range(2 * JOBS)))
     workers = [start("sleepers.py", url, log, gate) for _ in range(2)]
-    eventually(lambda: all(started(log)[worker.pid] >= JOBS for worker in workers))
+    eventually(lambda: all_busy(log, workers))
     eventually(lambda: replicated(primary, replica))
     primary.kill()
     gate.touch()

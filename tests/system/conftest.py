@@ -3,10 +3,14 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.system.mill import Mill
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -42,3 +46,15 @@ def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
             message = f"not true within {within} s: {true}"
             raise AssertionError(message)
         time.sleep(0.01)
+
+
+@pytest.fixture
+async def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "AsyncIterator[Mill]":
+    """An app whose nodes are real processes, with leases of two seconds; they are killed at the end of the test."""
+    from tests.system.mill import Mill  # it needs this module
+
+    for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+        monkeypatch.setenv(name, "")
+    it = Mill(tmp_path, lease=2.0)
+    yield it
+    await it.close()

@@ -3,7 +3,8 @@
     returned     completed
     raised       failed and due again after a back-off; dead once the retries are used up
     timed_out    likewise
-    crashed      failed and due again soon, the attempt uncounted; dead at the third crash
+    crashed      failed and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if somebody
+                 killed its process from outside (SIGKILL, and not for want of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth time
     drained      queued again in its old place, the attempt uncounted
     cancelled    cancelled
@@ -54,6 +55,8 @@ class End(Struct, frozen=True):
     result: bytes | None = None
     error: str | None = None
     traceback: str | None = None
+    from_outside: bool = False
+    """Whether somebody else has killed its process: the job itself may be innocent."""
 
 
 class _Run(Struct, frozen=True, kw_only=True):
@@ -192,7 +195,7 @@ def _crashed(run: _Run) -> Outcome:
     error = run.end.error or "its process died"
     crashes = run.job.crashes + 1
     attempt = _uncounted(run.job)
-    if crashes >= CRASH_LIMIT:
+    if crashes >= (LOSS_LIMIT if run.end.from_outside else CRASH_LIMIT):
         return run.dead(f"crashed {crashes} times, the last time: {error}", attempt=attempt, crashes=crashes)
     in_seconds = backoff(CRASH_RETRY, crashes, run.rand)
     return run.again(error, in_seconds=in_seconds, attempt=attempt, crashes=crashes)

@@ -15,7 +15,7 @@ true: those that are too many finish what they run, and take nothing more. `plac
 what they have. Neither starts or stops anything.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Final, Literal
 
@@ -190,19 +190,21 @@ class Placement(Struct, frozen=True):
 def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
     """Which node shall run how many workers of which pool.
 
-    Workers stay where they are, as far as they are still wanted and fit; those that take nothing are spread evenly,
-    since moving them costs nothing. Every pool gets its minimum first, for which
-    another pool may have to give up what it has above its own, the lowest priority first. What room is left goes to the
-    pools by priority, in turns among equals, each worker to the node with the most room.
+    Workers stay where they are, as far as they are still wanted and fit; those that take nothing are shared out
+    evenly, since moving them costs little. Every pool gets its minimum first, for which another pool may have to give
+    up what it has above its own, the lowest priority first. The rest goes to the pools by priority, in turns among
+    equals, each worker to the node with the most room; for it only pools of lower priority have to give something up.
     """
     wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
     board = _Board(wants, nodes)
     minimum = {pool: min(want.min_workers, want.target) for pool, want in wants.items()}
     board.keep(minimum)
     board.keep({pool: want.target for pool, want in wants.items()})
-    board.fill(minimum, evict=True)
+    board.fill(minimum, evict=lambda _: True)
     for priority in sorted({want.priority for want in wanted}, reverse=True):
-        board.fill({pool: want.target for pool, want in wants.items() if want.priority == priority}, evict=False)
+        targets = {pool: want.target for pool, want in wants.items() if want.priority == priority}
+        lower = {pool for pool, want in wants.items() if want.priority < priority}
+        board.fill(targets, evict=lower.__contains__)
     short = {pool: want.target - board.count(pool) for pool, want in wants.items()}
     return Placement(
         nodes={name: {pool: n for pool, n in sorted(pools.items()) if n} for name, pools in board.placed.items()},
@@ -226,21 +228,25 @@ class _Board:
     def keep(self, targets: Mapping[str, int]) -> None:
         """Leave workers where they are, up to so many of each pool, first where there are most of them."""
         for pool, target in targets.items():
-            if not self.wants[pool].cpu and not self.wants[pool].memory:
-                continue
+            most = self._most_kept(pool, target)
             for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
-                there = self.nodes[name].placed.get(pool, 0)
+                there = min(self.nodes[name].placed.get(pool, 0), most)
                 while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):
                     self._put(pool, name, 1)
 
-    def fill(self, targets: Mapping[str, int], *, evict: bool) -> None:
+    def _most_kept(self, pool: str, target: int) -> int:
+        """How many of them one node may keep: those that take nothing are shared out evenly, as far as that goes."""
+        want = self.wants[pool]
+        return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
+
+    def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
         """Place one worker of each pool in turns until all have as many as they shall, or nothing fits any more."""
         open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
         while open_pools:
             open_pools = [
                 pool
                 for pool in open_pools
-                if (self._add(pool) or (evict and self._make_room(pool) and self._add(pool)))
+                if (self._add(pool) or (self._make_room(pool, evict) and self._add(pool)))
                 and self.count(pool) < targets[pool]
             ]
 
@@ -259,7 +265,9 @@ class _Board:
             lacking.append(f"{want.memory:,} bytes of memory (at most {max(self.memory[name] for name in suited):,})")
         if not lacking:
             lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
-        return f"no suitable node has {' or '.join(lacking)} free"
+        why = f"no suitable node has {' or '.join(lacking)} free"
+        first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
+        return f"{why}; {' and '.join(first)} of higher priority went first" if first else why
 
     def _suited(self, pool: str) -> list[str]:
         return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]
@@ -289,11 +297,11 @@ class _Board:
         self.cores[name] -= n * want.cpu
         self.memory[name] -= n * want.memory
 
-    def _make_room(self, pool: str) -> bool:
+    def _make_room(self, pool: str, evict: Callable[[str], bool]) -> bool:
         """Take away what others have above their minimum, on the first node where that is enough; false if none is."""
         for name in self._suited(pool):
             taken: list[str] = []
-            for other in self._surplus(pool, name):
+            for other in filter(evict, self._surplus(pool, name)):
                 if self._fits(pool, name):
                     break
                 self._put(other, name, -1)

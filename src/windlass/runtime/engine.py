@@ -149,6 +149,11 @@ class Engine:
         self._isolated.add(run.job.id)
         quarantine.take(run, self._watch)
 
+    @property
+    def age(self) -> float:
+        """Seconds since its beginning."""
+        return self._clock.now() - self._started_at
+
     def hand_back(self, runs: Iterable[Run]) -> None:
         """These have not begun: somebody else may run them."""
         for run in runs:
@@ -220,9 +225,9 @@ class Engine:
         for run in list(self.runs.values()):
             self.end(run, EndKind.DRAINED)
 
-    def renewed(self) -> None:
-        """The lease holds, under the present name."""
-        self.runner.renewed()
+    def renewed(self, until: float) -> None:
+        """The lease holds, under the present name, until then by the monotonic clock."""
+        self.runner.renewed(until)
         if self._leased != self.instance:
             self._leased = self.instance
             self._bell.ring()

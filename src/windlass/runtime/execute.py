@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
-import io
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import copy_context
 from queue import SimpleQueue
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from windlass.core.model import Claimed, Outcome, WorkerConfig
@@ -150,9 +150,17 @@ def where(run: Run) -> str | None:
         return _shortened("".join(traceback.format_stack(frame)))
     if run.task is None:
         return None
-    shown = io.StringIO()
-    run.task.print_stack(file=shown)
-    return _shortened(shown.getvalue())
+    stack = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _awaiting(run.task.get_coro()))
+    return _shortened("".join(stack.format()))
+
+
+def _awaiting(coroutine: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine that waits, from the outermost in; a task knows only the first of them."""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
 
 
 def _shortened(text: str) -> str:

@@ -18,6 +18,9 @@ logger: Final = logging.getLogger("windlass")
 AGAIN_SECONDS: Final = 5.0
 """How long to wait before a herald that has died is replaced."""
 DRAIN_SECONDS: Final = 5.0
+"""How long hooks that are under way may go on when the node stops."""
+LONGEST_BACKLOG: Final = 1_000_000
+"""So many bytes of events may wait for hooks that do not keep up."""
 
 
 class Herald:
@@ -45,14 +48,15 @@ class Herald:
                 await self.drain()
         return definition
 
-    def renewed(self) -> None:
-        """Let it live on."""
-        if self._process is not None:
-            self._process.renew()
-
     def fire(self, event: Event) -> None:
-        """Have the hooks called."""
-        if self._process is not None:
+        """Have the hooks called. What a hook that blocks has not heard yet is kept, but not without end."""
+        if self._process is None:
+            return
+        if self._process.backlog > LONGEST_BACKLOG:
+            logger.warning(
+                "the hooks of %s do not keep up: they are not called for: %s", self._hello.app, event.message
+            )
+        else:
             self._process.send(Happened(event))
 
     async def drain(self) -> None:
@@ -92,5 +96,10 @@ class Herald:
             self._loop.call_later(AGAIN_SECONDS, self._again)
 
     def _again(self) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        try:
             self._begin()
+        except OSError as error:
+            logger.error("the process that calls the hooks cannot be started: %s; trying again", error)  # noqa: TRY400
+            self._loop.call_later(AGAIN_SECONDS, self._again)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -37,6 +38,8 @@ logger: Final = logging.getLogger("windlass")
 
 SAY_SECONDS: Final = 0.1
 """How long progress is gathered before it is passed on."""
+FULL_SECONDS: Final = 0.005
+"""How soon to try again when the node does not read."""
 
 
 class Instance:
@@ -51,6 +54,8 @@ class Instance:
         self._runner: LocalRunner | None = None
         self._hooks: Hooks | None = None
         self._runs: dict[str, Run] = {}
+        self._inbox: list[FromNode] = []
+        self._catching_up = False
         self._seen = 0
         self._progress: dict[str, tuple[Claimed, Progress]] = {}
 
@@ -61,6 +66,14 @@ class Instance:
     def flush(self) -> None:
         """Send what was said before this process ends."""
         self._link.flush()
+
+    async def finish(self) -> None:
+        """Wait for the hooks that are under way, and until the node has taken the last word."""
+        if self._hooks is not None:
+            await self._hooks.drain()
+        self.flush()
+        while self._link.unsent and not self._link.closed:  # noqa: ASYNC110 - only the socket knows
+            await asyncio.sleep(FULL_SECONDS)
 
     def serve(self, callees: Mapping[str, Callee], store: Callable[[], Awaitable[Store]], *, alone: bool) -> None:
         """From now on, run jobs."""
@@ -81,14 +94,35 @@ class Instance:
 
     def _heard(self, frames: list[Orders]) -> None:
         messages = [message for frame in frames for message in frame.messages]
-        revoked = {job_id for message in messages if isinstance(message, Revoke) for job_id in message.ids}
+        self._inbox += messages
         starts = [message for message in messages if isinstance(message, Start)]
         if starts:
-            # Before anything begins that might hold this process up: what the node has not heard of, it takes back.
             self._seen = starts[-1].number
             self.say(Pong())
-            self.flush()
-        for message in messages:
+        if not self._catching_up:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Say what we have read before we act on it, and then look once more.
+
+        What the node has not heard that we have read, it may take back, while it holds us still. Whoever is held
+        between reading and saying so finds the `Revoke` at the second look; whoever is held later has said it.
+        """
+        said = -1
+        self._catching_up = True
+        try:
+            while said != self._seen:
+                said = self._seen
+                self.flush()
+                if self._link.unsent and not self._link.closed:
+                    self._loop.call_later(FULL_SECONDS, self._go_on)
+                    return
+                self._link.catch_up()
+        finally:
+            self._catching_up = False
+        inbox, self._inbox = self._inbox, []
+        revoked = {job_id for message in inbox if isinstance(message, Revoke) for job_id in message.ids}
+        for message in inbox:
             if not isinstance(message, Start):
                 self._obey(message)
             elif message.job.id not in revoked:
@@ -122,7 +156,12 @@ class Instance:
 
     def _start(self, job: Claimed) -> None:
         assert self._runner is not None  # noqa: S101 - no job comes before we are ready
-        run = Run(job, self._callees[job.worker].config, self.clock.now(), self._ended)
+        callee = self._callees.get(job.worker)
+        if callee is None:
+            error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
+            self.say(Ended(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
+            return
+        run = Run(job, callee.config, self.clock.now(), self._ended)
         self._runs[job.id] = run
         try:
             self._runner.start(run)

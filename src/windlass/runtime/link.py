@@ -4,17 +4,22 @@ A reader takes all that has arrived before it acts on any of it: whoever takes s
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import msgpack
+from msgspec import MsgspecError, msgpack
+
+logger: Final = logging.getLogger("windlass")
 
 T = TypeVar("T")
 
 _LENGTH: Final = 4
 _CHUNK: Final = 262_144
+LONGEST_FRAME: Final = 1 << 30
+"""Nobody says so much at a time: what announces itself as longer is no frame."""
 
 
 class Link(Generic[T]):
@@ -49,6 +54,11 @@ class Link(Generic[T]):
         """Whether something that was said has not left this process yet."""
         return bool(self._waiting or self._outgoing)
 
+    @property
+    def backlog(self) -> int:
+        """How many bytes the other end has not taken yet."""
+        return len(self._outgoing)
+
     def send(self, message: Any) -> None:
         """Say it, with everything else of this turn."""
         if self.closed:
@@ -67,7 +77,7 @@ class Link(Generic[T]):
         self._write()
 
     def catch_up(self) -> None:
-        """Take in what has arrived, without waiting for the event loop to notice."""
+        """Take in what has arrived, without waiting for the event loop to notice. Also while something is taken in."""
         if not self.closed:
             self._readable()
 
@@ -111,17 +121,26 @@ class Link(Generic[T]):
                 over = True
                 break
             self._incoming += chunk
-        frames = self._frames()
-        if frames:
-            self._heard(frames)
-        if over:
-            self._end()
+        try:
+            frames = self._frames()
+        except (MsgspecError, UnicodeDecodeError, ValueError) as error:
+            logger.error("the other end of a connection speaks gibberish (%s); hanging up", error)  # noqa: TRY400
+            frames, over = [], True
+        try:
+            if frames:
+                self._heard(frames)
+        finally:
+            if over:
+                self._end()
 
     def _frames(self) -> list[T]:
         frames: list[T] = []
         at, data = 0, self._incoming
         while len(data) - at >= _LENGTH:
             end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "little")
+            if end - at > LONGEST_FRAME:
+                message = f"a frame of {end - at:,} bytes"
+                raise ValueError(message)
             if len(data) < end:
                 break
             frames.append(self._decoder.decode(memoryview(data)[at + _LENGTH : end]))

@@ -54,6 +54,12 @@ def _read(path: Path) -> str:
         return ""
 
 
+def starved(stat: Path = Path("/proc/vmstat")) -> int:
+    """How many processes the system has killed so far for want of memory; 0 where it does not say."""
+    counts = (line.split() for line in _read(stat).splitlines() if line.startswith("oom_kill "))
+    return next((int(count[1]) for count in counts), 0)
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process uses; 0 if it is gone."""
     try:

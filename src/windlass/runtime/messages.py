@@ -19,8 +19,6 @@ class Hello(Struct, frozen=True, kw_only=True, tag=True):
     role: Literal["herald", "shared", "alone"]
     """Describe the app and call its hooks; run many jobs at a time; run one job at a time."""
     now: float
-    lease_seconds: float
-    """Without a sign that its lease was renewed, a process that runs jobs ends itself before this has passed."""
     path: list[str] = field(default_factory=list)
     """Where to look for modules."""
     log_level: str | None = None

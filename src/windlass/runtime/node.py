@@ -243,6 +243,8 @@ class Node:
         self._quarantine.close()
         await self._write_the_last()
         await self._until(self._alone, self._clock.now() + LEAVE_SECONDS)
+        if self._errands:
+            await asyncio.wait(self._errands, timeout=LEAVE_SECONDS)
         await self._stop_pulse()
         await self._leave()
 
@@ -282,7 +284,8 @@ class Node:
 
     def _alone(self) -> bool:
         """Whether all the processes it started are gone."""
-        return all(not isinstance(engine.runner, RemoteRunner) or engine.runner.dead for engine in self.engines)
+        engines = (engine.runner for engine in self.engines)
+        return self._quarantine.empty and all(not isinstance(it, RemoteRunner) or it.dead for it in engines)
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()
@@ -394,7 +397,8 @@ class Node:
             suspect=lambda run: found[0].suspect(run),  # noqa: PLW0108 - it is not there yet
         )
         name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
-        found.append(self._engine(team, runner, bell, name, self._quarantine))
+        # One that runs a single job at a time is a place to be alone in already.
+        found.append(self._engine(team, runner, bell, name, None if runner.alone else self._quarantine))
         return found[0]
 
     def _engine(
@@ -517,11 +521,11 @@ class Node:
 
         return on_our_loop
 
-    def _renewed(self, instances: Sequence[str]) -> None:
+    def _renewed(self, instances: Sequence[str], until: float) -> None:
         for engine in self.engines:
             if engine.instance in instances:
-                engine.renewed()
-        self._quarantine.renewed()
+                engine.renewed(until)
+        self._quarantine.renewed(until)
 
     def _obey(self, orders: Orders) -> None:
         for job_id, fence in orders.cancel:

@@ -6,17 +6,19 @@ reading end of a pipe that only the node can write to.
 """
 
 import asyncio
+import logging
 import os
 import signal
 import site
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +28,13 @@ from windlass.runtime.link import Link
 from windlass.runtime.machine import resident
 from windlass.runtime.messages import Frame, Orders
 
+logger: Final = logging.getLogger("windlass")
+
 ENTRY: Final = "windlass.spawned"
+LEASE: Final = struct.Struct("=d")
+"""What the node writes down the lifeline: until when the lease holds, by the machine's monotonic clock."""
+SPEECHLESS_SECONDS: Final = 5.0
+"""How long a process may live on after it has hung up, or has said something that nobody understands."""
 STACK_SIGNAL: Final = signal.SIGUSR2
 """Makes a process write down what each of its threads is doing, whatever they do."""
 STACK_SECONDS: Final = 0.3
@@ -42,28 +50,39 @@ class Process:
         self._ended = ended
         self._heard = heard
         self._loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair()
-        alive, self._lifeline = os.pipe()
-        os.set_blocking(self._lifeline, False)
-        self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._stacks_read = 0
         self._over = False
-        self._status: int | None = None
-        fds = [theirs.fileno(), alive, self._stacks.fileno()]
-        try:
-            self._popen = subprocess.Popen(
-                [sys.executable, *_flags(), "-m", ENTRY, *map(str, fds)],
-                pass_fds=fds,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        finally:
-            theirs.close()
-            os.close(alive)
-        self.pid = self._popen.pid
-        self._link: Link[Frame] = Link(ours, Frame, heard=self._frames, gone=lambda: None, wrap=Orders)
-        self._watch()
+        with ExitStack() as on_failure, ExitStack() as theirs:
+            sock = self._start(on_failure, theirs)
+            self.pid = self._popen.pid
+            on_failure.callback(self._give_up)
+            self._watch()
+            self._link: Link[Frame] = Link(sock, Frame, heard=self._frames, gone=self._speechless, wrap=Orders)
+            on_failure.pop_all()
+
+    def _start(self, on_failure: ExitStack, theirs: ExitStack) -> socket.socket:
+        sock, their_sock = socket.socketpair()
+        on_failure.enter_context(sock)
+        theirs.enter_context(their_sock)
+        alive, self._lifeline = os.pipe()
+        on_failure.callback(os.close, self._lifeline)
+        theirs.callback(os.close, alive)
+        os.set_blocking(self._lifeline, False)
+        self._stacks = on_failure.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - it lives as long as the process
+        fds = [their_sock.fileno(), alive, self._stacks.fileno()]
+        self._popen = subprocess.Popen(
+            [sys.executable, *_flags(), "-m", ENTRY, *map(str, fds)],
+            pass_fds=fds,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return sock
+
+    def _give_up(self) -> None:
+        """It runs, but cannot be watched: no more file descriptors, say."""
+        self._popen.kill()
+        self._popen.wait()
 
     # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,6 +94,11 @@ class Process:
     def unsent(self) -> bool:
         """Whether some of what was said has not left this process yet."""
         return self._link.unsent
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes it has not taken yet."""
+        return self._link.backlog
 
     def flush(self) -> bool:
         """Send now what was said; false if some of it could not leave this process yet."""
@@ -89,13 +113,18 @@ class Process:
         """Hear now what it has said so far."""
         self._link.catch_up()
 
+    def _speechless(self) -> None:
+        """It has hung up. Mostly because it ends; a job may also have closed what was not its own."""
+        if not self._over:
+            self._loop.call_later(SPEECHLESS_SECONDS, self.kill)
+
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def renew(self) -> None:
-        """Let it live on. A process that does not hear this in time ends itself: somebody else may have its jobs."""
+    def renew(self, until: float) -> None:
+        """Let it live until then, by the monotonic clock. By then it ends itself: somebody else may have its jobs."""
         if not self._over:
             with suppress(BlockingIOError, BrokenPipeError):
-                os.write(self._lifeline, b".")
+                os.write(self._lifeline, LEASE.pack(until))
 
     def memory(self) -> int:
         """Bytes it uses."""
@@ -151,9 +180,10 @@ class Process:
         return 0 if self._stacks.closed else os.fstat(self._stacks.fileno()).st_size
 
     def _signal(self, number: signal.Signals) -> None:
-        if not self._over:
+        # Not by Popen, which would bury a dead one before we have ended what that one has left behind.
+        if not self._over and self._popen.returncode is None:
             with suppress(ProcessLookupError):
-                self._popen.send_signal(number)
+                os.kill(self.pid, number)
 
     # ── death ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,7 +203,10 @@ class Process:
         if watch is not None:
             self._loop.remove_reader(watch)
             os.close(watch)
-        self._link.catch_up()  # its last words
+        try:
+            self._link.catch_up()  # its last words
+        except Exception:  # whatever it was, the process is dead, and that must be told
+            logger.exception("the last words of process %d could not be taken in", self.pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what it has started, before its number is anybody else's
         status = self._popen.wait()

@@ -38,7 +38,7 @@ class Pulse:
         *,
         ttl: float,
         beats: Callable[[], Sequence[Beat]],
-        renewed: Callable[[Sequence[str]], None],
+        renewed: Callable[[Sequence[str], float], None],
         obey: Callable[[Orders], None],
         step_down: Callable[[], None],
         orphaned: Callable[[], bool],
@@ -95,7 +95,8 @@ class Pulse:
         orders = await self._store.beat(beats, self._ttl, now)
         self._renewed_at = began
         self._stepped_down = False
-        self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost])
+        until = began + self._ttl * SAFETY
+        self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
             self._obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)

@@ -1,5 +1,6 @@
 """Jobs under suspicion run here, each alone in its process: whoever brings that one down is guilty."""
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -9,9 +10,18 @@ from windlass.runtime.clock import Clock, Timer
 from windlass.runtime.execute import Run
 from windlass.runtime.remote import RemoteRunner
 
+logger: Final = logging.getLogger("windlass")
+
 AT_A_TIME: Final = 2
+LONG_SECONDS: Final = 10.0
+"""A run that has taken so long no longer counts: those that wait shall not wait for the end of a night's work."""
+MOST: Final = 32
+"""More processes than this there never are."""
 KEEP_SECONDS: Final = 10.0
 """How long a process without a suspect is kept for the next."""
+FIRST_WAIT_SECONDS: Final = 1.0
+LONGEST_WAIT_SECONDS: Final = 30.0
+"""How long suspects are kept when no process can be started for them, before they are handed back."""
 
 Hire = Callable[[Callable[[], None], Callable[[RemoteRunner], None]], RemoteRunner]
 """Starts a process that runs one job at a time, given whom to tell that it is ready, and that it is gone."""
@@ -29,6 +39,14 @@ class Quarantine:
         self._cells: dict[RemoteRunner, Run | None] = {}
         self._closed = False
         self._timer: Timer | None = None
+        self._until: float | None = None
+        self._failures = 0
+        self._despair: Timer | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether all its processes are gone."""
+        return not self._cells
 
     def take(self, run: Run, begun: Callable[[Run], None]) -> None:
         """Run it as soon as there is a place; `begun` is called then."""
@@ -51,30 +69,47 @@ class Quarantine:
             limit = None if run is None else self._most_memory(run.job.pool)
             if run is not None and limit is not None and cell.measure() > limit:
                 cell.fail(f"used {cell.memory():,} bytes of memory; the limit of pool {run.job.pool} is {limit:,}")
+        self._go_on()
 
-    def renewed(self) -> None:
-        """The leases of its runs hold."""
+    def renewed(self, until: float) -> None:
+        """The leases of its runs hold until then."""
+        self._until = until
         for cell in self._cells:
-            cell.renewed()
+            cell.renewed(until)
 
     def close(self) -> None:
         """Let the processes go."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._despair):
+            if timer is not None:
+                timer.cancel()
         for cell in self._cells:
             cell.close()
 
     def _go_on(self) -> None:
-        for cell, held in self._cells.items():
-            if held is None and cell.ready and not cell.dead and self._waiting:
+        for cell, held in list(self._cells.items()):
+            if held is None and cell.open and self._waiting:
+                self._failures = 0
                 self._begin(cell)
-        if self._waiting and len(self._cells) < AT_A_TIME and not self._closed:
-            free = sum(held is None for held in self._cells.values())
-            if free < len(self._waiting):
-                self._cells[self._hire(self._go_on, self._gone)] = None
-        if not self._waiting and self._cells and self._timer is None:
+        if self._waiting and not self._closed and self._despair is None and self._has_room():
+            self._open_cell()
+        if not self._waiting and self._cells and self._timer is None and not self._closed:
             self._timer = self._clock.call_in(KEEP_SECONDS, self._tidy)
+
+    def _has_room(self) -> bool:
+        """Whether one more process is wanted, and allowed."""
+        now = self._clock.now()
+        starting = sum(held is None and not cell.ready for cell, held in self._cells.items())
+        counted = sum(held is None or now - held.started_at < LONG_SECONDS for held in self._cells.values())
+        return starting < len(self._waiting) and counted < AT_A_TIME and len(self._cells) < MOST
+
+    def _open_cell(self) -> None:
+        try:
+            cell = self._hire(self._go_on, self._gone)
+        except OSError as error:
+            self._cannot(f"no process can be started: {error}")
+        else:
+            self._cells[cell] = None
 
     def _begin(self, cell: RemoteRunner) -> None:
         run, begun = self._waiting.popleft()
@@ -89,17 +124,31 @@ class Quarantine:
             self._go_on()
 
         run.on_end = ended
+        if self._until is not None:  # it may be new, and must know when to end itself
+            cell.renewed(self._until)
         cell.start(run)
         begun(run)
 
     def _gone(self, cell: RemoteRunner) -> None:
         del self._cells[cell]
-        if not cell.ready:  # it cannot even begin: they cannot be tried here
-            for run, _ in self._waiting:
-                run.stopped_as = run.stopped_as or EndKind.DRAINED
-            while self._waiting:
-                self.stop(self._waiting[0][0])
+        if not cell.ready and not self._closed:  # it cannot even begin: they cannot be tried here
+            self._cannot(cell.error or "it ended before it was ready")
         self._go_on()
+
+    def _cannot(self, why: str) -> None:
+        """Keep those that wait for a while: they come back at once when handed back, and would find the same."""
+        self._failures += 1
+        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        logger.error("a process for jobs under suspicion cannot be started: %s; trying again in %.1f s", why, wait)
+        if self._despair is None:
+            self._despair = self._clock.call_in(wait, self._hand_back)
+
+    def _hand_back(self) -> None:
+        self._despair = None
+        waiting, self._waiting = self._waiting, deque()
+        for run, _ in waiting:
+            run.ended = True
+            run.on_end(run, End(run.stopped_as or EndKind.DRAINED))
 
     def _tidy(self) -> None:
         self._timer = None

@@ -1,17 +1,21 @@
 """Runs that take place in a process of their own, or in one that they share: the node's side of it.
 
 The process tells how a run ended. When it dies, or does not answer, this side decides: a run that was to stop has
-stopped; a run that was alone has crashed; several are suspects, and each is run again, alone.
+stopped; a run that was alone has crashed; several are suspects, and each is run again, alone. A process that could not
+be told in time that its lease holds has ended itself: its runs are handed back.
 """
 
 import asyncio
 import logging
+import random
+import signal
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from windlass.core.model import Claimed, Progress
 from windlass.core.retry import End, EndKind
+from windlass.runtime import machine
 from windlass.runtime.clock import Clock, Timer
 from windlass.runtime.execute import Run
 from windlass.runtime.messages import (
@@ -20,6 +24,7 @@ from windlass.runtime.messages import (
     Ended,
     Failed,
     Frame,
+    FromProcess,
     Happened,
     Hello,
     Ping,
@@ -41,6 +46,12 @@ SILENT_SECONDS: Final = 1.0
 """A process that shares its runs and has not answered for so long is given no more of them."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
+MOST_SUSPECTS: Final = 32
+"""How many of the runs that died together are tried alone: the youngest, and others by lot.
+
+The rest is handed back. If the culprit is among them it kills again, and is found another time: two hundred long runs,
+tried one by one, would take all day.
+"""
 
 
 class RemoteRunner:
@@ -63,6 +74,8 @@ class RemoteRunner:
         self.ready = False
         self.error: str | None = None
         """Why it could not begin."""
+        self.killed_from_outside = False
+        """Whether it died of SIGKILL, and not by our hand: the system wanted its memory, or a person its end."""
         self.served = 0
         """How many runs have ended in it."""
         self._clock = clock
@@ -75,10 +88,16 @@ class RemoteRunner:
         self._started = 0
         self._seen = 0
         self._asked_at: float | None = None
+        self._until: float | None = None
+        """When it ends itself unless it hears from us."""
+        self._closing = False
         self._why_killed: str | None = None
+        self._going_on: set[Run] = set()
+        """Runs that are to be handed back and cannot be stopped: they end with the process."""
         self._stack = ""
         self._ending: set[asyncio.Task[None]] = set()
         self._memory = 0
+        self._starved = machine.starved()
         self._process = Process(heard=self._heard, ended=self._ended)
         self.pid = self._process.pid
         self.dead = False
@@ -123,27 +142,46 @@ class RemoteRunner:
     def measure(self) -> int:
         """Look how much memory it uses."""
         self._memory = self._process.memory()
+        self._starved = machine.starved()
         return self._memory
 
     def close(self) -> None:
         """Let it go. It is given a while."""
-        if not self.dead:
+        if not self.dead and not self._closing:
+            self._closing = True
             self._process.send(Bye())
+            self._calm()
             self._patience = self._clock.call_in(STUBBORN_SECONDS, self._process.kill)
 
     @property
     def open(self) -> bool:
         """Whether it takes runs now."""
-        return self.ready and not self.dead and self._why_killed is None and (self.alone or not self.silent)
+        if not self.ready or self.dead or self._closing or self._why_killed is not None:
+            return False
+        return self.alone or self.silence <= SILENT_SECONDS
 
     @property
-    def silent(self) -> bool:
-        """Whether it was asked a while ago, and has not answered."""
-        return self._asked_at is not None and self._clock.monotonic() - self._asked_at > SILENT_SECONDS
+    def silence(self) -> float:
+        """For how many seconds it has owed an answer."""
+        return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
 
-    def renewed(self) -> None:
-        """The lease of its runs holds."""
-        self._process.renew()
+    def renewed(self, until: float) -> None:
+        """The lease of its runs holds until then. Too late for one that had to end itself before: it shall."""
+        if self.lapsed:
+            self.kill("it was not told in time that its lease holds")
+            return
+        self._until = until
+        self._process.renew(until)
+
+    @property
+    def used(self) -> bool:
+        """Whether it was ever given a run."""
+        return self._started > 0
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it must have ended itself by now, because it was not told in time that its lease holds."""
+        return self._until is not None and self._clock.monotonic() >= self._until
 
     def ping(self) -> None:
         """Ask whether it is there."""
@@ -167,13 +205,16 @@ class RemoteRunner:
 
     def kill(self, why: str) -> None:
         """End it now. Its runs are told why."""
-        self._later(self._kill(why))
+        if not self.dead and self._why_killed is None:
+            self._why_killed = why
+            self._later(self._kill())
 
     def fail(self, error: str) -> None:
         """End it now, and let its runs fail with this error."""
-        for run in self._runs.values():
-            run.stopped_as = run.stopped_as or EndKind.RAISED
-        self.kill(error)
+        if self._why_killed is None:
+            for run in self._runs.values():
+                run.stopped_as = run.stopped_as or EndKind.RAISED
+            self.kill(error)
 
     # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,26 +223,36 @@ class RemoteRunner:
         for frame in frames:
             self._seen = max(self._seen, frame.seen)
             for message in frame.messages:
-                match message:
-                    case Ended():
-                        self._run_ended(message)
-                    case Said():
-                        run = self._runs.get(message.id)
-                        if run is not None and run.job.fence == message.fence:
-                            self._report(run.job, message.progress)
-                    case Ready():
-                        self._is_ready()
-                    case Failed():
-                        self.error = message.error
-                    case _:
-                        pass
+                try:
+                    self._take_in(message)
+                except Exception:  # the next message is about another run, which would never end
+                    logger.exception("what process %d said could not be taken in: %s", self.pid, type(message).__name__)
+
+    def _take_in(self, message: FromProcess) -> None:
+        match message:
+            case Ended():
+                self._run_ended(message)
+            case Said():
+                run = self._runs.get(message.id)
+                if run is not None and run.job.fence == message.fence:
+                    self._report(run.job, message.progress)
+            case Ready():
+                self._is_ready()
+            case Failed():
+                self.error = message.error
+            case _:
+                pass
 
     def _is_ready(self) -> None:
         self.ready = True
+        if not self._closing and self._why_killed is None:
+            self._calm()
+        self._tell_ready()
+
+    def _calm(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
-        self._tell_ready()
 
     def _never_ready(self) -> None:
         self.kill(f"it was not ready after {START_SECONDS:g} s")
@@ -213,14 +264,21 @@ class RemoteRunner:
         run.outcome = message.outcome
         if message.stray:
             self.strays.add(run)
-        self.served += 1
-        self._over(run, message.end)
+        if message.stray and message.end.kind is EndKind.DRAINED:
+            # Somebody else would run it while it goes on here: not before this process is gone.
+            self._going_on.add(run)
+        else:
+            self.served += 1
+            self._over(run, message.end)
+        if self._going_on and len(self._going_on) == len(self._runs):
+            self.kill("runs that are handed back go on in it")
 
     # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.id]
         del self._numbers[run.job.id]
+        self._going_on.discard(run)
         if run.patience is not None:
             run.patience.cancel()
             run.patience = None
@@ -234,16 +292,16 @@ class RemoteRunner:
         if not run.ended:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
-    async def _kill(self, why: str) -> None:
-        if self.dead or self._why_killed is not None:
-            return
-        self._why_killed = why
-        self._stack = await self._process.stack()
-        if self.alone:
-            self._process.terminate()
-            self._patience = self._clock.call_in(STUBBORN_SECONDS, self._process.kill)
-        else:
-            self._process.kill()
+    async def _kill(self) -> None:
+        try:
+            self._stack = await self._process.stack()
+        finally:
+            if self.alone and not self.dead:
+                self._process.terminate()
+                self._calm()
+                self._patience = self._clock.call_in(STUBBORN_SECONDS, self._process.kill)
+            else:
+                self._process.kill()
 
     def _later(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -252,22 +310,44 @@ class RemoteRunner:
 
     def _ended(self, status: int) -> None:
         self.dead = True
-        if self._patience is not None:
-            self._patience.cancel()
-        how = f"its process {in_words(status)}"
+        # For want of memory, too, it is the system that kills; but then the job is to blame.
+        hungry = machine.starved() > self._starved
+        self.killed_from_outside = status == -signal.SIGKILL and self._why_killed is None and not hungry
+        self._calm()
         stack = self._stack or self._process.last_words() or None
-        left = list(self._runs.values())
-        innocent = [run for run in left if run.stopped_as is None]
-        for run in left:
-            if run.stopped_as is not None:
-                self._over(run, End(run.stopped_as, error=self._in_words(run), traceback=stack))
-        if self._why_killed is None and len(innocent) == 1:
-            self._over(innocent[0], End(EndKind.CRASHED, error=how, traceback=stack))
-        else:
-            for run in innocent:
-                self._forget(run)
-                self._suspect(run)
+        if not self.ready and self.error is None:
+            self.error = "\n".join(
+                filter(None, [self._why_killed or f"it {in_words(status)} before it was ready", stack])
+            )
+        suspects = self._suspects()
+        for run in list(self._runs.values()):
+            try:
+                self._died_with(run, f"its process {in_words(status)}", stack, suspects)
+            except Exception:  # the others have to end too
+                logger.exception("the end of job %s of %s went wrong", run.job.id, run.job.worker)
         self._tell_gone(self)
+
+    def _suspects(self) -> list[Run]:
+        """Those of its runs that may have killed it."""
+        if self.lapsed or (self.alone and self._why_killed is not None):
+            return []
+        runs = [run for run in self._runs.values() if run.stopped_as is None]
+        if len(runs) <= MOST_SUSPECTS:
+            return runs
+        half = MOST_SUSPECTS // 2
+        return [*random.sample(runs[:-half], half), *runs[-half:]]
+
+    def _died_with(self, run: Run, how: str, stack: str | None, suspects: list[Run]) -> None:
+        if run.stopped_as is not None:
+            self._over(run, End(run.stopped_as, error=self._in_words(run), traceback=stack))
+        elif run not in suspects:
+            self._over(run, End(EndKind.DRAINED))
+        elif len(suspects) == 1 and self._why_killed is None:
+            outside = self.killed_from_outside
+            self._over(run, End(EndKind.CRASHED, error=how, traceback=stack, from_outside=outside))
+        else:
+            self._forget(run)
+            self._suspect(run)
 
     def _in_words(self, run: Run) -> str | None:
         if run.stopped_as is EndKind.RAISED:

@@ -50,8 +50,8 @@ class Runner(Protocol):
     def drain(self) -> None:
         """Let the functions know that the end is near."""
 
-    def renewed(self) -> None:
-        """The lease of its runs holds."""
+    def renewed(self, until: float) -> None:
+        """The lease of its runs holds until then, by the monotonic clock, with something to spare."""
 
     def memory(self) -> int:
         """Bytes of memory that its process uses. Safe from any thread."""
@@ -127,7 +127,7 @@ class LocalRunner:
             if run.context is not None:
                 run.context.stopping = True
 
-    def renewed(self) -> None:
+    def renewed(self, until: float) -> None:
         """Good."""
 
     def memory(self) -> int:

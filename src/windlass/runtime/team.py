@@ -19,6 +19,10 @@ logger: Final = logging.getLogger("windlass")
 FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 30.0
 """How long to wait before a process is started again that could not even begin; it doubles from the first."""
+LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
+"""Likewise, where somebody has killed it: that says little about the next."""
+STEADY_SECONDS: Final = 5.0
+"""One that has been there for so long, or has run a job, could begin; one that dies earlier could not."""
 FAILING_AFTER: Final = 3
 """So many of them in a row make the pool a failing one, which is said aloud."""
 BURSTING: Final = 1.5
@@ -94,13 +98,21 @@ class Team:
         wanted = self.target if self._one_each else min(self.target, 1)
         for engine in serving[wanted:]:  # the idle ones
             self._retire(engine)
-        if self._again is None:
-            for _ in range(wanted - len(serving)):
-                if not self._add():
-                    break
+        for _ in range(self._missing(wanted, len(serving))):
+            if not self._add():
+                break
         if not self._one_each:
             for engine in self._serving():
                 engine.resize(self.target)
+
+    def _missing(self, wanted: int, serving: int) -> int:
+        """How many to start now: where the last one failed, one is enough to see whether the next will, too."""
+        if self._again is not None or (self._failures and any(not self._begun(engine) for engine in self.engines)):
+            return 0
+        return min(wanted - serving, 1) if self._failures else wanted - serving
+
+    def _begun(self, engine: Engine) -> bool:
+        return not isinstance(engine.runner, RemoteRunner) or engine.runner.ready
 
     def _serving(self) -> Iterator[Engine]:
         for engine in self.engines:
@@ -110,7 +122,8 @@ class Team:
             yield engine
 
     def _stuck(self, runner: RemoteRunner) -> bool:
-        return runner.ready and not runner.alone and runner.silent
+        """Whether it has been silent for so long that another takes its place."""
+        return runner.ready and not runner.alone and runner.silence > self.pool.heartbeat_interval
 
     def _add(self) -> bool:
         try:
@@ -129,6 +142,8 @@ class Team:
     def ended(self, engine: Engine) -> None:
         """A run of this one has ended: perhaps it was the last thing that kept it."""
         runner = engine.runner
+        if self._failures and isinstance(runner, RemoteRunner) and runner.served:
+            self._is_steady()
         if isinstance(runner, RemoteRunner) and not engine.draining and self._spent(engine, runner):
             engine.drain()
             self.reconcile()
@@ -157,33 +172,42 @@ class Team:
         return False
 
     def _dismiss(self, engine: Engine) -> None:
-        self.engines.remove(engine)
-        self._dismissed(engine)
+        if engine in self.engines:  # the end of its last run and the end of its process may both bring us here
+            self.engines.remove(engine)
+            self._dismissed(engine)
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ready(self) -> None:
         """One of its processes has begun."""
+        self.reconcile()
+        self._bell.ring()
+
+    def _is_steady(self) -> None:
         self._failures = 0
         if self.failing is not None:
             self.failing = None
             self._emit("pool.recovered", self.pool.name, f"the processes of pool {self.pool.name} can be started again")
-        self._bell.ring()
+        self.reconcile()
 
     def gone(self, engine: Engine) -> None:
         """Its process is dead."""
         runner = engine.runner
-        expected = engine.draining
+        expected = engine.draining or self._over
         engine.draining = True
-        if isinstance(runner, RemoteRunner) and not runner.ready and not expected:
-            self._failed_to_start(runner.error or "it ended before it was ready")
+        if isinstance(runner, RemoteRunner) and not expected and not runner.lapsed and self._stillborn(engine, runner):
+            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
+            self._failed_to_start(runner.error or "it ended as soon as it was ready", longest)
         if not engine.runs and not self._over:
             self._dismiss(engine)
         self.reconcile()
 
-    def _failed_to_start(self, error: str) -> None:
+    def _stillborn(self, engine: Engine, runner: RemoteRunner) -> bool:
+        return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
+
+    def _failed_to_start(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
         self._failures += 1
-        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
         logger.error("a process of pool %s cannot be started: %s; trying again in %.1f s", self.pool.name, error, wait)
         if self._failures >= FAILING_AFTER and self.failing is None:
             self.failing = error
@@ -202,6 +226,8 @@ class Team:
             runner = engine.runner
             if not isinstance(runner, RemoteRunner) or runner.dead or not runner.ready:
                 continue
+            if self._failures and not engine.draining and engine.age > STEADY_SECONDS:
+                self._is_steady()
             self._look_at_memory(engine, runner)
             if self._stuck(runner):
                 engine.hand_back(runner.take_back())

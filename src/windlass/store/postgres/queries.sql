@@ -58,7 +58,7 @@ SELECT lost, cancel_ids, cancel_fences FROM windlass.beat(
 -- serves: jobs_pkey
 UPDATE windlass.jobs j SET progress = n.progress
 FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS n (id, fence, progress)
-WHERE j.namespace = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 3;
+WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 3;
 
 -- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

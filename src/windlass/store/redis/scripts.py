@@ -37,8 +37,9 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "record": ("keys",),
 }
 READERS: Final = ("survey", "get", "find", "stats")
-REFUSED_WHEN_FULL: Final = ("add", "record", "put", "restore", "take_over")
-"""What would fill a full server further. All else goes on, so that a full queue can be worked off."""
+REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
+"""What would fill a full server further. All else goes on, so that a full queue can be worked off: docs too, which are
+few and small, and without which no pool gets its workers and no breaker opens."""
 
 
 class Script(Struct, frozen=True):

@@ -38,10 +38,11 @@ async def check_claims_beside_jobs_of_a_disabled_worker(lab: Lab) -> None:
 
 
 async def check_claims_beside_jobs_behind_a_limit(lab: Lab) -> None:
-    alone = await _usual_claim(lab.store)
     await gate(lab.store, "crowd", rate=RateLimit(1, 3600), max_running=1)
-    await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
+    await add(lab.store, *(job(name, "crowd", run_at=NOW - 1) for name in ("running", "waiting")))
     await claim(lab.store, 1, workers=["crowd"])
+    alone = await _usual_claim(lab.store)  # a limit has its price; how many wait behind it must not matter
+    await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
     _is_as_quick(await _usual_claim(lab.store), alone)
 
 

@@ -65,7 +65,9 @@ CREATE TABLE windlass.jobs (
     result     bytea,
     progress   bytea,
     attempts   bytea[],
-    PRIMARY KEY (namespace, id)
+    -- The id first: a join by id says `namespace + 0`, so that no plan, made while there are few jobs and kept when there
+    -- are many, can go through all jobs of a namespace instead.
+    PRIMARY KEY (id, namespace)
 )
 -- A queue turns over quickly: dead rows are taken away by their number, not by their share of a table that may be large.
 WITH (
@@ -440,7 +442,7 @@ BEGIN
         INTO twins, left_over
         FROM unnest(ids, workers, unique_keys) WITH ORDINALITY AS t (id, worker, unique_key, ord)
         LEFT JOIN LATERAL (
-            SELECT j.id FROM windlass.jobs j WHERE j.namespace = ns AND j.id = t.id
+            SELECT j.id FROM windlass.jobs j WHERE j.namespace + 0 = ns AND j.id = t.id
         ) AS there ON true
         LEFT JOIN LATERAL (
             SELECT j.id FROM windlass.jobs j
@@ -611,7 +613,7 @@ BEGIN
     RETURN QUERY
     WITH ready AS MATERIALIZED (
         SELECT j.ctid AS place FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
-        JOIN windlass.jobs j ON j.namespace = ns AND j.id = u.id
+        JOIN windlass.jobs j ON j.namespace + 0 = ns AND j.id = u.id
         WHERE j.status + 0 = 2 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
     )
     SELECT s.* FROM windlass.start_at(ns, who, from_pool, at, ARRAY(SELECT r.place FROM ready r)) AS s;
@@ -835,7 +837,7 @@ BEGIN
             END,
             cancelling = false
         FROM told t
-        WHERE j.namespace = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
+        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
         RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
             t.status AS said
     ),
@@ -908,7 +910,7 @@ BEGIN
     RETURN (
         SELECT EXISTS (
             SELECT 1 FROM unnest(ids, verdicts, limits) AS t (id, verdict, most)
-            JOIN windlass.jobs j ON j.namespace = ns AND j.id = t.id
+            JOIN windlass.jobs j ON j.namespace + 0 = ns AND j.id = t.id
             LEFT JOIN windlass.workers s ON s.namespace = ns AND s.name = j.worker
             WHERE t.verdict < 0 AND t.most IS NOT NULL
             GROUP BY j.worker, s.failures
@@ -1034,7 +1036,7 @@ BEGIN
         ),
         queued AS (
             UPDATE windlass.jobs j SET status = 2, parked = j.key IS NOT NULL
-            FROM before b WHERE j.namespace = ns AND j.id = b.id
+            FROM before b WHERE j.namespace + 0 = ns AND j.id = b.id
             RETURNING j.worker, j.pool, j.key, b.status AS old
         )
         SELECT array_agg(q.worker), array_agg(q.pool), array_agg(q.key), array_agg(q.old),
@@ -1084,7 +1086,7 @@ BEGIN
     ),
     taken AS (
         UPDATE windlass.jobs j SET fence = nextval('windlass.fences'), instance = taker
-        FROM orphans o WHERE j.namespace = ns AND j.id = o.id
+        FROM orphans o WHERE j.namespace + 0 = ns AND j.id = o.id
         RETURNING j.id, o.instance AS loser, j.started_at
     )
     SELECT array_agg(t.id ORDER BY t.started_at, t.id), array_agg(t.loser ORDER BY t.started_at, t.id)
@@ -1121,7 +1123,7 @@ BEGIN
         ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
     ),
     deleted AS (
-        DELETE FROM windlass.jobs j USING doomed d WHERE j.namespace = ns AND j.id = d.id
+        DELETE FROM windlass.jobs j USING doomed d WHERE j.namespace + 0 = ns AND j.id = d.id
         RETURNING j.worker, j.pool, j.status
     )
     SELECT array_agg(d.worker), array_agg(d.pool), array_agg(d.status) INTO workers, pools, olds FROM deleted d;

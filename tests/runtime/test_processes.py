@@ -1,0 +1,510 @@
+"""The node's side of its processes, and theirs: nothing hangs, nothing leaks, nothing runs twice."""
+
+import asyncio
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import msgpack
+
+from windlass.core.model import Claimed, WorkerConfig
+from windlass.core.retry import End, EndKind
+from windlass.runtime import machine
+from windlass.runtime.clock import ManualClock, SystemClock
+from windlass.runtime.execute import Run
+from windlass.runtime.herald import Herald
+from windlass.runtime.instance import Instance
+from windlass.runtime.link import Link
+from windlass.runtime.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
+from windlass.runtime.process import Process
+from windlass.runtime.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
+from windlass.runtime.remote import MOST_SUSPECTS, RemoteRunner
+from windlass.store.memory import MemoryStore
+
+
+def claimed(number: int = 1, **changes: Any) -> Claimed:
+    facts = {"crashes": 0, **changes}
+    return Claimed(
+        id=f"job-{number}", worker="nap", pool="p", payload=b"\x80", fence=number, attempt=1, run_at=0.0, **facts
+    )
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("broken", ["Popen", "pidfd_open"])
+async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: Any, **_more: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    children: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            children.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess if broken == "Popen" else os, broken, fail)
+    before = open_files()
+    for _ in range(3):
+        with pytest.raises(OSError, match="Too many"):
+            Process(heard=lambda _: None, ended=lambda _: None)
+    assert open_files() == before
+    assert all(child.returncode is not None for child in children)
+
+
+async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
+    before = open_files()
+    over = asyncio.Event()
+    process = Process(heard=lambda _: None, ended=lambda _: over.set())
+    process.kill()
+    await over.wait()
+    assert open_files() == before
+
+
+async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tiny.py").write_text(
+        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///tiny.db')\napp.on('*', print)\n"
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        hello = Hello(app="tiny:app", role="herald", now=0.0, path=[str(tmp_path)])
+        herald = Herald(hello, SystemClock())
+        definition = await herald.describe()
+        assert definition.hooks
+        await asyncio.sleep(0.2)  # it must not end by itself
+        assert herald._process is not None
+        await herald.drain()
+    finally:
+        for fd in many:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# ── talking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("words", [b"\x05\x00\x00\x00hello", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00\xc1"])
+async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    gone = asyncio.Event()
+    heard: list[Frame] = []
+    link: Link[Frame] = Link(ours, Frame, heard=heard.extend, gone=gone.set, wrap=Orders)
+    theirs.send(words)
+    async with asyncio.timeout(5):
+        await gone.wait()
+    assert link.closed
+    assert not heard
+    link.send(Frame(0, []))  # harmless
+    theirs.close()
+
+
+class Callee:
+    config = WorkerConfig(name="nap")
+    is_async = True
+
+    def __init__(self) -> None:
+        self.ran: list[int] = []
+
+    async def function(self, number: int) -> None:
+        self.ran.append(number)
+
+    def bind(self, _payload: bytes, context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (context.fence,), {}
+
+    def encode_result(self, _value: Any) -> bytes | None:
+        return None
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    theirs, ours = socket.socketpair()
+    yield theirs, ours
+    theirs.close()
+    ours.close()
+
+
+def told(sock: socket.socket, *messages: Any) -> None:
+    body = msgpack.encode(Orders(list(messages)))
+    sock.send(len(body).to_bytes(4, "little") + body)
+
+
+async def a_while() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_what_is_taken_back_before_we_said_that_we_have_it_is_not_begun(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node holds a process still between its reading and its answer; what it takes back then must not run."""
+    theirs, ours = ends
+    instance, callee = Instance(ours), Callee()
+    store = MemoryStore()
+
+    async def its_store() -> MemoryStore:
+        return store
+
+    instance.serve({"nap": callee}, its_store, alone=False)
+    flush = instance._link.flush
+    late = [Revoke(["job-1"])]
+
+    def held_still() -> None:
+        while late:
+            told(theirs, late.pop())
+        flush()
+
+    monkeypatch.setattr(instance._link, "flush", held_still)
+    told(theirs, Start(claimed(1), 1), Start(claimed(2), 2))
+    await asyncio.sleep(0.05)
+    await a_while()
+    assert callee.ran == [2]
+    instance._link.close()
+
+
+async def test_a_worker_that_the_process_does_not_know_fails_alone(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    theirs, ours = ends
+    instance, callee = Instance(ours), Callee()
+
+    async def its_store() -> MemoryStore:
+        return MemoryStore()
+
+    instance.serve({"nap": callee}, its_store, alone=False)
+    stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
+    told(theirs, Start(stranger, 1), Start(claimed(2), 2))
+    await asyncio.sleep(0.05)
+    await a_while()
+    said = theirs.recv(100_000)
+    assert callee.ran == [2]
+    assert b"worker stranger is not registered in the app" in said
+    instance._link.close()
+
+
+# ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cell:
+    """A process that runs one job at a time, played by the test."""
+
+    alone = True
+
+    def __init__(self, ready: Callable[[], None], gone: Callable[[Any], None]) -> None:
+        self.ready = self.dead = False
+        self.error = "no such luck"
+        self.open = False
+        self.run: Run | None = None
+        self.until: float | None = None
+        self._ready, self._gone = ready, gone
+
+    def is_ready(self) -> None:
+        self.ready = self.open = True
+        self._ready()
+
+    def start(self, run: Run) -> None:
+        assert self.open
+        self.run = run
+
+    def stop(self, run: Run) -> None: ...
+
+    def close(self) -> None:
+        self.open = False
+
+    def renewed(self, until: float) -> None:
+        self.until = until
+
+    def end(self, end: End) -> None:
+        assert self.run is not None
+        run, self.run = self.run, None
+        run.ended = True
+        run.on_end(run, end)
+
+    def die(self) -> None:
+        self.dead, self.open = True, False
+        self._gone(self)
+
+
+class Ward:
+    """A quarantine whose cells are played."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.cells: list[Cell] = []
+        self.ends: list[tuple[str, EndKind]] = []
+        self.refuses = False
+        self.quarantine = Quarantine(self._hire, self.clock, lambda _: None)
+
+    def _hire(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> Any:
+        if self.refuses:
+            raise OSError(11, "no more processes")
+        self.cells.append(Cell(ready, gone))
+        return self.cells[-1]
+
+    def take(self, number: int) -> Run:
+        run = Run(
+            claimed(number),
+            WorkerConfig(name="nap"),
+            0.0,
+            lambda run, end: self.ends.append((run.job.id, end.kind)),
+        )
+        self.quarantine.take(run, lambda _: None)
+        return run
+
+    @property
+    def running(self) -> list[str]:
+        return [cell.run.job.id for cell in self.cells if cell.run]
+
+
+async def test_a_process_that_is_being_ended_gets_no_suspect() -> None:
+    ward = Ward()
+    ward.take(1)
+    ward.take(2)
+    ward.take(3)
+    ward.cells[0].is_ready()
+    ward.cells[1].is_ready()
+    ward.cells[0].open = False  # it is being killed, and its run ends by itself meanwhile
+    ward.cells[0].end(End(EndKind.TIMED_OUT))
+    assert ward.running == ["job-2"]
+    ward.cells[0].die()
+    assert len(ward.cells) == 3
+    ward.cells[2].is_ready()
+    assert ward.running == ["job-2", "job-3"]
+
+
+async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
+    ward = Ward()
+    for number in range(1, 4):
+        ward.take(number)
+    for cell in list(ward.cells):
+        cell.is_ready()
+    assert ward.running == ["job-1", "job-2"]
+    await ward.clock.advance(LONG_SECONDS + 1)
+    ward.quarantine.look()
+    ward.cells[-1].is_ready()
+    assert ward.running == ["job-1", "job-2", "job-3"]
+
+
+async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_more_slowly() -> None:
+    ward = Ward()
+    ward.refuses = True
+    waits = []
+    for number in range(1, 10):
+        ward.take(number)
+        began = ward.clock.now()
+        while len(ward.ends) < number:
+            await ward.clock.advance(0.5)
+        waits.append(ward.clock.now() - began)
+    assert {kind for _, kind in ward.ends} == {EndKind.DRAINED}
+    assert waits == sorted(waits)
+    assert waits[0] <= 2
+    assert waits[-1] == LONGEST_WAIT_SECONDS
+    ward.refuses = False
+    ward.take(10)
+    ward.cells[-1].is_ready()
+    assert ward.running == ["job-10"]
+
+
+async def test_suspects_whose_process_cannot_begin_are_handed_back() -> None:
+    ward = Ward()
+    ward.take(1)
+    ward.cells[0].die()
+    assert not ward.ends
+    await ward.clock.advance(2)
+    assert ward.ends == [("job-1", EndKind.DRAINED)]
+    assert ward.quarantine.empty
+
+
+async def test_a_new_process_knows_the_lease_before_it_gets_a_suspect() -> None:
+    ward = Ward()
+    ward.quarantine.renewed(123.0)
+    ward.take(1)
+    ward.cells[0].is_ready()
+    assert ward.cells[0].until == 123.0
+
+
+# ── deaths ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Puppet:
+    """A process that the test kills."""
+
+    pid = 4711
+    unsent = False
+
+    def __init__(self, *, heard: Callable[[Any], None], ended: Callable[[int], None]) -> None:
+        self.heard, self.ended = heard, ended
+        self.said: list[Any] = []
+        self.killed = False
+
+    def send(self, message: Any) -> None:
+        self.said.append(message)
+
+    def renew(self, until: float) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None:
+        self.killed = True
+
+    async def stack(self) -> str:
+        return "the stack"
+
+    def last_words(self) -> str:
+        return ""
+
+
+class Stage:
+    """A runner whose process is a puppet, and what becomes of its runs."""
+
+    def __init__(self, role: Any = "shared") -> None:
+        self.clock = ManualClock()
+        self.suspects: list[str] = []
+        self.ends: dict[str, End] = {}
+        self.gone = 0
+        self.runner = RemoteRunner(
+            Hello(app="a:b", role=role, now=0.0),
+            self.clock,
+            report=lambda _job, _progress: None,
+            ready=lambda: None,
+            gone=self._gone,
+            suspect=lambda run: self.suspects.append(run.job.id),
+        )
+        self.puppet: Any = self.runner._process
+        self.says(Ready())
+
+    def _gone(self, _: RemoteRunner) -> None:
+        self.gone += 1
+
+    def says(self, *messages: Any) -> None:
+        self.puppet.heard([Frame(0, list(messages))])
+
+    def start(self, number: int, on_end: Callable[[Run, End], None] | None = None) -> Run:
+        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, on_end or self._end)
+        self.runner.start(run)
+        return run
+
+    def _end(self, run: Run, end: End) -> None:
+        assert run.job.id not in self.ends, "it has ended twice"
+        self.ends[run.job.id] = end
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    return Stage("shared")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    return Stage("alone")
+
+
+async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_for(shared: Stage) -> None:
+    for number in range(1, 201):
+        shared.start(number)
+    shared.puppet.ended(-9)
+    assert len(shared.suspects) == MOST_SUSPECTS
+    assert "job-200" in shared.suspects, "the youngest is the likeliest"
+    assert {end.kind for end in shared.ends.values()} == {EndKind.DRAINED}
+    assert len(shared.ends) + len(shared.suspects) == 200
+    assert shared.gone == 1
+
+
+async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(shared: Stage) -> None:
+    shared.start(1)
+    stopped = shared.start(2)
+    stopped.stopped_as = EndKind.CANCELLED
+    shared.runner.stop(stopped)
+    shared.puppet.ended(-6)
+    assert shared.ends["job-1"].kind is EndKind.CRASHED
+    assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
+    assert shared.ends["job-2"].kind is EndKind.CANCELLED
+    await shared.clock.advance(60)  # whatever was to happen to it later does not
+
+
+@pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
+async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Stage, status: int, *, outside: bool) -> None:
+    alone.start(1)
+    alone.puppet.ended(status)
+    assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
+
+
+async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone.start(1)
+    monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
+    alone.puppet.ended(-9)
+    assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
+
+
+async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Stage, tolerated: list[str]) -> None:
+    tolerated += ["could not be taken in", "went wrong"]
+
+    def fail(_run: Run, _end: End) -> None:
+        message = "the store is full, says the test"
+        raise RuntimeError(message)
+
+    shared.start(1, fail)
+    shared.start(2)
+    shared.says(Ended("job-1", 1, End(EndKind.RETURNED)), Ended("job-2", 2, End(EndKind.RETURNED)))
+    assert shared.ends["job-2"].kind is EndKind.RETURNED
+    for run in (shared.start(3, fail), shared.start(4)):
+        run.stopped_as = EndKind.DRAINED
+    shared.puppet.ended(0)
+    assert shared.ends["job-4"].kind is EndKind.DRAINED
+    assert shared.gone == 1
+
+
+async def test_a_process_that_lost_its_lease_blames_nobody(alone: Stage) -> None:
+    alone.runner.renewed(alone.clock.monotonic() + 10)
+    alone.start(1)
+    await alone.clock.advance(11)
+    alone.runner.renewed(alone.clock.monotonic() + 10)  # too late
+    alone.puppet.ended(-9)
+    assert alone.ends["job-1"].kind is EndKind.DRAINED
+
+
+async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Stage, shared: Stage) -> None:
+    stages = (alone, shared)
+    assert [stage.runner.open for stage in stages] == [True, True]
+    alone.runner.close()
+    shared.runner.kill("a test says so")
+    assert [stage.runner.open for stage in stages] == [False, False], "at once, not when it is gone"
+
+
+async def test_words_about_runs_that_have_ended_are_no_news(shared: Stage) -> None:
+    shared.start(1)
+    ended = Ended("job-1", 1, End(EndKind.RETURNED))
+    shared.says(ended, ended, Ended("job-9", 9, End(EndKind.RETURNED)), Ended("job-1", 7, End(EndKind.RAISED)))
+    assert list(shared.ends) == ["job-1"]
+    assert shared.runner.served == 1
+
+
+async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Stage) -> None:
+    for run in (shared.start(1), shared.start(2)):
+        run.stopped_as = EndKind.DRAINED
+        shared.runner.stop(run)
+    shared.says(Ended("job-1", 1, End(EndKind.DRAINED), stray=True))
+    assert not shared.ends
+    assert shared.runner.open, "the other one may end by itself"
+    shared.says(Ended("job-2", 2, End(EndKind.DRAINED)))
+    assert list(shared.ends) == ["job-2"]
+    await a_while()
+    assert shared.puppet.killed
+    shared.puppet.ended(-9)
+    assert shared.ends["job-1"].kind is EndKind.DRAINED

@@ -1,0 +1,203 @@
+"""Nodes that run the mill: real processes of `windlass run`, and what their jobs have noted."""
+
+import asyncio
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from tests.system.conftest import PROGRAMS
+from windlass import Job, JobStatus, WorkerInstance, WorkerOrchestrator
+
+RUNNING = " workers in "
+"""What a node says once it runs."""
+PATIENCE = 50.0
+"""Seconds after which something that must happen has not happened; the machine may be busy."""
+
+
+class Line(NamedTuple):
+    at: float
+    pid: int
+    worker: str
+    number: int
+    what: str
+
+
+class MillNode:
+    """A node of the mill."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self._process = process
+        self._log = log
+        self.pid = process.pid
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def over(self) -> bool:
+        return self._process.poll() is not None
+
+    def children(self) -> list[psutil.Process]:
+        """Its processes, and theirs."""
+        try:
+            return psutil.Process(self.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def end(self, within: float = PATIENCE) -> int:
+        return self._process.wait(within)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+
+class Mill:
+    """The mill's app, as a client has it; its nodes; its log."""
+
+    def __init__(self, folder: Path, *, lease: float, program: str = "mill", store: str | None = None) -> None:
+        self.folder = folder
+        self.log = folder / "runs.log"
+        self.program = program
+        self._nodes: list[MillNode] = []
+        self.environment = {
+            "MILL_LOG": str(self.log),
+            "MILL_STORE": store or f"sqlite:///{folder / 'windlass.db'}",
+            "MILL_LEASE": str(lease),
+        }
+        os.environ |= self.environment
+        self.module = _imported(PROGRAMS / f"{program}.py")
+        self.app: WorkerOrchestrator = self.module.app
+
+    def node(self, *options: str, **environment: str) -> MillNode:
+        """Start a node; it need not be up yet."""
+        log = self.folder / f"node-{len(self._nodes)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "windlass", "run", f"{self.program}:app", *options],
+                cwd=PROGRAMS,
+                env=os.environ | self.environment | environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._nodes.append(MillNode(process, log))
+        return self._nodes[-1]
+
+    async def up(self, node: MillNode) -> MillNode:
+        """Wait until it runs."""
+        await until(lambda: RUNNING in node.said or node.over, what=lambda: node.said)
+        assert RUNNING in node.said, node.said
+        return node
+
+    def lines(self, worker: str | None = None, what: str | None = None) -> list[Line]:
+        """What the runs have noted."""
+        text = self.log.read_text() if self.log.exists() else ""
+        found = []
+        for words in (line.split() for line in text.splitlines()):
+            line = Line(int(words[0]) / 1e9, int(words[1]), words[2], int(words[3]), words[4])
+            if worker in {None, line.worker} and what in {None, line.what}:
+                found.append(line)
+        return found
+
+    async def noted(self, worker: str, what: str = "start") -> list[Line]:
+        """Wait for a line of this kind."""
+        await until(lambda: bool(self.lines(worker, what)), what=lambda: f"{worker} {what}\n{self.logs()}")
+        return self.lines(worker, what)
+
+    async def instances(self) -> list[WorkerInstance]:
+        dashboard = await self.app.get_pool_dashboard()
+        return [instance for pool in dashboard.values() for instance in pool["workers"]]
+
+    async def job(self, job: Job[Any] | str) -> Job[Any]:
+        return await self.app.get_job(job if isinstance(job, str) else job.id)
+
+    async def ended(self, job: Job[Any], within: float = PATIENCE) -> Job[Any]:
+        """Wait until a job has ended for good."""
+        return (await self.all_ended([job], within))[0]
+
+    async def all_ended(self, jobs: Iterable[Job[Any]], within: float = PATIENCE) -> list[Job[Any]]:
+        ids = [job.id for job in jobs]
+        final = {JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED}
+        seen: dict[str, Job[Any]] = {}
+
+        async def over() -> bool:
+            for job_id in ids:
+                if job_id not in seen:
+                    job = await self.job(job_id)
+                    if job.status not in final:
+                        return False
+                    seen[job_id] = job
+            return True
+
+        await until(over, within=within, what=lambda: f"{len(ids) - len(seen)} of {len(ids)} have not\n{self.logs()}")
+        return [seen[job_id] for job_id in ids]
+
+    def logs(self) -> str:
+        return "\n".join(node.said[-3000:] for node in self._nodes)
+
+    async def close(self) -> None:
+        """End every process; none of the nodes may have been surprised by anything."""
+        await self.app.close()
+        for node in self._nodes:
+            children = node.children()
+            node.kill()
+            for child in children:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+        assert not [node.said for node in self._nodes if "Traceback" in node.said]
+
+
+async def until(
+    true: Callable[[], bool | Awaitable[bool]], *, within: float = PATIENCE, what: Callable[[], str] = str
+) -> None:
+    """Wait until something is true, with a deadline."""
+    deadline = time.monotonic() + within
+    while True:
+        answer = true()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        if time.monotonic() > deadline:
+            message = f"not within {within} s: {what()}"
+            raise AssertionError(message)
+        await asyncio.sleep(0.02)
+
+
+def gone(processes: Iterable[psutil.Process]) -> bool:
+    """Whether all of these have ended."""
+    return not [process for process in processes if alive(process)]
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def statuses(jobs: Iterable[Job[Any]]) -> Counter[JobStatus]:
+    return Counter(job.status for job in jobs)
+
+
+def _imported(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"client_of_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

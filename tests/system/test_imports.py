@@ -1,0 +1,116 @@
+"""Apps that cannot be imported, or only sometimes, and what their hooks hear of it."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.mill import Mill, until
+from windlass import JobStatus
+from windlass.core.model import Beat
+
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
+
+@pytest.fixture
+async def fragile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Mill]:
+    """An app whose processes can be told to fail."""
+    for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+        monkeypatch.setenv(name, "")
+    it = Mill(tmp_path, lease=2.0, program="fragile")
+    yield it
+    await it.close()
+
+
+async def events(mill: Mill, name: str) -> list[str]:
+    store = await mill.app.store()
+    return [event.message for event in await store.events(limit=1000) if event.name == name]
+
+
+async def beats(mill: Mill) -> list[Beat]:
+    store = await mill.app.store()
+    return [known.beat for known in await store.instances() if known.beat.machine is not None]
+
+
+@pytest.mark.parametrize(
+    ("order", "why"), [("raise", "RuntimeError: the licence server is away"), ("abort", "was killed by SIGABRT")]
+)
+async def test_a_pool_whose_processes_cannot_be_started_is_failing_until_they_can(
+    fragile: Mill, order: str, why: str
+) -> None:
+    module = fragile.module
+    module.orders.write_text(order)
+    node = await fragile.up(fragile.node())
+    # The other pool's process fails likewise; its order is taken back before it is failing for good.
+    await until(lambda: node.said.count("cannot be started") >= 6, what=lambda: node.said)
+    failing = [message for message in await events(fragile, "pool.failing") if "brittle" in message]
+    assert len(failing) == 1
+    assert why in failing[0]
+
+    async def told() -> bool:
+        return any(why in beat.machine.failing.get("brittle", "") for beat in await beats(fragile) if beat.machine)
+
+    await until(told, what=lambda: node.said)
+    assert not node.over
+    jobs = [await module.crack.enqueue(number=1), await module.ring.enqueue(number=1)]
+    module.orders.unlink()
+    assert {job.status for job in await fragile.all_ended(jobs)} == {JobStatus.COMPLETED}
+
+    async def cleared() -> bool:
+        return all(not beat.machine.failing for beat in await beats(fragile) if beat.machine)
+
+    await until(cleared, what=lambda: node.said)
+    assert [message for message in await events(fragile, "pool.recovered") if "brittle" in message]
+    node.signal(signal.SIGTERM)
+    assert node.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import nowhere_to_be_found", "No module named 'nowhere_to_be_found'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import os; os.abort()", "was killed by SIGABRT"),
+        ("import os; os._exit(7)", "exit status 7"),
+        ("raise SystemExit('not today')", "not today"),
+    ],
+)
+async def test_an_app_that_cannot_be_imported(
+    fragile: Mill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    (tmp_path / "broken.py").write_text(text + "\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    fragile.program = "broken"
+    node = fragile.node()
+    assert node.end() == 1
+    assert words in node.said
+    assert "broken" in node.said
+    assert "windlass: " in node.said
+
+
+# ── hooks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_hooks_hear_of_what_happens_to_a_node(fragile: Mill) -> None:
+    node = await fragile.up(fragile.node())
+    started = await fragile.noted("node.started", "heard")
+    assert started[0].pid != node.pid
+    node.signal(signal.SIGTERM)
+    assert node.end() == 0
+    assert fragile.lines("node.stopped", "heard")
+
+
+@pytest.mark.parametrize("order", ["block hooks", "kill hooks"])
+async def test_hooks_that_misbehave_harm_no_job(fragile: Mill, order: str) -> None:
+    fragile.module.orders.write_text(order)
+    node = await fragile.up(fragile.node())
+    await fragile.noted("leader.elected", "heard")
+    jobs = [await fragile.module.crack.enqueue(number=1), await fragile.module.chain.enqueue(number=3)]
+    ended = await fragile.all_ended(jobs)
+    assert {job.status for job in ended} == {JobStatus.COMPLETED}
+    assert (await fragile.ended(await fragile.job(await ended[1].result()))).status is JobStatus.COMPLETED
+    assert ended[1].progress is not None
+    node.signal(signal.SIGTERM)
+    assert node.end() == 0

@@ -1,0 +1,107 @@
+"""Jobs that hold up their process: theirs while they are in time, ended when they are not, harmless to the others."""
+
+import signal
+from functools import partial
+
+import psutil
+import pytest
+
+from tests.system.mill import Mill, gone, statuses, until
+from windlass import JobStatus
+
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
+HOLDERS = ("hold_everything", "hold_the_loop")
+NOTED = ("hold", "hold_loop")
+"""What they note."""
+
+
+async def test_jobs_that_hold_their_process_up_keep_their_node_while_they_are_in_time(mill: Mill) -> None:
+    """The lease is two seconds, they hold everything up for eight, and may do so for thirty."""
+    await mill.up(mill.node())
+    await mill.up(mill.node())
+    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=8) for holder in HOLDERS]
+    pids = {(await mill.noted(worker))[0].pid for worker in NOTED}
+    workers = [mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine]
+    naps = await mill.app.enqueue_many([workers[n % 2].call(number=n, seconds=0.01) for n in range(30)])
+    assert statuses(await mill.all_ended(naps)) == {JobStatus.COMPLETED: 30}
+    ended = await mill.all_ended(held)
+    assert [(job.status, job.attempt, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 1, 0)] * 2
+    by_number = {line.number: line for line in mill.lines(what="end") if line.worker not in NOTED}
+    held_until = min(line.at for worker in NOTED for line in mill.lines(worker, "end"))
+    assert {line.pid for line in by_number.values()}.isdisjoint(pids)
+    assert all(line.at < held_until for line in by_number.values()), "the short ones have waited for the long ones"
+
+
+async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill: Mill) -> None:
+    node = await mill.up(mill.node())
+    too_long = (mill.module.hold_too_long, mill.module.hold_the_loop_too_long)
+    held = [await worker.enqueue(number=0, seconds=600) for worker in too_long]
+    processes = [psutil.Process((await mill.noted(worker))[0].pid) for worker in NOTED]
+    for name, job in zip(NOTED, await mill.all_ended(held), strict=True):
+        assert job.status is JobStatus.DEAD
+        assert job.error == "timed out after 1 s and did not stop; its process was killed"
+        assert f"in {name}" in (job.attempts[-1].traceback or ""), "where it was stuck"
+    await until(lambda: gone(processes))
+    assert not node.over
+
+
+async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill) -> None:
+    node = await mill.up(mill.node())
+    for holder in HOLDERS:
+        await getattr(mill.module, holder).enqueue(number=0, seconds=600)
+    for worker in ("ignore", "endless"):
+        await getattr(mill.module, worker).enqueue(number=0)
+    for worker in (*NOTED, "ignore", "endless"):
+        await mill.noted(worker)
+    children = [child for child in node.children() if child.name() != "sleep"]
+    assert len(children) > 3
+    node.signal(signal.SIGKILL)
+    await until(lambda: gone(children), within=10)
+
+
+async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_back(mill: Mill) -> None:
+    module = mill.module
+    frozen = await mill.up(mill.node())
+    waiting = [await module.wait_apart.enqueue(number=0), await module.wait_in_a_coroutine.enqueue(number=0)]
+    for worker in ("wait_apart", "wait_in_a_coroutine"):
+        await mill.noted(worker)
+    children = frozen.children()
+    heir = await mill.up(mill.node())
+    frozen.signal(signal.SIGSTOP)
+    await until(lambda: gone(children), what=lambda: "its processes go on")
+    assert len(mill.lines(what="start")) == 2, "they ended after somebody else had begun"
+    await until(lambda: len(mill.lines(what="start")) == 4, what=mill.logs)
+    assert not mill.lines(what="overlap")
+    module.gate.touch()
+    ended = await mill.all_ended(waiting)
+    assert [(job.status, job.record.crashes) for job in ended] == [(JobStatus.COMPLETED, 0)] * 2
+    fences = [job.record.fence for job in ended]
+
+    frozen.signal(signal.SIGCONT)
+    heir.signal(signal.SIGTERM)
+    assert heir.end() == 0
+    again = await mill.app.enqueue_many([module.nap_apart.call(number=number, seconds=0.01) for number in range(5)])
+    assert statuses(await mill.all_ended(again)) == {JobStatus.COMPLETED: 5}
+    assert [(await mill.job(job)).record.fence for job in waiting] == fences
+    assert not frozen.over
+
+
+def started_more_than(mill: Mill, times: int) -> bool:
+    return len(mill.lines("wait_apart", "start")) > times
+
+
+async def test_a_node_that_was_frozen_within_its_lease_blames_no_job(mill: Mill) -> None:
+    """Its processes have ended themselves, and the lease is still its own."""
+    node = await mill.up(mill.node())
+    job = await mill.module.wait_apart.enqueue(number=0)
+    await mill.noted("wait_apart")
+    for times in range(1, 4):
+        process = psutil.Process(mill.lines("wait_apart", "start")[-1].pid)
+        node.signal(signal.SIGSTOP)
+        await until(partial(gone, [process]))
+        node.signal(signal.SIGCONT)
+        await until(partial(started_more_than, mill, times), what=mill.logs)
+    mill.module.gate.touch()
+    ended = await mill.ended(job)
+    assert (ended.status, ended.attempt, ended.record.crashes) == (JobStatus.COMPLETED, 1, 0)
