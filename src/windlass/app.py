@@ -51,6 +51,7 @@ from windlass.schema import Schema
 from windlass.steering import Steering
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
+from windlass.telemetry.tracing import sending
 from windlass.transfer.late import Left, left_behind
 from windlass.transfer.marks import refuse_to_add, refuse_to_change
 from windlass.views import NodeView, Overview, look
@@ -405,8 +406,8 @@ class WorkerOrchestrator:
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs; answers each with the job that stands for it now."""
         store = await self._store_to_fill()
-        jobs = [call.job(self) for call in calls]
-        added = await store.add(jobs, self.now())
+        with sending([call.job(self) for call in calls]) as jobs:
+            added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
         known = dict(zip(there, await store.get(there), strict=True)) if there else {}
         return self._handles(calls, jobs, added, known)
@@ -414,14 +415,14 @@ class WorkerOrchestrator:
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction that the user's connection is in."""
         store = transactional(await self._store_to_fill(), "enqueue_with")
-        jobs = [call.job(self) for call in calls]
-        return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
+        with sending([call.job(self) for call in calls]) as jobs:
+            return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """The same, from synchronous code."""
         store = transactional(self.from_outside(self._store_to_fill), "enqueue_with_blocking")
-        jobs = [call.job(self) for call in calls]
-        return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
+        with sending([call.job(self) for call in calls]) as jobs:
+            return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
 
     def _handles(
         self,
@@ -461,9 +462,9 @@ class WorkerOrchestrator:
         else:
             config, pool, schema = await self._operations.definition(worker, self._registered.workers)
             packed = pack_plain(config, payload, schema)
-        job = new_job(config, pool, packed, options or Options(), now=self.now())
-        added = (await store.add([job], self.now()))[0]
-        record = JobRecord.of(job, self.now()) if added.created else await self._operations.job(added.id)
+        with sending([new_job(config, pool, packed, options or Options(), now=self.now())]) as jobs:
+            added = (await store.add(jobs, self.now()))[0]
+        record = JobRecord.of(jobs[0], self.now()) if added.created else await self._operations.job(added.id)
         return self._handle(record), added.created
 
     async def get_job(self, job_id: str) -> Job[Any]:

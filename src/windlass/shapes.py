@@ -15,6 +15,7 @@ from windlass.core.health import Problem
 from windlass.core.model import Attempt, Event, JobStatus, Progress, WorkerExecutionMode, WorkerInstance
 from windlass.operations import Explanation
 from windlass.remedies import remedy
+from windlass.telemetry.tracing import trace_id
 from windlass.views import NodePool, NodeView, Overview, PoolView, WorkerView
 from windlass.worker import Job
 
@@ -194,6 +195,7 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A job, whole."""
 
     fence: int
+    trace_id: str | None
     result: Any
     why: str
     attempts: list[AttemptShape]
@@ -379,7 +381,14 @@ def job_shape(job: Job[Any]) -> JobShape:
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """A job, whole."""
     attempts = [_attempt(attempt) for attempt in job.attempts]
-    return WholeJobShape(**_job(job), fence=job.record.fence, result=result_shape(job), why=why.text, attempts=attempts)
+    return WholeJobShape(
+        **_job(job),
+        fence=job.record.fence,
+        trace_id=trace_id(job.record.trace),
+        result=result_shape(job),
+        why=why.text,
+        attempts=attempts,
+    )
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from windlass.cli.words import ago, one_line, printable, took, when
 from windlass.core.model import Attempt, JobRecord, JobStatus, Progress
 from windlass.operations import Explanation, clock_time
 from windlass.shapes import explanation_shape, job_shape, whole_job_shape
+from windlass.telemetry.tracing import trace_id
 from windlass.worker import Job
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -162,6 +163,7 @@ def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | N
         "progress": _how_far(record.progress) if record.progress else None,
         "unique key": record.unique_key,
         "key": record.key,
+        "trace": trace_id(record.trace),
     }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windlass.runtime.clock import Timer
     from windlass.runtime.context import Context
     from windlass.runtime.registry import Callee
+    from windlass.telemetry.tracing import RunSpan
 
 LONGEST_ERROR: Final = 1_000
 LONGEST_TRACEBACK: Final = 20_000
@@ -29,7 +30,7 @@ class Run:
 
     __slots__ = (
         *("callee", "config", "context", "ended", "job", "on_end", "outcome", "patience"),
-        *("started_at", "stopped_as", "task", "thread"),
+        *("span", "started_at", "stopped_as", "task", "thread"),
     )
 
     def __init__(
@@ -50,6 +51,7 @@ class Run:
         # Where the function runs in this process:
         self.callee: Callee | None = None
         self.context: Context | None = None
+        self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
 
