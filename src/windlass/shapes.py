@@ -12,7 +12,7 @@ from msgspec import Struct, to_builtins
 
 from windlass.codec import plain
 from windlass.core.health import Problem
-from windlass.core.model import Attempt, Event, JobStatus, Progress, WorkerExecutionMode, WorkerInstance
+from windlass.core.model import Attempt, Event, JobStatus, LogLine, Progress, WorkerExecutionMode, WorkerInstance
 from windlass.operations import Explanation
 from windlass.remedies import remedy
 from windlass.telemetry.tracing import trace_id
@@ -191,6 +191,15 @@ class AttemptShape(Struct, frozen=True, kw_only=True):
     traceback: str | None
 
 
+class LogShape(Struct, frozen=True, kw_only=True):
+    """A line that a job logged."""
+
+    at: str | None
+    level: str
+    message: str
+    attempt: int
+
+
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A job, whole."""
 
@@ -199,6 +208,7 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     result: Any
     why: str
     attempts: list[AttemptShape]
+    logs: list[LogShape]
 
 
 class WaitShape(Struct, frozen=True, kw_only=True):
@@ -388,7 +398,13 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
+        logs=[log_shape(line) for line in job.logs],
     )
+
+
+def log_shape(line: LogLine) -> LogShape:
+    """A line that a job logged."""
+    return LogShape(at=iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
@@ -411,7 +427,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "cancelling": record.cancelling,
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
-        "progress": _progress(record.progress),
+        "progress": _progress(job.progress),
         "payload": json_safe(job.payload),
     }
 
@@ -455,7 +471,7 @@ def _attempt(attempt: Attempt) -> AttemptShape:
 
 
 def _progress(progress: Progress | None) -> ProgressShape | None:
-    if progress is None:
+    if progress is None or progress.done is None:
         return None
     return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))
 

@@ -18,6 +18,7 @@ from windlass.core.model import (
     JobPriority,
     JobRecord,
     JobStatus,
+    LogLine,
     NewJob,
     PoolConfig,
     Progress,
@@ -258,7 +259,19 @@ class Job(Generic[R]):
     @property
     def progress(self) -> Progress | None:
         """How far it says it is."""
-        return self.record.progress
+        progress = self.record.progress
+        return None if progress is None or progress.done is None else progress
+
+    @property
+    def logs(self) -> tuple[LogLine, ...]:
+        """What it logged through `ctx.logger`, at INFO and above, in every attempt: the newest lines of each."""
+        record = self.record
+        told = tuple(line for attempt in record.attempts for line in attempt.log)
+        if record.progress is None or (
+            record.attempts and record.attempts[-1].started_at >= (record.started_at or 0.0)
+        ):  # the last run is among the attempts
+            return told
+        return told + record.progress.log
 
     async def refresh(self) -> "Job[R]":
         """Look again; answers with itself. Raises `UnknownJobError` if it is gone."""

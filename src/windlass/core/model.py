@@ -177,6 +177,17 @@ class Claimed(Struct, frozen=True):
     trace: str | None = None
 
 
+class LogLine(Struct, frozen=True, array_like=True):
+    """A line that a job logged, kept with it."""
+
+    at: float
+    level: str
+    """"info", "warning", "error", "critical"."""
+    message: str
+    attempt: int
+    """Which attempt said so, from 1."""
+
+
 class Attempt(Struct, frozen=True, kw_only=True):
     """One attempt that did not succeed, kept for people."""
 
@@ -188,15 +199,18 @@ class Attempt(Struct, frozen=True, kw_only=True):
     error: str
     traceback: str | None = None
     instance: str | None = None
+    log: tuple[LogLine, ...] = ()
 
 
 class Progress(Struct, frozen=True):
-    """How far a running job says it is."""
+    """How far a running job says it is, and what it has logged."""
 
-    done: float
+    done: float | None
+    """None: it does not say how far it is."""
     total: float | None = None
     message: str | None = None
     at: float = 0.0
+    log: tuple[LogLine, ...] = ()
 
 
 class ProgressNote(Struct, frozen=True):

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from windlass.core.model import Claimed, Outcome, WorkerConfig
+from windlass.core.model import Claimed, LogLine, Outcome, WorkerConfig
 from windlass.core.retry import End, EndKind
 from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
 
@@ -29,7 +29,7 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "config", "context", "ended", "job", "on_end", "outcome", "patience"),
+        *("callee", "config", "context", "ended", "job", "log", "on_end", "outcome", "patience"),
         *("span", "started_at", "stopped_as", "task", "thread"),
     )
 
@@ -46,6 +46,8 @@ class Run:
         """Why we ended it, if we did: the function's own opinion no longer counts then."""
         self.outcome: Outcome | None = None
         """What became of the job, if the function has ended it itself, in a transaction."""
+        self.log: tuple[LogLine, ...] = ()
+        """What the function has logged, as far as we know."""
         self.patience: Timer | None = None
         """Runs while we wait for it to do as it was told."""
         # Where the function runs in this process:

@@ -178,6 +178,8 @@ class LocalRunner:
             run.patience.cancel()
         if run.span is not None:
             run.span.end(end)
+        if run.context is not None:
+            run.log = run.context.logged
         run.on_end(run, end)
 
     def _give_up(self, run: Run) -> None:
