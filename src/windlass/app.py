@@ -201,6 +201,20 @@ class WorkerOrchestrator:
 
         return decorate
 
+    def alert(self, url: str, *, events: Sequence[str], secret: str) -> None:
+        """Post these events ("*": all) as JSON to an address, signed with the secret, again until it is accepted.
+
+        It takes about a minute until an address that does not answer is given up on. Nothing waits for it.
+        """
+        from windlass.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
+
+        if isinstance(events, str) or not events:
+            message = f'app.alert wants a list of events: events=["job.dead", "health.problem"], not {events!r}'
+            raise ConfigurationError(message)
+        told = Alert(url, secret)
+        for event in dict.fromkeys(events):
+            self._hooks.add(event, told)
+
     def registered(self) -> tuple[dict[str, WorkerConfig], dict[str, PoolConfig]]:
         """The workers and pools registered here, checked all together as `start` does; the store is not asked."""
         registry = self._registered.complete()
@@ -299,6 +313,7 @@ class WorkerOrchestrator:
         if self._state != "stopped":
             message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
             raise LifecycleError(message)
+        await self._hooks.drain()
         self._portal.close()
         await self._close_store()
 
