@@ -49,7 +49,7 @@ class Alert:
             )
         if not secret:
             raise ConfigurationError("app.alert needs a secret, so that whoever is told can check who tells it")
-        self._host, self._port, self._tls = parts.hostname, parts.port, parts.scheme == "https"
+        self._host, self._port, self._tls = parts.hostname or "", parts.port, parts.scheme == "https"
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._name = f"{parts.scheme}://{parts.netloc}{parts.path}"
         """For the log: what stands behind the `?` may be a secret."""
