@@ -428,8 +428,14 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
         "progress": _progress(job.progress),
-        "payload": json_safe(job.payload),
+        "payload": payload_shape(job),
     }
+
+
+def payload_shape(job: Job[Any]) -> Any:
+    """A job's arguments, as they may be shown."""
+    shown = json_safe(job.payload)
+    return shown if job.secrets is None else job.secrets.redact(shown)
 
 
 def result_shape(job: Job[Any]) -> Any:

@@ -24,6 +24,7 @@ from windlass.core.model import (
     Progress,
     WorkerConfig,
     WorkerExecutionMode,
+    shown_without_payload,
 )
 from windlass.errors import (
     JobCancelledError,
@@ -33,6 +34,7 @@ from windlass.errors import (
     ResultTimeoutError,
     UnknownJobError,
 )
+from windlass.redaction import Secrets
 from windlass.store.protocol import Store
 
 _order: Final = count()
@@ -91,6 +93,8 @@ class Call(Struct, Generic[R], frozen=True):
     payload: bytes
     key: str | None
     options: Options
+
+    __repr__ = shown_without_payload
 
     def job(self, desk: Desk) -> NewJob:
         """The job as it goes to the store."""
@@ -200,9 +204,17 @@ class Worker(Generic[P, R]):
 class Job(Generic[R]):
     """A job, as it was when it was last looked at. `refresh` looks again."""
 
-    def __init__(self, record: JobRecord, desk: Desk, decode: Callable[[bytes | None], Any] | None = None) -> None:
+    def __init__(
+        self,
+        record: JobRecord,
+        desk: Desk,
+        decode: Callable[[bytes | None], Any] | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
         self.record = record
         """Everything the store knows of it."""
+        self.secrets = secrets
+        """Which of its arguments are not to be shown."""
         self._desk = desk
         self._decode = decode
 
@@ -233,7 +245,7 @@ class Job(Generic[R]):
 
     @property
     def payload(self) -> Any:
-        """Its arguments, by name."""
+        """Its arguments, by name, secret ones too: for the program, not for people."""
         return plain(self.record.payload)
 
     @property

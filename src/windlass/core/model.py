@@ -133,6 +133,13 @@ class PoolConfig(Struct, frozen=True, kw_only=True):
     """What a node must have to host it, such as "gpu"."""
 
 
+def shown_without_payload(self: Struct) -> str:
+    """The `repr` of what has a payload, which may hold secrets and ends up in logs."""
+    fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+    shown = (f"{name}=<{len(value)} bytes>" if name == "payload" else f"{name}={value!r}" for name, value in fields)
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
 class NewJob(Struct, frozen=True, kw_only=True):
     """A job as it is handed to the store. The same `id` twice is one job."""
 
@@ -152,6 +159,8 @@ class NewJob(Struct, frozen=True, kw_only=True):
     cause: str = "enqueued"
     """Why it exists: "enqueued", "scheduled", "triggered"."""
     trace: str | None = None
+
+    __repr__ = shown_without_payload
 
 
 class Added(Struct, frozen=True):
@@ -175,6 +184,8 @@ class Claimed(Struct, frozen=True):
     run_at: float
     cause: str = "enqueued"
     trace: str | None = None
+
+    __repr__ = shown_without_payload
 
 
 class LogLine(Struct, frozen=True, array_like=True):
@@ -254,6 +265,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     attempts: tuple[Attempt, ...] = ()
     trace: str | None = None
+
+    __repr__ = shown_without_payload
 
     @property
     def rank(self) -> float:
