@@ -10,10 +10,19 @@ import pytest
 
 from tests.cli.terminal import URL, Terminal, in_shop
 from windlass import JobStatus, WorkerOrchestrator
+from windlass.codec import Packed, encode_plain
 from windlass.loading import load_app
-from windlass.worker import Options
+from windlass.worker import Options, new_job
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
+    """A job as a version of the app left it whose function took something else."""
+    config, pool = (await app.workers())["resize"], (await app.pools())["images"]
+    job = new_job(config, pool, Packed(encode_plain(payload), None), Options(), now=app.now())
+    await (await app.store()).add([job], app.now())
+    return job.id
 
 
 @pytest.fixture
@@ -27,10 +36,10 @@ def dead(shop: Terminal) -> list[str]:
             job, _ = await app.enqueue("resize", payload)
             await job.ended(20)
             ids.append(job.id)
-        broken, _ = await WorkerOrchestrator(app.store_url).enqueue("resize", {"wrong": 1})
-        await broken.ended(20)
+        broken = await unchecked(app, {"wrong": 1})
+        await (await app.get_job(broken)).ended(20)
         await app.stop()
-        return [*ids[:2], broken.id]
+        return [*ids[:2], broken]
 
     return asyncio.run(work(load_app("shop")))
 
@@ -197,7 +206,7 @@ def test_a_completed_job_has_its_result(shop: Terminal, dead: list[str]) -> None
 
 def test_a_payload_beyond_json_is_shown_all_the_same(shop: Terminal) -> None:
     async def add(app: WorkerOrchestrator) -> str:
-        return (await app.enqueue("resize", {"path": {1: b"bytes", 2.5: float("nan")}}))[0].id
+        return await unchecked(app, {"path": {1: b"bytes", 2.5: float("nan")}})
 
     job_id = in_shop(add)
     assert "payload" in shop.ok("job", job_id)
@@ -361,6 +370,8 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         shop.json("pause", "images"),
         shop.json("scale", "images", "--max", "3"),
         shop.json("cancel", job_id),
+        shop.json("token", "create", "ci", "--role", "read", "--valid", "1d"),
+        shop.json("token", "list"),
         json.loads(shop.run("retry", "nope", "--json").stdout),
         shop.json("discard", "--dead", "--yes"),
         shop.json("move", URL, "--abandon", store=None),

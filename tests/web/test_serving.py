@@ -78,7 +78,7 @@ def ask(address: str, path: str, **options: Any) -> Any:
 def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(start: Start) -> None:
     node = start("run", "shop:app", "--web", "127.0.0.1:0")
     address = node.address()
-    assert httpx2.get(f"{address}readyz").text == "ready\n"
+    eventually(lambda: httpx2.get(f"{address}readyz").text == "ready\n")
     schema = ask(address, "workers/resize")["payload_schema"]
     assert schema["properties"]["width"]["default"] == 100
     body = {"worker": "resize", "payload": {"path": "a.png", "width": 3}}

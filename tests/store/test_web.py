@@ -1,0 +1,89 @@
+"""The web on every store: each page, the awkward names, tokens, and what changes."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from tests.web.conftest import Web
+from windlass import WorkerOrchestrator
+from windlass.testing import StoreFactory
+
+DEADLINE = 20.0
+AWKWARD = 'it\'s 100 % "ready" / ½ ☃'
+PAGES = (
+    "overview",
+    "history",
+    "pools",
+    "pools/default",
+    "pools/default/scale",
+    "workers",
+    "workers/act",
+    "graph",
+    "jobs",
+    "jobs?status=completed&status=dead&worker=act&pool=default",
+    "jobs?error=no&key=k&unique_key=u&instance=i",
+    "jobs?payload=x&created_after=2020-01-01T00:00:00Z&created_before=2999-01-01T00:00:00Z",
+    "dead",
+    "nodes",
+    "events",
+    "events?name=node.started&subject=x",
+    "me",
+)
+
+
+async def test_every_page_and_every_change_works(factory: StoreFactory) -> None:
+    app = WorkerOrchestrator(factory()(), lease_seconds=15.0)
+
+    @app.task(max_retries=0)
+    async def act(text: str) -> str:
+        if text == "no":
+            raise ValueError(AWKWARD)
+        return text
+
+    web = Web(app)
+    await app.start()
+    try:
+        await _walk(web)
+    finally:
+        await web.site.close()
+        await app.stop()
+
+
+async def _walk(web: Web) -> None:
+    async with aclosing(web.site.live.stream(0)) as stream, asyncio.timeout(DEADLINE):
+        await anext(stream)
+        body = {"worker": "act", "payload": {"text": AWKWARD}, "job_id": AWKWARD, "unique_key": AWKWARD}
+        assert (await web.post("jobs", body)).json()["created"] is True
+        assert (await web.post("jobs", body)).json()["created"] is False
+        await (await web.app.get_job(AWKWARD)).ended(DEADLINE)
+        dead = (await web.post("jobs", {"worker": "act", "payload": {"text": "no"}})).json()["job"]["id"]
+        await (await web.app.get_job(dead)).ended(DEADLINE)
+        for page in PAGES:
+            await web.get(page)
+        await _check(web, dead)
+        async for piece in stream:
+            if b"event: event" in piece:
+                break
+
+
+async def _check(web: Web, dead: str) -> None:
+    async with web.client() as client:
+        whole = (await client.get(f"jobs/{_quoted(AWKWARD)}")).json()
+    assert (whole["status"], whole["result"]) == ("completed", AWKWARD)
+    found = await web.get("jobs", error="100 %", status="dead")
+    assert [job["id"] for job in found["jobs"]] == [dead]
+    assert (await web.get("dead"))["groups"][0]["error"] == f"ValueError: {AWKWARD}"
+    bulk: dict[str, Any] = {"action": "discard", "filter": {"status": ["dead"], "error": AWKWARD}}
+    assert (await web.post("jobs/bulk", bulk)).json() == {"matched": 1, "changed": 1}
+    assert (await web.post("pools/default/bounds", {"min": 1, "max": 2})).json()["bounds_changed"] is True
+    token = await web.token(AWKWARD, "operate")
+    async with web.client(peer="203.0.113.9", headers={"Authorization": f"Bearer {token}"}) as client:
+        assert (await client.post("workers/act/disable", json={"reason": AWKWARD})).json()["reason"] == AWKWARD
+        assert (await client.get("http://127.0.0.1:8421/metrics")).status_code == 200
+    assert (await web.get("events"))["events"][-1]["data"]["by"] == AWKWARD
+
+
+def _quoted(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
