@@ -116,6 +116,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
 class Callee:
     config = WorkerConfig(name="nap")
     is_async = True
+    schema: bytes | None = None
 
     def __init__(self) -> None:
         self.ran: list[int] = []
