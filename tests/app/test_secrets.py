@@ -64,9 +64,13 @@ async def test_the_function_gets_them_and_nobody_else_sees_them(stage: Stage) ->
             assert HUSH not in text
 
 
-async def test_a_job_that_was_added_before_any_node_ran(stage: Stage) -> None:
-    _, sign_in, _ = keeper(stage)
-    job = await sign_in.enqueue("bank", HUSH)
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name: bool) -> None:
+    app, sign_in, _ = keeper(stage)
+    if by_name:
+        job, _ = await app.enqueue("sign_in", {"site": "bank", "token": HUSH})
+    else:
+        job = await sign_in.enqueue("bank", HUSH)
     assert job_shape(await stage.app().get_job(job.id)).payload == {"site": "bank", "token": MASK}
     assert [doc.name for doc in await stage.store.docs("schema")] == ["sign_in"]
 
