@@ -46,6 +46,7 @@ from windlass.errors import (
     UnknownWorkerError,
     WindlassError,
 )
+from windlass.redaction import Secret
 from windlass.runtime.context import Context
 from windlass.worker import Job
 
@@ -78,6 +79,7 @@ __all__ = [
     "Retry",
     "ScheduleError",
     "SchemaVersionError",
+    "Secret",
     "SignatureError",
     "StoreBusyError",
     "StoreError",

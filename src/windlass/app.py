@@ -7,20 +7,21 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from windlass.codec import Packed, pack_plain
+from windlass.codec import Packed, pack_plain, plain
 from windlass.core.health import Finding, Health
 from windlass.core.model import (
     Added,
     Cancel,
     Change,
     Discard,
+    Doc,
     Event,
     JobRecord,
     JobStatus,
@@ -36,6 +37,7 @@ from windlass.events import AnyHook, Hooks
 from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
+from windlass.redaction import secrets_of
 from windlass.registration import Registrations, check_in_place, import_name
 from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
@@ -51,6 +53,7 @@ from windlass.schema import Schema
 from windlass.steering import Steering
 from windlass.store.protocol import Store, transactional
 from windlass.store.urls import open_store
+from windlass.telemetry.tracing import sending
 from windlass.transfer.late import Left, left_behind
 from windlass.transfer.marks import refuse_to_add, refuse_to_change
 from windlass.views import NodeView, Overview, look
@@ -115,6 +118,7 @@ class WorkerOrchestrator:
         self._may_add = False
         self._starting: asyncio.Event | None = None
         self._triggering: set[str] = set()
+        self._told_secrets: set[str] = set()
         self._portal = Portal()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
@@ -199,6 +203,20 @@ class WorkerOrchestrator:
             return hook
 
         return decorate
+
+    def alert(self, url: str, *, events: Sequence[str], secret: str) -> None:
+        """Post these events ("*": all) as JSON to an address, signed with the secret, again until it is accepted.
+
+        It takes about a minute until an address that does not answer is given up on. Nothing waits for it.
+        """
+        from windlass.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
+
+        if isinstance(events, str) or not events:
+            message = f'app.alert wants a list of events: events=["job.dead", "health.problem"], not {events!r}'
+            raise ConfigurationError(message)
+        told = Alert(url, secret)
+        for event in dict.fromkeys(events):
+            self._hooks.add(event, told)
 
     def registered(self) -> tuple[dict[str, WorkerConfig], dict[str, PoolConfig]]:
         """The workers and pools registered here, checked all together as `start` does; the store is not asked."""
@@ -298,6 +316,7 @@ class WorkerOrchestrator:
         if self._state != "stopped":
             message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
             raise LifecycleError(message)
+        await self._hooks.drain()
         self._portal.close()
         await self._close_store()
 
@@ -405,8 +424,9 @@ class WorkerOrchestrator:
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs; answers each with the job that stands for it now."""
         store = await self._store_to_fill()
-        jobs = [call.job(self) for call in calls]
-        added = await store.add(jobs, self.now())
+        await self._tell_secrets(call.worker for call in calls)
+        with sending([call.job(self) for call in calls]) as jobs:
+            added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
         known = dict(zip(there, await store.get(there), strict=True)) if there else {}
         return self._handles(calls, jobs, added, known)
@@ -414,14 +434,25 @@ class WorkerOrchestrator:
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction that the user's connection is in."""
         store = transactional(await self._store_to_fill(), "enqueue_with")
-        jobs = [call.job(self) for call in calls]
-        return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
+        await self._tell_secrets(call.worker for call in calls)
+        with sending([call.job(self) for call in calls]) as jobs:
+            return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """The same, from synchronous code."""
         store = transactional(self.from_outside(self._store_to_fill), "enqueue_with_blocking")
-        jobs = [call.job(self) for call in calls]
-        return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
+        self.from_outside(lambda: self._tell_secrets(call.worker for call in calls))
+        with sending([call.job(self) for call in calls]) as jobs:
+            return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
+
+    async def _tell_secrets(self, workers: Iterable[Worker[Any, Any]]) -> None:
+        """Publish which arguments are secret before a job has them: who sees it must know, even if no node has run."""
+        for worker in workers:
+            if worker.name in self._told_secrets or secrets_of(worker.schema) is None:
+                continue
+            if worker.name not in {doc.name for doc in await self._store.docs("schema")}:
+                await self._store.put(Doc("schema", worker.name, worker.schema or b""))
+            self._told_secrets.add(worker.name)
 
     def _handles(
         self,
@@ -433,7 +464,8 @@ class WorkerOrchestrator:
         handles: list[Job[Any]] = []
         for call, job, answer in zip(calls, jobs, added, strict=True):
             record = known.get(answer.id) or JobRecord.of(replace(job, id=answer.id), self.now())
-            handles.append(Job(record, self, call.worker.signature.decode_result))
+            secrets = secrets_of(call.worker.schema)
+            handles.append(Job(record, self, call.worker.signature.decode_result, secrets))
         return handles
 
     def from_outside(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
@@ -455,21 +487,21 @@ class WorkerOrchestrator:
         said of it, and again when it runs.
         """
         store, here = await self._store_to_fill(), self._registered.workers.get(worker)
+        packed = await self._pack(worker, payload)
         if here is not None:
+            await self._tell_secrets([here])
             config, pool = here.config, self.pool(here.config.pool)
-            packed = here.signature.pack(config.concurrency_key, payload)
         else:
-            config, pool, schema = await self._operations.definition(worker, self._registered.workers)
-            packed = pack_plain(config, payload, schema)
-        job = new_job(config, pool, packed, options or Options(), now=self.now())
-        added = (await store.add([job], self.now()))[0]
-        record = JobRecord.of(job, self.now()) if added.created else await self._operations.job(added.id)
-        return self._handle(record), added.created
+            config, pool, _ = await self._operations.definition(worker, self._registered.workers)
+        with sending([new_job(config, pool, packed, options or Options(), now=self.now())]) as jobs:
+            added = (await store.add(jobs, self.now()))[0]
+        record = JobRecord.of(jobs[0], self.now()) if added.created else await self._operations.job(added.id)
+        return (await self._shown([record]))[0], added.created
 
     async def get_job(self, job_id: str) -> Job[Any]:
         """A job by its id, whole. Raises `UnknownJobError`."""
         await self.store()
-        return self._handle(await self._operations.job(job_id))
+        return (await self._shown([await self._operations.job(job_id)]))[0]
 
     async def find_jobs(self, **wanted: Any) -> list[Job[Any]]:
         """Jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, created_after, -before.
@@ -477,7 +509,7 @@ class WorkerOrchestrator:
         `limit` (100) and `after` (the last id of the page before) turn pages.
         """
         store = await self.store()
-        return [self._handle(record) for record in await store.find(job_filter(**wanted))]
+        return await self._shown(await store.find(job_filter(**wanted)))
 
     async def explain_job(self, job_id: str) -> Explanation:
         """Why a job is not running, or how it ended, in words and in data."""
@@ -493,7 +525,8 @@ class WorkerOrchestrator:
         await self.store()
         if payload is None:
             return await self._amend(job_id, Requeue(self.now()))
-        packed = await self._pack((await self._operations.job(job_id)).worker, payload)
+        record = await self._operations.job(job_id)
+        packed = await self._pack(record.worker, payload, plain(record.payload))
         return await self._amend(job_id, Requeue(self.now(), packed.payload, packed.key))
 
     async def discard_job(self, job_id: str) -> None:
@@ -513,13 +546,16 @@ class WorkerOrchestrator:
         """Delete all that match; dead ones unless a status is given. Answers how many."""
         return await self._amend_all("discarded", Discard(), {"status": JobStatus.DEAD} | wanted)
 
-    async def _pack(self, worker: str, payload: Mapping[str, Any]) -> Packed:
-        """A payload for a worker: checked if it is registered here, otherwise by what the store knows of it."""
+    async def _pack(self, worker: str, payload: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> Packed:
+        """A payload for a worker: checked if it is registered here, otherwise by what the store knows of it.
+
+        What is hidden in it is as it was in the original.
+        """
         here = self._registered.workers.get(worker)
         if here is not None:
-            return here.signature.pack(here.config.concurrency_key, payload)
-        config, _, schema = await self._operations.definition(worker)
-        return pack_plain(config, payload, schema)
+            return here.signature.pack(here.config.concurrency_key, _restored(worker, here.schema, payload, original))
+        config, _, schema = await self._operations.definition(worker, self._registered.workers)
+        return pack_plain(config, _restored(worker, schema, payload, original), schema)
 
     async def _amend(self, job_id: str, change: Change) -> Job[Any]:
         await self._store_to_change()
@@ -533,9 +569,17 @@ class WorkerOrchestrator:
         await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
         return changed
 
-    def _handle(self, record: JobRecord) -> Job[Any]:
-        known = self._registered.workers.get(record.worker)
-        return Job(record, self, known.signature.decode_result if known else None)
+    async def _shown(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
+        """Handles that know what must not be shown: by the workers registered here, or as others published them."""
+        here = self._registered.workers
+        others = {record.worker for record in records} - here.keys()
+        schemas = await self._operations.schemas(others) if others else {}
+        handles: list[Job[Any]] = []
+        for record in records:
+            known = here.get(record.worker)
+            secrets = secrets_of(known.schema if known else schemas.get(record.worker))
+            handles.append(Job(record, self, known.signature.decode_result if known else None, secrets))
+        return handles
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -842,6 +886,14 @@ class TaskDecorator:
         """Register it."""
         worker: Worker[Any, Any] = self._add(function, self._options)
         return worker
+
+
+def _restored(
+    worker: str, schema: bytes | None, payload: Mapping[str, Any], original: Mapping[str, Any] | None
+) -> Mapping[str, Any]:
+    secrets = secrets_of(schema)
+    restored: Mapping[str, Any] = payload if secrets is None else secrets.restore(worker, payload, original)
+    return restored
 
 
 def _name(function: Callable[..., Any], options: Mapping[str, Any]) -> str:

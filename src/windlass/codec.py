@@ -24,6 +24,7 @@ from windlass.errors import (
     SignatureError,
     nearest,
 )
+from windlass.redaction import is_secret, secrets_of, without_defaults
 from windlass.runtime.context import Context
 
 _KINDS: Final = inspect.Parameter
@@ -53,7 +54,9 @@ class Signature:
             self._context_first = _takes_context(worker, parameters, mode)
             parameters, self._names = {}, ()
         self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
+        self._hints = {name: hints[name] for name in parameters if name in hints}
         self._shape = _shape(worker, parameters, hints)
+        self._schema: bytes | None = None
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
         self._decoder = _decoder(worker, self._shape)
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
@@ -106,16 +109,29 @@ class Signature:
         try:
             self._decoder.decode(payload)
         except msgspec.MsgspecError as error:
-            message = f"{self._worker}: {_in_words(error)}"
+            message = f"{self._worker}: {self._discreet(error)}"
             raise PayloadTypeError(message) from None
         return payload
 
+    def _discreet(self, error: Exception) -> str:
+        """What is wrong with a payload, without a value that may be secret; msgspec names types, others name values."""
+        words = _in_words(error)
+        if "Expected `" in words or secrets_of(self.schema()) is None:
+            return words
+        where = words.partition(": ")[0] if words.startswith("argument ") else "a value"
+        return f"{where} does not fit; what is secret is not shown"
+
     def schema(self) -> bytes:
-        """What the function takes, as JSON Schema: one object, with the function's own defaults."""
+        """What the function takes, as JSON Schema: one object, with the function's defaults, but for secret ones."""
+        if self._schema is None:
+            self._schema = self._described()
+        return self._schema
+
+    def _described(self) -> bytes:
         try:
             whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
         except TypeError:  # a type that can travel, but that has no schema
-            return b'{"type":"object"}'
+            return msgspec.json.encode({"type": "object", **self._described_apart()})
         parts = whole.pop("$defs")
         shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
         for name, default in self._defaults.items():
@@ -124,7 +140,13 @@ class Signature:
                     msgspec.json.encode(default, enc_hook=_to_plain)
                 )
         shape.pop("title", None)
-        return msgspec.json.encode(shape | ({"$defs": parts} if parts else {}))
+        return msgspec.json.encode(without_defaults(shape | ({"$defs": parts} if parts else {})))
+
+    def _described_apart(self) -> dict[str, Any]:
+        """Of what is secret, at least that much: where there is no schema for all arguments together."""
+        secret = {name: {"writeOnly": True} for name, hint in self._hints.items() if is_secret(hint)}
+        others: dict[str, Any] = {name: {} for name in self._names if name not in secret}
+        return {"properties": {**others, **secret}} if secret else {}
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
         """Arguments that may still be plain (a dict for a dataclass, as a person types them), checked and typed."""
@@ -146,7 +168,7 @@ class Signature:
         try:
             shape = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = f"the payload does not fit {self._worker} (any more): {_in_words(error)}"
+            message = f"the payload does not fit {self._worker} (any more): {self._discreet(error)}"
             raise PayloadDecodingError(message) from None
         values = ((name, getattr(shape, name)) for name in self._names)
         return {name: value for name, value in values if value is not UNSET}
@@ -174,7 +196,11 @@ class Signature:
             message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
             raise SignatureError(message) from None
         for name in fields if "{" in template else [template]:
-            if name.split(".")[0].split("[")[0] not in self._required:
+            parameter = name.split(".")[0].split("[")[0]
+            if is_secret(self._hints.get(parameter)):
+                message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
+                raise SignatureError(message)
+            if parameter not in self._required:
                 message = (
                     f"worker {self._worker}: concurrency_key {template!r} needs a required parameter {name!r}: "
                     f"{nearest(name, self._required)}"
@@ -259,7 +285,7 @@ _PLAIN: Final[Mapping[str, tuple[type[Any], ...]]] = {
     "array": (list, tuple),
     "object": (dict,),
 }
-_SAYS_NO_MORE: Final = {"type", "default", "title", "description"}
+_SAYS_NO_MORE: Final = {"type", "default", "title", "description", "writeOnly"}
 
 
 def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 The orchestrator's methods and the command line both end here. Nothing here runs a user's function.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -49,6 +49,8 @@ from windlass.store.protocol import Store
 BULK: Final = 1_000
 KNOWN_SECONDS: Final = 5.0
 """How long what is known of workers and pools is good enough to add jobs by."""
+NEWCOMER_SECONDS: Final = 0.5
+"""How soon to look again for a worker that nobody has heard of."""
 ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
 
 
@@ -161,8 +163,7 @@ class Operations:
         """
         known, now = self._known, self._now()
         if known is None or name not in known.workers or not 0 <= now - known.at < KNOWN_SECONDS:
-            schemas = {doc.name: doc.body for doc in await self._store.docs("schema")}
-            known = self._known = Known(now, await self.workers(), await self.pools(), schemas)
+            known = await self._learn()
         if name not in known.workers:
             message = f"there is no worker {name!r}: {nearest(name, {*known.workers, *here})}"
             raise UnknownWorkerError(message)
@@ -171,6 +172,22 @@ class Operations:
         pool = known.pools.get(config.pool) or PoolConfig(name=config.pool)
         # A schema of one that is not triggered is from the time when it was.
         return config, pool, known.schemas.get(name) if triggered else None
+
+    async def schemas(self, workers: Collection[str]) -> Mapping[str, bytes]:
+        """What these workers take, as JSON Schema, where that is known; asked for as seldom as `definition` is."""
+        known, now = self._known, self._now()
+        if (
+            known is None
+            or not 0 <= now - known.at < KNOWN_SECONDS
+            or (not known.workers.keys() >= set(workers) and now - known.at >= NEWCOMER_SECONDS)
+        ):
+            known = await self._learn()
+        return known.schemas
+
+    async def _learn(self) -> Known:
+        schemas = {doc.name: doc.body for doc in await self._store.docs("schema")}
+        self._known = Known(self._now(), await self.workers(), await self.pools(), schemas)
+        return self._known
 
     async def stuck(self, worker: str) -> str | None:
         """Why a run that nobody but the asker would serve could not start, however long it waited."""

@@ -12,9 +12,10 @@ from msgspec import Struct, to_builtins
 
 from windlass.codec import plain
 from windlass.core.health import Problem
-from windlass.core.model import Attempt, Event, JobStatus, Progress, WorkerExecutionMode, WorkerInstance
+from windlass.core.model import Attempt, Event, JobStatus, LogLine, Progress, WorkerExecutionMode, WorkerInstance
 from windlass.operations import Explanation
 from windlass.remedies import remedy
+from windlass.telemetry.tracing import trace_id
 from windlass.views import NodePool, NodeView, Overview, PoolView, WorkerView
 from windlass.worker import Job
 
@@ -190,13 +191,24 @@ class AttemptShape(Struct, frozen=True, kw_only=True):
     traceback: str | None
 
 
+class LogShape(Struct, frozen=True, kw_only=True):
+    """A line that a job logged."""
+
+    at: str | None
+    level: str
+    message: str
+    attempt: int
+
+
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A job, whole."""
 
     fence: int
+    trace_id: str | None
     result: Any
     why: str
     attempts: list[AttemptShape]
+    logs: list[LogShape]
 
 
 class WaitShape(Struct, frozen=True, kw_only=True):
@@ -379,7 +391,20 @@ def job_shape(job: Job[Any]) -> JobShape:
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """A job, whole."""
     attempts = [_attempt(attempt) for attempt in job.attempts]
-    return WholeJobShape(**_job(job), fence=job.record.fence, result=result_shape(job), why=why.text, attempts=attempts)
+    return WholeJobShape(
+        **_job(job),
+        fence=job.record.fence,
+        trace_id=trace_id(job.record.trace),
+        result=result_shape(job),
+        why=why.text,
+        attempts=attempts,
+        logs=[log_shape(line) for line in job.logs],
+    )
+
+
+def log_shape(line: LogLine) -> LogShape:
+    """A line that a job logged."""
+    return LogShape(at=iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
@@ -402,9 +427,15 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "cancelling": record.cancelling,
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
-        "progress": _progress(record.progress),
-        "payload": json_safe(job.payload),
+        "progress": _progress(job.progress),
+        "payload": payload_shape(job),
     }
+
+
+def payload_shape(job: Job[Any]) -> Any:
+    """A job's arguments, as they may be shown."""
+    shown = json_safe(job.payload)
+    return shown if job.secrets is None else job.secrets.redact(shown)
 
 
 def result_shape(job: Job[Any]) -> Any:
@@ -446,7 +477,7 @@ def _attempt(attempt: Attempt) -> AttemptShape:
 
 
 def _progress(progress: Progress | None) -> ProgressShape | None:
-    if progress is None:
+    if progress is None or progress.done is None:
         return None
     return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))
 

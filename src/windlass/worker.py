@@ -18,11 +18,13 @@ from windlass.core.model import (
     JobPriority,
     JobRecord,
     JobStatus,
+    LogLine,
     NewJob,
     PoolConfig,
     Progress,
     WorkerConfig,
     WorkerExecutionMode,
+    shown_without_payload,
 )
 from windlass.errors import (
     JobCancelledError,
@@ -32,6 +34,7 @@ from windlass.errors import (
     ResultTimeoutError,
     UnknownJobError,
 )
+from windlass.redaction import Secrets
 from windlass.store.protocol import Store
 
 _order: Final = count()
@@ -90,6 +93,8 @@ class Call(Struct, Generic[R], frozen=True):
     payload: bytes
     key: str | None
     options: Options
+
+    __repr__ = shown_without_payload
 
     def job(self, desk: Desk) -> NewJob:
         """The job as it goes to the store."""
@@ -199,9 +204,17 @@ class Worker(Generic[P, R]):
 class Job(Generic[R]):
     """A job, as it was when it was last looked at. `refresh` looks again."""
 
-    def __init__(self, record: JobRecord, desk: Desk, decode: Callable[[bytes | None], Any] | None = None) -> None:
+    def __init__(
+        self,
+        record: JobRecord,
+        desk: Desk,
+        decode: Callable[[bytes | None], Any] | None = None,
+        secrets: Secrets | None = None,
+    ) -> None:
         self.record = record
         """Everything the store knows of it."""
+        self.secrets = secrets
+        """Which of its arguments are not to be shown."""
         self._desk = desk
         self._decode = decode
 
@@ -232,7 +245,7 @@ class Job(Generic[R]):
 
     @property
     def payload(self) -> Any:
-        """Its arguments, by name."""
+        """Its arguments, by name, secret ones too: for the program, not for people."""
         return plain(self.record.payload)
 
     @property
@@ -258,7 +271,19 @@ class Job(Generic[R]):
     @property
     def progress(self) -> Progress | None:
         """How far it says it is."""
-        return self.record.progress
+        progress = self.record.progress
+        return None if progress is None or progress.done is None else progress
+
+    @property
+    def logs(self) -> tuple[LogLine, ...]:
+        """What it logged through `ctx.logger`, at INFO and above, in every attempt: the newest lines of each."""
+        record = self.record
+        told = tuple(line for attempt in record.attempts for line in attempt.log)
+        if record.progress is None or (
+            record.attempts and record.attempts[-1].started_at >= (record.started_at or 0.0)
+        ):  # the last run is among the attempts
+            return told
+        return told + record.progress.log
 
     async def refresh(self) -> "Job[R]":
         """Look again; answers with itself. Raises `UnknownJobError` if it is gone."""

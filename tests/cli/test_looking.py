@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from tests.cli.terminal import URL, Terminal, in_shop
 from windlass import JobStatus, WorkerOrchestrator
 from windlass.codec import Packed, encode_plain
+from windlass.core.model import LogLine
 from windlass.loading import load_app
+from windlass.shapes import log_shape
 from windlass.worker import Options, new_job
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -377,6 +380,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         shop.json("move", URL, "--abandon", store=None),
         shop.json("move", URL, "sqlite:///new.db", store=None),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
+        {"logs": [to_builtins(log_shape(LogLine(0.0, "info", "", 1)))]},
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
     ]

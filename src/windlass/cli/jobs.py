@@ -11,6 +11,7 @@ from windlass.cli.words import ago, one_line, printable, took, when
 from windlass.core.model import Attempt, JobRecord, JobStatus, Progress
 from windlass.operations import Explanation, clock_time
 from windlass.shapes import explanation_shape, job_shape, whole_job_shape
+from windlass.telemetry.tracing import trace_id
 from windlass.worker import Job
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -37,9 +38,10 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
 
 @click.command()
 @click.argument("job_id", metavar="ID")
+@click.option("--logs", is_flag=True, help="Only what it logged through ctx.logger.")
 @with_source
 @json_option
-def job(job_id: str, source: Source, *, as_json: bool) -> None:
+def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
     """Everything about one job: payload, attempts with tracebacks, progress, result."""
 
     async def get(app: WorkerOrchestrator) -> tuple[Job[Any], Explanation, float]:
@@ -48,6 +50,8 @@ def job(job_id: str, source: Source, *, as_json: bool) -> None:
     found, why, now = source.ask(get)
     if as_json:
         show_json({"job": whole_job_shape(found, why)})
+    elif logs:
+        show_logs(found)
     else:
         show_job(found, why, now)
 
@@ -114,7 +118,8 @@ def _detail(record: JobRecord, now: float) -> str | None:
 
 def _running(record: JobRecord, now: float) -> str:
     verb = "stopping" if record.cancelling else "running"
-    told = f", {_how_far(record.progress)}" if record.progress else ""
+    how_far = _how_far(record.progress)
+    told = f", {how_far}" if how_far else ""
     return f"{verb} for {took(now - (record.started_at or now))}{told}"
 
 
@@ -122,7 +127,9 @@ def _seconds(record: JobRecord) -> float:
     return (record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0)
 
 
-def _how_far(progress: Progress) -> str:
+def _how_far(progress: Progress | None) -> str | None:
+    if progress is None or progress.done is None:
+        return None
     of = f" of {progress.total:g} ({progress.done / progress.total:.0%})" if progress.total else ""
     message = f": {progress.message}" if progress.message else ""
     return f"{progress.done:g}{of}{message}"
@@ -145,6 +152,15 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
         _show_attempt(attempt)
 
 
+def show_logs(found: Job[Any]) -> None:
+    """What a job logged."""
+    if not found.logs:
+        aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
+    for line in found.logs:
+        again = f" (attempt {line.attempt})" if line.attempt > 1 else ""
+        click.echo(f"{clock_time(line.at)} {line.level.upper():<7} {printable(line.message)}{again}")
+
+
 def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | None]:
     started, ended = record.started_at, record.ended_at
     crashes = f", and {record.crashes} crashes" if record.crashes else ""
@@ -159,9 +175,10 @@ def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | N
         "started": f"{when(started, now)} on {record.instance}" if started else None,
         "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
         "attempts": f"{record.attempt}{crashes}",
-        "progress": _how_far(record.progress) if record.progress else None,
+        "progress": _how_far(record.progress),
         "unique key": record.unique_key,
         "key": record.key,
+        "trace": trace_id(record.trace),
     }
 
 

@@ -223,7 +223,7 @@ def _job(job: JobRecord, now: float) -> list[Cell]:
 def _progress(job: JobRecord) -> str | None:
     if job.cancelling:
         return "being cancelled"
-    if job.progress is None:
+    if job.progress is None or job.progress.done is None:
         return None
     done, total, message = job.progress.done, job.progress.total, job.progress.message
     share = f"{100 * done / total:.0f} %" if total else f"{done:g}"

@@ -133,6 +133,13 @@ class PoolConfig(Struct, frozen=True, kw_only=True):
     """What a node must have to host it, such as "gpu"."""
 
 
+def shown_without_payload(self: Struct) -> str:
+    """The `repr` of what has a payload, which may hold secrets and ends up in logs."""
+    fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+    shown = (f"{name}=<{len(value)} bytes>" if name == "payload" else f"{name}={value!r}" for name, value in fields)
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
 class NewJob(Struct, frozen=True, kw_only=True):
     """A job as it is handed to the store. The same `id` twice is one job."""
 
@@ -152,6 +159,8 @@ class NewJob(Struct, frozen=True, kw_only=True):
     cause: str = "enqueued"
     """Why it exists: "enqueued", "scheduled", "triggered"."""
     trace: str | None = None
+
+    __repr__ = shown_without_payload
 
 
 class Added(Struct, frozen=True):
@@ -176,6 +185,19 @@ class Claimed(Struct, frozen=True):
     cause: str = "enqueued"
     trace: str | None = None
 
+    __repr__ = shown_without_payload
+
+
+class LogLine(Struct, frozen=True, array_like=True):
+    """A line that a job logged, kept with it."""
+
+    at: float
+    level: str
+    """"info", "warning", "error", "critical"."""
+    message: str
+    attempt: int
+    """Which attempt said so, from 1."""
+
 
 class Attempt(Struct, frozen=True, kw_only=True):
     """One attempt that did not succeed, kept for people."""
@@ -188,15 +210,18 @@ class Attempt(Struct, frozen=True, kw_only=True):
     error: str
     traceback: str | None = None
     instance: str | None = None
+    log: tuple[LogLine, ...] = ()
 
 
 class Progress(Struct, frozen=True):
-    """How far a running job says it is."""
+    """How far a running job says it is, and what it has logged."""
 
-    done: float
+    done: float | None
+    """None: it does not say how far it is."""
     total: float | None = None
     message: str | None = None
     at: float = 0.0
+    log: tuple[LogLine, ...] = ()
 
 
 class ProgressNote(Struct, frozen=True):
@@ -240,6 +265,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     attempts: tuple[Attempt, ...] = ()
     trace: str | None = None
+
+    __repr__ = shown_without_payload
 
     @property
     def rank(self) -> float:

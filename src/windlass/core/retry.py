@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from windlass.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, Outcome, Retry, WorkerConfig
+from windlass.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
 
 CRASH_LIMIT: Final = 3
 """A job that kills its process this often is dead."""
@@ -57,6 +57,8 @@ class End(Struct, frozen=True):
     traceback: str | None = None
     from_outside: bool = False
     """Whether somebody else has killed its process: the job itself may be innocent."""
+    log: tuple[LogLine, ...] = ()
+    """What it logged."""
 
 
 class _Run(Struct, frozen=True, kw_only=True):
@@ -97,6 +99,7 @@ class _Run(Struct, frozen=True, kw_only=True):
             error=error,
             traceback=self.end.traceback,
             instance=self.instance,
+            log=self.end.log,
         )
 
     def again(self, error: str, *, in_seconds: float, **changes: Any) -> Outcome:

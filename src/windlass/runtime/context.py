@@ -5,8 +5,11 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from windlass.core.model import Claimed, Progress, WorkerConfig
+from msgspec.structs import replace
+
+from windlass.core.model import Claimed, LogLine, Progress, WorkerConfig
 from windlass.errors import JobCancelledError
+from windlass.runtime.joblog import JobLog, JobLogger
 
 if TYPE_CHECKING:
     from windlass.runtime.clock import Clock
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
 class Context:
     """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_claimed", "_clock", "_report", "_transact", "cancelled", "deadline", "stopping", "worker")
+    __slots__ = (
+        *("_claimed", "_clock", "_log", "_report", "_said", "_transact"),
+        *("cancelled", "deadline", "stopping", "worker"),
+    )
 
     def __init__(
         self,
@@ -31,6 +37,8 @@ class Context:
         self._clock = clock
         self._report = report
         self._transact = transact
+        self._said: Progress | None = None
+        self._log: JobLog | None = None
         self.worker = worker
         """The worker's configuration."""
         self.deadline = deadline
@@ -57,16 +65,29 @@ class Context:
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
-        """A logger whose lines carry the job and the worker."""
-        extra = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
-        return logging.LoggerAdapter(logging.getLogger(f"windlass.worker.{self.worker.name}"), extra)
+        """A logger whose lines carry the job and the worker. Those from INFO on are kept with the job, the newest."""
+        extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
+        return JobLogger(logging.getLogger(f"windlass.worker.{self.worker.name}"), extra, self._keep)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far the work is. Cheap: only the newest of many is kept."""
         # What is no number, or no text, is the function's own error, here; not the store's, later.
         words = None if message is None else str(message).encode("utf-8", "backslashreplace").decode()
         of = None if total is None else float(total)
-        self._report(self._claimed, Progress(float(done), of, words, self._clock.now()))
+        self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
+        self._report(self._claimed, self._said)
+
+    @property
+    def logged(self) -> tuple[LogLine, ...]:
+        """What was logged so far and is kept."""
+        return () if self._log is None else self._log.lines()
+
+    def _keep(self, level: str, text: str) -> None:
+        now = self._clock.now()
+        if self._log is None:
+            self._log = JobLog()
+        self._log.add(LogLine(now, level, text, self.attempt))
+        self._report(self._claimed, replace(self._said or Progress(None, at=now), log=self.logged))
 
     def heartbeat(self) -> None:
         """Look up: raises `JobCancelledError` if this run has been told to stop. For loops in threads."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from windlass.core.model import Beat, Claimed, JobFilter, JobStatus, Outcome, PoolConfig
 from windlass.core.retry import End, EndKind, settle
 from windlass.errors import StoreError
@@ -164,7 +166,7 @@ class Engine:
         del self.runs[run.job.id]
         self._isolated.discard(run.job.id)
         if run.outcome is None:
-            self._settle(run.job, end, started_at=run.started_at)
+            self._settle(run.job, replace(end, log=run.log) if run.log else end, started_at=run.started_at)
         else:
             self._settled(run, run.outcome, end)
         self._bell.ring()

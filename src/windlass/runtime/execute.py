@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from windlass.core.model import Claimed, Outcome, WorkerConfig
+from windlass.core.model import Claimed, LogLine, Outcome, WorkerConfig
 from windlass.core.retry import End, EndKind
 from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windlass.runtime.clock import Timer
     from windlass.runtime.context import Context
     from windlass.runtime.registry import Callee
+    from windlass.telemetry.tracing import RunSpan
 
 LONGEST_ERROR: Final = 1_000
 LONGEST_TRACEBACK: Final = 20_000
@@ -28,8 +29,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "config", "context", "ended", "job", "on_end", "outcome", "patience"),
-        *("started_at", "stopped_as", "task", "thread"),
+        *("callee", "config", "context", "ended", "job", "log", "on_end", "outcome", "patience"),
+        *("span", "started_at", "stopped_as", "task", "thread"),
     )
 
     def __init__(
@@ -45,11 +46,14 @@ class Run:
         """Why we ended it, if we did: the function's own opinion no longer counts then."""
         self.outcome: Outcome | None = None
         """What became of the job, if the function has ended it itself, in a transaction."""
+        self.log: tuple[LogLine, ...] = ()
+        """What the function has logged, as far as we know."""
         self.patience: Timer | None = None
         """Runs while we wait for it to do as it was told."""
         # Where the function runs in this process:
         self.callee: Callee | None = None
         self.context: Context | None = None
+        self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
 

@@ -158,7 +158,8 @@ class Leader:
         beat = self._beats.get(record.instance or "")
         # A process that ran its jobs itself may have died of this one; a node that only watches over them did not.
         kind = EndKind.LOST if beat is not None and beat.pool and beat.apart else EndKind.CRASHED
-        end = End(kind, error=f"{who} vanished while running it")
+        log = record.progress.log if record.progress else ()
+        end = End(kind, error=f"{who} vanished while running it", log=log)
         message = f"job {record.id} of {record.worker} was lost by {who} and runs again"
         self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         callee = self._registry.workers.get(record.worker)

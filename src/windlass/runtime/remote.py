@@ -235,6 +235,7 @@ class RemoteRunner:
             case Said():
                 run = self._runs.get(message.id)
                 if run is not None and run.job.fence == message.fence:
+                    run.log = message.progress.log
                     self._report(run.job, message.progress)
             case Ready():
                 self._is_ready()

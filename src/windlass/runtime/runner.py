@@ -19,6 +19,7 @@ from windlass.runtime.context import Context
 from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync, where
 from windlass.runtime.registry import Callee
 from windlass.runtime.transact import Transactions
+from windlass.telemetry.tracing import processing
 
 logger: Final = logging.getLogger("windlass")
 
@@ -101,10 +102,13 @@ class LocalRunner:
             transact=partial(self._transactions.begin, run),
         )
         run.context.stopping = self._stopping
+        run.span = span = processing(run.job)
         if callee.is_async:
             self._start_task(run, run_async(run))
-        else:
+        elif span is None:
             self._threads.start(partial(self._in_thread, run))
+        else:
+            span.variables.run(self._threads.start, partial(self._in_thread, run))
         self._running.add(run)
 
     def stop(self, run: Run) -> None:
@@ -139,7 +143,7 @@ class LocalRunner:
         self._threads.close()
 
     def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
-        run.task = self._loop.create_task(coroutine)
+        run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
         run.task.add_done_callback(partial(self._task_done, run))
 
     def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
@@ -172,6 +176,10 @@ class LocalRunner:
         run.ended = True
         if run.patience is not None:
             run.patience.cancel()
+        if run.span is not None:
+            run.span.end(end)
+        if run.context is not None:
+            run.log = run.context.logged
         run.on_end(run, end)
 
     def _give_up(self, run: Run) -> None:

@@ -10,7 +10,7 @@ from msgspec import msgpack
 from msgspec.structs import asdict
 
 from windlass.core.admission import Gates
-from windlass.core.model import Attempt, Beat, Claimed, Doc, JobRecord, JobStatus, NewJob, Outcome, WorkerState
+from windlass.core.model import Attempt, Beat, Claimed, Doc, JobRecord, JobStatus, LogLine, NewJob, Outcome, WorkerState
 from windlass.store.protocol import Claims, Store
 from windlass.testing.expect import equal, holds, there
 
@@ -78,7 +78,15 @@ def failed(claimed: Claimed, *, now: float = NOW, **changes: Any) -> Outcome:
 
 def report(claimed: Claimed, *, now: float = NOW, error: str = "it broke") -> Attempt:
     """What is kept of an attempt that failed."""
-    return Attempt(number=claimed.attempt, started_at=now, ended_at=now, kind="raised", error=error, traceback="a\nb")
+    return Attempt(
+        number=claimed.attempt,
+        started_at=now,
+        ended_at=now,
+        kind="raised",
+        error=error,
+        traceback="a\nb",
+        log=(LogLine(now, "info", "said", claimed.attempt),),
+    )
 
 
 async def finish(store: Store, *outcomes: Outcome, now: float = NOW) -> list[str]:

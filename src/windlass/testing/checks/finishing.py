@@ -2,7 +2,17 @@
 
 from msgspec.structs import replace
 
-from windlass.core.model import SECONDS_A_DAY, Cancel, Claimed, JobRecord, JobStatus, Outcome, Progress, ProgressNote
+from windlass.core.model import (
+    SECONDS_A_DAY,
+    Cancel,
+    Claimed,
+    JobRecord,
+    JobStatus,
+    LogLine,
+    Outcome,
+    Progress,
+    ProgressNote,
+)
 from windlass.store.protocol import Store
 from windlass.testing.acts import (
     NOW,
@@ -268,7 +278,7 @@ async def check_progress_is_kept_under_the_current_fence_only(lab: Lab) -> None:
     await store.note([ProgressNote("1", old.fence, Progress(1))])
     equal((await get(store, "1")).progress, None, "progress of a job that does not run")
     new = await claim_one(store, "1")
-    half = Progress(1.5, 3.0, "half ☃", NOW)
+    half = Progress(1.5, 3.0, "half ☃", NOW, log=(LogLine(NOW, "info", "said ☃", 1),))
     await store.note([ProgressNote("1", new.fence, half), ProgressNote("none", 1, half)])
     await store.note([ProgressNote("1", old.fence, Progress(9))])
     equal((await get(store, "1")).progress, half, "progress")

@@ -16,7 +16,7 @@ from windlass.shapes import (
     explanation_shape,
     iso,
     job_shape,
-    json_safe,
+    payload_shape,
     whole_job_shape,
 )
 from windlass.web.routing import Body, Name, Query, Text, get, post
@@ -160,7 +160,7 @@ async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnsw
     for _ in range(MOST_LOOKED_AT // PAGE):
         page = await site.desk.find_jobs(**wanted, limit=PAGE)
         for job in page:
-            if part in msgspec.json.encode(json_safe(job.payload)).decode():
+            if part in msgspec.json.encode(payload_shape(job)).decode():  # what is not shown is not found either
                 matching.append(job_shape(job))
                 if len(matching) == limit:
                     return JobsAnswer(jobs=matching, next_after=job.id)

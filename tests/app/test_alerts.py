@@ -1,0 +1,202 @@
+"""Alerts: events reach an address, signed, however it misbehaves, and nobody has to wait for it."""
+
+import hashlib
+import hmac
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime.stage import Stage, eventually
+from tests.system.conftest import eventually as waited
+from windlass import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts
+from windlass.core.model import Event
+from windlass.runtime.clock import settle
+
+SECRET = "between the two of us"
+
+
+class Receiver:
+    """A real HTTP server that answers as it is told, and then well."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.hold = threading.Event()
+        self.hold.set()
+        told = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                told.requests.append((dict(self.headers.items()), body))
+                assert told.hold.wait(30)
+                self.send_response(told.answers.pop(0) if told.answers else 204)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hooks?token=hush"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def close(self) -> None:
+        self.hold.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.requests]
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setattr(alerts, "DELAYS", (0.01, 0.02, 0.03))
+    it = Receiver()
+    yield it
+    it.close()
+
+
+def happened(number: int = 1) -> Event:
+    return Event(at=1_700_000_000.0, name="job.dead", subject=f"job-{number}", message=f"job-{number} is dead")
+
+
+async def test_told_at_the_third_try_and_signed(
+    stage: Stage, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answers = [503, 429]
+    app = stage.app()
+    app.alert(receiver.url, events=["job.dead"], secret=SECRET)
+
+    @app.task(max_retries=0)
+    async def pack() -> None:
+        raise ValueError("no box")
+
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    await eventually(lambda: len(receiver.requests) == 3)
+    bodies = receiver.bodies()
+    assert bodies[0] == bodies[1] == bodies[2]
+    told = bodies[0]
+    assert (told["name"], told["subject"], told["data"]["worker"]) == ("job.dead", job.id, "pack")
+    assert told["message"] == f"job {job.id} of pack is dead: ValueError: no box"
+    assert told["id"]
+    for headers, body in receiver.requests:
+        signed = headers["Windlass-Timestamp"].encode() + b"." + body
+        mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
+        assert headers["Windlass-Signature"] == f"sha256={mark}"
+    assert "it answers 503; trying again" in caplog.text
+    assert "hush" not in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_only_what_was_asked_for(stage: Stage, receiver: Receiver) -> None:
+    app = stage.app()
+    app.alert(receiver.url, events=["worker.disabled", "worker.enabled"], secret=SECRET)
+
+    @app.task
+    async def pack() -> None: ...
+
+    await app.start()
+    await app.disable_worker("pack", "no boxes")
+    await app.enable_worker("pack")
+    await app.hooks.drain()
+    assert [body["name"] for body in receiver.bodies()] == ["worker.disabled", "worker.enabled"]
+
+
+@pytest.mark.parametrize(("answer", "tries"), [(404, 1), (302, 1), (500, 4)])
+async def test_given_up_on_and_the_next_is_told(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture, answer: int, tries: int
+) -> None:
+    receiver.answers = [answer] * tries
+    app = WorkerOrchestrator("memory://")
+    app.alert(receiver.url, events=["*"], secret=SECRET)
+    app.hooks.fire(happened(1))
+    app.hooks.fire(happened(2))
+    await app.close()
+    assert [body["subject"] for body in receiver.bodies()] == ["job-1"] * tries + ["job-2"]
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert f"was not told, because it answers {answer}: job-1 is dead" in errors[0]
+
+
+async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(alerts, "DELAYS", (0.01,))
+    gone = Receiver()
+    gone.close()
+    app = WorkerOrchestrator("memory://")
+    app.alert(gone.url, events=["*"], secret=SECRET)
+    app.hooks.fire(happened())
+    await app.close()
+    assert "ConnectionRefusedError" in caplog.text
+
+
+async def test_one_that_hangs_holds_nobody_up(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(alerts, "LONGEST_QUEUE", 3)
+    receiver.hold.clear()
+    app = WorkerOrchestrator("memory://")
+    app.alert(receiver.url, events=["*"], secret=SECRET)
+    app.hooks.fire(happened(0))
+    await eventually(lambda: len(receiver.requests) == 1)
+    for number in range(1, 6):
+        app.hooks.fire(happened(number))  # would never come back if it waited
+    assert "does not keep up with its alerts: it is not told: job-4 is dead" in caplog.text
+    receiver.hold.set()
+    await app.close()
+    assert [body["subject"] for body in receiver.bodies()] == ["job-0", "job-1", "job-2", "job-3"]
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "host/x", "https://", "https://user:pass@host/", "http://h:x/", "http://h/a b"]
+)
+def test_an_address_that_is_none(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no address to post to") as refused:
+        WorkerOrchestrator("memory://").alert(url, events=["*"], secret=SECRET)
+    assert "pass@" not in str(refused.value)
+
+
+def test_what_cannot_be() -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises(ConfigurationError, match="needs a secret"):
+        app.alert("https://host/", events=["*"], secret="")
+    with pytest.raises(ConfigurationError, match="a list of events"):
+        app.alert("https://host/", events="job.dead", secret=SECRET)
+    with pytest.raises(UnknownOptionError, match=r"did you mean 'job\.dead'"):
+        app.alert("https://host/", events=["job.deed"], secret=SECRET)
+
+
+ALARM = """
+from windlass import WorkerOrchestrator
+
+app = WorkerOrchestrator("sqlite:///alarm.db")
+app.alert({url!r}, events=["node.started", "node.stopped"], secret={secret!r})
+
+
+@app.task
+async def pack() -> None: ...
+"""
+
+
+def test_from_a_node_from_its_first_word_to_its_last(receiver: Receiver, tmp_path: Path) -> None:
+    (tmp_path / "alarm.py").write_text(ALARM.format(url=receiver.url, secret=SECRET))
+    command = [sys.executable, "-m", "windlass", "run", "alarm:app", "--no-web"]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, cwd=tmp_path, stderr=log) as node:
+        try:
+            waited(lambda: len(receiver.requests) == 1)
+            node.terminate()
+            assert node.wait(30) == 0
+        finally:
+            node.kill()
+    assert [body["name"] for body in receiver.bodies()] == ["node.started", "node.stopped"]

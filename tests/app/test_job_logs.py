@@ -1,0 +1,191 @@
+"""What a job logs is kept with it: the newest lines of every attempt, whatever became of it."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.stage import Stage, started
+from tests.system.conftest import PROGRAMS
+from windlass import Context, JobStatus, WorkerOrchestrator
+from windlass.core.model import ProgressNote
+from windlass.runtime.clock import settle
+from windlass.runtime.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
+
+
+async def test_lines_are_kept_of_a_job_that_completes(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def pack(ctx: Context, order: int) -> None:
+        ctx.logger.debug("not this")
+        ctx.logger.info("packing %d", order)
+        ctx.logger.warning("the tape is nearly used up")
+
+    await app.start()
+    job = await pack.enqueue(order=7)
+    await settle()
+    found = await app.get_job(job.id)
+    assert found.status is JobStatus.COMPLETED
+    assert [(line.level, line.message, line.attempt) for line in found.logs] == [
+        ("info", "packing 7", 1),
+        ("warning", "the tape is nearly used up", 1),
+    ]
+    assert found.progress is None
+
+
+async def test_every_attempt_keeps_its_own(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=1)
+    async def pack(ctx: Context) -> None:
+        ctx.progress(1, 2)
+        ctx.logger.info("trying")
+        try:
+            int("no box")
+        except ValueError:
+            ctx.logger.exception("it went wrong")
+            raise
+
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    await stage.clock.advance(20)
+    assert (await job.refresh()).status is JobStatus.DEAD
+    said = [(line.attempt, line.message) for line in job.logs]
+    assert said == [
+        (1, "trying"),
+        (1, "it went wrong (ValueError: invalid literal for int() with base 10: 'no box')"),
+        (2, "trying"),
+        (2, "it went wrong (ValueError: invalid literal for int() with base 10: 'no box')"),
+    ]
+    assert job.progress is not None
+    assert (job.progress.done, job.progress.total) == (1, 2)
+
+
+async def test_they_can_be_read_while_it_runs(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def pack(ctx: Context) -> None:
+        ctx.logger.info("begun")
+        ctx.progress(1, 3, "folding")
+        ctx.logger.info("folding")
+        await asyncio.Event().wait()
+
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    await stage.clock.advance(0.3)
+    await job.refresh()
+    assert [line.message for line in job.logs] == ["begun", "folding"]
+    assert job.progress is not None
+    assert job.progress.message == "folding"
+    await app.cancel_job(job.id)
+    await stage.clock.advance(10)
+    assert [line.message for line in (await job.refresh()).logs] == ["begun", "folding"]
+
+
+@pytest.mark.parametrize(("text", "kept"), [("x", MOST_LINES), ("y" * 5_000, MOST_CHARACTERS // LONGEST_LINE)])
+async def test_not_without_end(stage: Stage, text: str, kept: int) -> None:
+    app = stage.app()
+
+    @app.task
+    async def chat(ctx: Context) -> None:
+        for n in range(200):
+            ctx.logger.info("%d %s", n, text)
+
+    await app.start()
+    job = await chat.enqueue()
+    await settle()
+    first, *lines = (await job.refresh()).logs
+    assert len(lines) == kept
+    assert first.message == f"({200 - kept} earlier lines are not kept)"
+    assert lines[-1].message.startswith("199 ")
+    assert max(len(line.message) for line in lines) <= LONGEST_LINE
+
+
+async def test_a_job_that_logs_nothing_costs_nothing(stage: Stage) -> None:
+    app = stage.faulty_app()
+
+    @app.task
+    async def quiet(ctx: Context) -> None:
+        ctx.logger.debug("hm")
+
+    await app.start()
+    await quiet.enqueue()
+    await settle()
+    await stage.clock.advance(1)
+    assert stage.faults.calls["note"] == 0
+
+
+async def test_a_format_that_does_not_fit_harms_nobody(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    app = stage.app()
+
+    @app.task
+    async def pack(ctx: Context) -> None:
+        ctx.logger.info("%d %s", 1)  # noqa: PLE1206 - a mistake, which logging forgives
+
+    with caplog.at_level(logging.CRITICAL, "windlass.worker.pack"):
+        await app.start()
+        job = await pack.enqueue()
+        await settle()
+    assert [line.message for line in (await job.refresh()).logs] == ["%d %s (1,)"]
+
+
+async def test_who_logs_is_the_function(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    app = stage.app()
+
+    @app.task
+    async def pack(ctx: Context) -> None:
+        ctx.logger.info("here")
+
+    await app.start()
+    await pack.enqueue()
+    await settle()
+    (record,) = [record for record in caplog.records if record.getMessage() == "here"]
+    assert (record.filename, record.funcName) == (Path(__file__).name, "pack")
+
+
+async def test_a_stale_run_says_nothing_any_more(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def pack(ctx: Context) -> None:
+        ctx.logger.info("fresh")
+
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    record = (await job.refresh()).record
+    assert record.progress is not None
+    await stage.store.note([ProgressNote(job.id, record.fence - 1, record.progress)])
+    assert [line.message for line in (await job.refresh()).logs] == ["fresh"]
+
+
+async def test_on_sqlite(tmp_path: Path) -> None:
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path / 'windlass.db'}")
+
+    @app.task(max_retries=0)
+    def pack(ctx: Context) -> None:
+        ctx.logger.info("from a thread")
+        raise ValueError("no box")
+
+    async with started(app):
+        job = await pack.enqueue()
+        await job.ended(10)
+        assert [line.message for line in (await app.get_job(job.id)).logs] == ["from a thread"]
+
+
+def test_from_a_process_that_dies(tmp_path: Path) -> None:
+    environment = os.environ | {"MILL_STORE": f"sqlite:///{tmp_path / 'windlass.db'}", "FALL": str(tmp_path / "fall")}
+    ended = subprocess.run(
+        [sys.executable, "telling.py"], cwd=PROGRAMS, env=environment, text=True, capture_output=True, check=False
+    )
+    assert ended.stdout == "['on the edge']\ncrashed ['on the edge']\n", ended.stderr

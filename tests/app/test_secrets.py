@@ -1,0 +1,156 @@
+"""Secret arguments reach the function, and nobody else."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tests.runtime.stage import Stage
+from windlass import PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
+from windlass.redaction import MASK
+from windlass.runtime.clock import settle
+from windlass.shapes import job_shape
+
+HUSH = "hunter2"
+
+
+@dataclass
+class Login:
+    user: str
+    password: Annotated[str, Secret] = "letmein"
+
+
+def keeper(stage: Stage) -> tuple[WorkerOrchestrator, Any, list[Any]]:
+    app, seen = stage.app(), []
+
+    @app.task(max_retries=0)
+    async def sign_in(
+        site: str,
+        token: Annotated[str, Secret],
+        *,
+        login: Login | None = None,
+        others: list[Login] = [],  # noqa: B006 - never changed
+        keys: dict[str, Annotated[str, Secret]] = {},  # noqa: B006
+        pin: Annotated[int, Secret] | None = None,
+    ) -> None:
+        seen.append((site, token, login, others, keys, pin))
+
+    return app, sign_in, seen
+
+
+async def test_the_function_gets_them_and_nobody_else_sees_them(stage: Stage) -> None:
+    app, sign_in, seen = keeper(stage)
+    await app.start()
+    job = await sign_in.enqueue(
+        "bank", HUSH, login=Login("ann", HUSH), others=[Login("bob", HUSH)], keys={"a": HUSH}, pin=1234
+    )
+    await settle()
+    assert seen == [("bank", HUSH, Login("ann", HUSH), [Login("bob", HUSH)], {"a": HUSH}, 1234)]
+    stranger = stage.app()  # knows the worker only as it was published
+    for found in (job, *await app.find_jobs(), await stranger.get_job(job.id), *await stranger.find_jobs()):
+        shown = job_shape(found).payload
+        assert shown == {
+            "site": "bank",
+            "token": MASK,
+            "login": {"user": "ann", "password": MASK},
+            "others": [{"user": "bob", "password": MASK}],
+            "keys": {"a": MASK},
+            "pin": MASK,
+        }
+        for text in (repr(found), repr(found.record), repr(sign_in.call("bank", HUSH)), repr(found.record.claimed())):
+            assert HUSH not in text
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name: bool) -> None:
+    app, sign_in, _ = keeper(stage)
+    if by_name:
+        job, _ = await app.enqueue("sign_in", {"site": "bank", "token": HUSH})
+    else:
+        job = await sign_in.enqueue("bank", HUSH)
+    assert job_shape(await stage.app().get_job(job.id)).payload == {"site": "bank", "token": MASK}
+    assert [doc.name for doc in await stage.store.docs("schema")] == ["sign_in"]
+
+
+async def test_the_schema_says_so_and_tells_no_default(stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task
+    async def sign_in(login: Login, token: Annotated[str, Secret] = HUSH) -> None: ...
+
+    schema = await app.payload_schema("sign_in")
+    assert schema is not None
+    assert schema["properties"]["token"]["writeOnly"] is True
+    assert HUSH not in json.dumps(schema)
+    assert "letmein" not in json.dumps(schema)
+
+
+async def test_what_the_worker_no_longer_knows_is_not_shown(stage: Stage) -> None:
+    _, sign_in, _ = keeper(stage)
+    job = await sign_in.enqueue("bank", HUSH)
+    for payload in (msgspec.msgpack.encode({"site": "bank", "passphrase": HUSH}), b"\xc1hunter2"):
+        job.record = replace(job.record, payload=payload)
+        assert HUSH not in str(job_shape(job).payload)
+        assert b"hunter2".hex() not in str(job_shape(job).payload)
+
+
+async def test_a_payload_that_is_edited_keeps_what_was_hidden(stage: Stage) -> None:
+    app, sign_in, seen = keeper(stage)
+    job = await sign_in.enqueue("bank", HUSH, login=Login("ann", HUSH))
+    await app.cancel_job(job.id)
+    edited = job_shape(await app.get_job(job.id)).payload | {"site": "shop"}
+    edited["login"]["user"] = "eve"
+    await app.retry_job(job.id, payload=edited)
+    await app.start()
+    await settle()
+    assert seen == [("shop", HUSH, Login("eve", HUSH), [], {}, None)]
+
+
+async def test_the_mask_is_no_secret(stage: Stage) -> None:
+    app, sign_in, _ = keeper(stage)
+    with pytest.raises(PayloadTypeError, match="give the secret itself"):
+        await app.enqueue("sign_in", {"site": "bank", "token": MASK})
+    job = await sign_in.enqueue("bank", HUSH)
+    await app.cancel_job(job.id)
+    with pytest.raises(PayloadTypeError, match="give the secret itself"):
+        await app.retry_job(job.id, payload={"site": "bank", "token": "new", "pin": MASK})
+
+
+async def test_errors_about_payloads_do_not_tell(stage: Stage) -> None:
+    class Vault:
+        def __init__(self, value: str) -> None:
+            self.value = value
+
+        @classmethod
+        def model_validate(cls, value: str) -> "Vault":
+            message = f"{value!r} opens nothing"
+            raise ValueError(message)
+
+        def model_dump(self, mode: str) -> str:
+            return self.value
+
+        @classmethod
+        def model_json_schema(cls) -> dict[str, Any]:
+            return {"type": "string"}
+
+    app = stage.app()
+
+    @app.task
+    async def unlock(vault: Annotated[Vault, Secret]) -> None: ...
+
+    with pytest.raises(PayloadTypeError) as refused:
+        await unlock.enqueue(Vault(HUSH))
+    assert str(refused.value) == "unlock: argument 'vault' does not fit; what is secret is not shown"
+    with pytest.raises(PayloadTypeError, match="argument 'token': Expected `str`, got `int`"):
+        keeper(stage)[1].call("bank", 1)
+
+
+async def test_a_key_would_show_it(stage: Stage) -> None:
+    app = stage.app()
+    with pytest.raises(SignatureError, match="would show the secret 'token'"):
+
+        @app.task(concurrency_key="for {token}")
+        async def sign_in(token: Annotated[str, Secret]) -> None: ...

@@ -1,0 +1,41 @@
+"""Secret arguments on the command line."""
+
+import asyncio
+
+from tests.cli.terminal import Terminal
+from windlass import JobStatus
+from windlass.loading import load_app
+from windlass.redaction import MASK
+
+HUSH = "hunter2"
+
+APP = """
+from typing import Annotated
+from windlass import Secret, WorkerOrchestrator
+
+app = WorkerOrchestrator("sqlite:///shop.db")
+
+@app.task(max_retries=0)
+async def sign_in(site: str, token: Annotated[str, Secret]) -> int:
+    return len(token)
+"""
+
+
+def test_the_command_line_never_shows_them(terminal: Terminal) -> None:
+    (terminal.folder / "keeper.py").write_text(APP)
+
+    async def run() -> str:
+        app = load_app("keeper:app")
+        await app.start()
+        job, _ = await app.enqueue("sign_in", {"site": "bank", "token": HUSH})
+        assert await job.ended(20) is JobStatus.COMPLETED
+        await app.stop()
+        return job.id
+
+    job = asyncio.run(run())
+    later = terminal.json("enqueue", "sign_in", "site=shop", f"token={HUSH}", "--delay", "1h")["job"]
+    assert later["payload"] == {"site": "shop", "token": MASK}
+    for words in (("job", job), ("job", job, "--json"), ("jobs", "--json"), ("job", later["id"]), ("events",)):
+        assert HUSH not in terminal.ok(*words)
+    assert MASK in terminal.ok("job", job)
+    assert terminal.json("job", job)["job"]["result"] == len(HUSH)

@@ -1,0 +1,255 @@
+"""One trace from whoever enqueues to whatever the function does; and nothing at all where nobody traces."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from tests.runtime.stage import Stage, eventually
+from tests.system.conftest import PROGRAMS
+from windlass import JobStatus
+from windlass.runtime.clock import settle
+from windlass.telemetry.tracing import trace_id
+
+
+class Spans:
+    """What has been exported."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+
+    def all(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.exporter.get_finished_spans() if span.name == name]
+
+    def one(self, name: str) -> ReadableSpan:
+        (span,) = self.all(name)
+        return span
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
+    """A tracer provider for this test alone."""
+    found = Spans()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(found.exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    yield found
+    provider.shutdown()
+
+
+def parent(span: ReadableSpan) -> int | None:
+    return span.parent.span_id if span.parent else None
+
+
+def number(span: ReadableSpan) -> int:
+    assert span.context is not None
+    return int(span.context.span_id)
+
+
+def own_tracer() -> trace.Tracer:
+    return trace.get_tracer("test")
+
+
+@pytest.mark.parametrize("kind", ["async", "thread", "thread that answers with a coroutine"])
+async def test_one_trace_from_enqueue_to_the_functions_own_spans(stage: Stage, spans: Spans, kind: str) -> None:
+    app = stage.app()
+
+    async def work(n: int) -> None:
+        with own_tracer().start_as_current_span("inner"):
+            pass
+
+    def work_in_thread(n: int) -> None:
+        with own_tracer().start_as_current_span("inner"):
+            pass
+
+    def work_later(n: int) -> Any:
+        return work(n)
+
+    functions = {"async": work, "thread": work_in_thread}
+    task = app.register_worker("work", functions.get(kind, work_later), execution_mode="triggered")
+    with own_tracer().start_as_current_span("who starts it"):
+        await app.start()
+    with own_tracer().start_as_current_span("request"):
+        job = await task.enqueue(1)
+    await eventually(lambda: bool(spans.all("process work")))
+
+    request, sent, run, inner = (spans.one(name) for name in ("request", "send work", "process work", "inner"))
+    assert [parent(sent), parent(run), parent(inner)] == [number(request), number(sent), number(run)]
+    assert (sent.kind, run.kind) == (SpanKind.PRODUCER, SpanKind.CONSUMER)
+    assert run.status.status_code is StatusCode.UNSET
+    assert sent.attributes is not None
+    assert sent.attributes["messaging.message.id"] == job.id
+    assert run.attributes is not None
+    assert dict(run.attributes) == {
+        "messaging.system": "windlass",
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": "default",
+        "messaging.message.id": job.id,
+        "windlass.worker": "work",
+        "windlass.attempt": 1,
+        "windlass.cause": "enqueued",
+        "windlass.end": "returned",
+    }
+    assert request.context is not None
+    assert trace_id(job.record.trace) == f"{request.context.trace_id:032x}"
+
+
+async def test_a_failure_is_the_status_of_its_span(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=1)
+    async def work() -> None:
+        raise ValueError("no such order")
+
+    await app.start()
+    await work.enqueue()
+    await settle()
+    await stage.clock.advance(20)
+    runs = spans.all("process work")
+    assert [span.status.status_code for span in runs] == [StatusCode.ERROR] * 2
+    assert [span.attributes and span.attributes["windlass.attempt"] for span in runs] == [1, 2]
+    assert {parent(span) for span in runs} == {number(spans.one("send work"))}
+    assert runs[0].status.description == "ValueError: no such order"
+    event = runs[0].events[0]
+    assert event.attributes is not None
+    assert "raise ValueError" in str(event.attributes["exception.stacktrace"])
+
+
+async def test_what_took_too_long_has_failed(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=0, timeout_seconds=5)
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    await app.start()
+    await work.enqueue()
+    await settle()
+    await stage.clock.advance(6)
+    run = spans.one("process work")
+    assert run.status.status_code is StatusCode.ERROR
+    assert run.attributes is not None
+    assert run.attributes["error.type"] == "timed_out"
+
+
+async def test_a_schedule_begins_traces_of_its_own(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+
+    async def tick() -> None: ...
+
+    app.register_worker("tick", tick, interval_seconds=60)
+    with own_tracer().start_as_current_span("who starts it"):
+        await app.start()
+    await settle()
+    await stage.clock.advance(60)
+    runs = spans.all("process tick")
+    assert [parent(run) for run in runs] == [None, None]
+    assert len({run.context.trace_id for run in runs if run.context}) == 2
+
+
+async def test_many_at_once_are_sent_in_one_span(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+
+    @app.task
+    async def work(n: int) -> None: ...
+
+    await app.enqueue_many([work.call(n) for n in range(3)])
+    sent = spans.one("send work")
+    assert sent.attributes is not None
+    assert sent.attributes["messaging.batch.message_count"] == 3
+
+
+async def test_state_of_a_vendor_travels_too(stage: Stage, spans: Spans) -> None:
+    app = stage.app()
+    seen: list[str] = []
+
+    @app.task
+    async def work() -> None:
+        seen.append(trace.get_current_span().get_span_context().trace_state.to_header())
+
+    state = trace.TraceState([("vendor", "a b"), ("other", "1")])
+    outside = trace.SpanContext(1, 2, is_remote=True, trace_flags=trace.TraceFlags(1), trace_state=state)
+    with trace.use_span(trace.NonRecordingSpan(outside)):
+        await work.enqueue()
+    await app.start()
+    await settle()
+    assert seen == ["vendor=a b,other=1"]
+
+
+async def test_a_tracer_that_fails_harms_no_job(
+    stage: Stage, spans: Spans, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
+) -> None:
+    tolerated.append("is not traced")
+    app = stage.app()
+
+    @app.task
+    async def work() -> None: ...
+
+    job = await work.enqueue()
+
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(trace, "get_tracer_provider", broken)
+    await app.start()
+    await settle()
+    assert (await job.refresh()).status is JobStatus.COMPLETED
+
+
+def test_one_trace_through_a_process_of_its_own(tmp_path: Path) -> None:
+    store, file = f"sqlite:///{tmp_path / 'windlass.db'}", tmp_path / "spans"
+    environment = os.environ | {"MILL_STORE": store, "SPANS": str(file)}
+    subprocess.run([sys.executable, "traced.py"], cwd=PROGRAMS, env=environment, check=True, timeout=50)
+    spans = [json.loads(line) for line in file.read_text().splitlines()]
+    named: dict[str, list[dict[str, Any]]] = {}
+    for span in spans:
+        named.setdefault(span["name"], []).append(span)
+    (morning,) = named["morning"]
+    assert {span["trace"] for span in spans} == {morning["trace"]}
+    assert [span["parent"] for span in named["send crush"]] == [morning["id"]] * 2
+    assert {span["parent"] for span in named["process crush"]} == {span["id"] for span in named["send crush"]}
+    assert {span["parent"] for span in named["swing"]} == {span["id"] for span in named["process crush"]}
+    assert morning["pid"] not in {span["pid"] for span in named["process crush"]}
+    assert sorted(span["status"] for span in named["process crush"]) == ["ERROR", "UNSET"]
+
+
+UNTRACED = """
+import asyncio, sys
+{first}
+from windlass import WorkerOrchestrator
+
+app = WorkerOrchestrator("memory://")
+
+@app.task
+async def double(n: int) -> int:
+    return 2 * n
+
+async def main():
+    await app.start()
+    job = await double.enqueue(21)
+    print(await job.result(timeout_seconds=10), job.record.trace)
+    await app.stop()
+
+asyncio.run(main())
+print([name for name in sys.modules if name.startswith("opentelemetry.")])
+"""
+
+
+@pytest.mark.parametrize("first", ['sys.modules["opentelemetry"] = None', ""], ids=["not there", "not used"])
+def test_where_nobody_traces_nothing_is_imported(first: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", UNTRACED.format(first=first)], text=True, capture_output=True, check=True, timeout=50
+    )
+    assert ended.stdout == "42 None\n[]\n"
