@@ -116,7 +116,9 @@ def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, 
 
 def _note_start(session: Session, name: str, choice: Choice) -> None:
     if name in choice.rate_at:
-        session.state(session.workers.number(name)).rate_at = choice.rate_at[name]
+        worker = session.workers.number(name)
+        session.state(worker).rate_at = choice.rate_at[name]
+        session.state_changed(worker)  # what was changed when it started may have been written meanwhile
     docs = session.docs()
     gates = docs.gates.get(name)
     # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
