@@ -1,8 +1,8 @@
 # Every target sets up what it needs. `make help` lists them.
 
 PYTHON ?= python3
-# Test processes. Many tests start processes of their own, so more than the cores you have makes them slower.
-JOBS ?= 2
+# Test processes: a few more than two cores, because many tests wait for processes of their own.
+JOBS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
