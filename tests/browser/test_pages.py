@@ -58,7 +58,7 @@ def test_page_is_accessible_in_both_themes_and_fits_a_phone(watched: Watched, ax
     expect(page.locator("body")).to_have_css("background-color", DARK)
     assert violations(page, axe) == []
     page.set_viewport_size({"width": 360, "height": 740})
-    # Not wait_for_function: where the answer is not yes at once, it makes code of text, which the page's policy forbids.
+    # Not wait_for_function: where it has to wait, it makes code of text, which the page's policy forbids.
     eventually(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
 
 
