@@ -241,8 +241,8 @@ class EventShape(Struct, frozen=True, kw_only=True):
     data: Any
 
 
-class StatusShape(Struct, frozen=True, kw_only=True):
-    """Everything at a glance."""
+class Glance(Struct, frozen=True, kw_only=True):
+    """What everybody who looks sees first."""
 
     at: str | None
     store: str
@@ -251,6 +251,11 @@ class StatusShape(Struct, frozen=True, kw_only=True):
     leader: str | None
     nodes: list[str]
     pools: list[PoolShape]
+
+
+class StatusShape(Glance, frozen=True, kw_only=True):
+    """Everything at a glance."""
+
     workers: list[WorkerShape]
 
 

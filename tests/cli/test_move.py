@@ -41,6 +41,7 @@ def test_everything_moves_and_it_says_so(shop: Terminal) -> None:
             one.pop("oldest_wait_seconds")
         assert there == here, command
     assert shop.ok("move", OLD, NEW, store=None) == "everything had moved before; nothing was added since\n"
+    assert "new.db" in shop.refused("run", "shop:app", store=None), "a node would begin where nothing is any more"
 
 
 def test_json(shop: Terminal) -> None:

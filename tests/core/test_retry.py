@@ -132,6 +132,23 @@ def test_a_job_whose_process_somebody_else_has_killed_has_to_be_unlucky_ten_time
     assert settled(EndKind.CRASHED, claimed(crashes=LOSS_LIMIT - 1), from_outside=True).status is JobStatus.DEAD
 
 
+def test_a_job_lost_with_its_node_is_queued_at_its_old_place_and_nothing_is_counted() -> None:
+    outcome = settled(EndKind.LOST, claimed(attempt=2, crashes=1), error="node n vanished")
+    assert (outcome.status, outcome.run_at, outcome.verdict) == (JobStatus.QUEUED, 90.0, "neutral")
+    assert (outcome.attempt, outcome.crashes) == (1, 1)
+    assert outcome.report is not None
+    assert (outcome.report.kind, outcome.report.error) == ("lost", "node n vanished")
+
+
+def test_a_job_lost_ten_times_is_dead_in_case_it_takes_its_nodes_down() -> None:
+    again, dead = (
+        settle(claimed(), End(EndKind.LOST), CONFIG, started_at=STARTED, now=NOW, rand=0.5, losses=before)
+        for before in (LOSS_LIMIT - 2, LOSS_LIMIT - 1)
+    )
+    assert again.status is JobStatus.QUEUED
+    assert (dead.status, dead.error) == (JobStatus.DEAD, "lost 10 times, the last time: its node vanished")
+
+
 def test_a_drained_job_is_queued_at_its_old_place_as_if_nothing_had_been() -> None:
     outcome = settled(EndKind.DRAINED, claimed(attempt=2, crashes=1))
     assert (outcome.status, outcome.run_at) == (JobStatus.QUEUED, 90.0)

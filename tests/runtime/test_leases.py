@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status
-from windlass import Context, JobStatus, WorkerOrchestrator
+from windlass import Context, Job, JobStatus, WorkerOrchestrator
+from windlass.core.model import Beat
+from windlass.core.retry import LOSS_LIMIT
 from windlass.runtime.clock import ManualClock, settle
 from windlass.store.memory import MemoryStore
 
@@ -26,6 +28,36 @@ def two(stage: Stage, act: Callable[..., Any], **options: Any) -> tuple[WorkerOr
 
 async def names_of_events(app: WorkerOrchestrator) -> list[str]:
     return [event.name for event in await app.events()]
+
+
+# ── a node vanishes whose jobs ran in processes of their own ─────────────────────────────────────────────────────────
+
+
+async def lose(stage: Stage, clock: ManualClock, job: Job[Any], number: int) -> None:
+    """Another node claims the job and is never heard of again."""
+    name = f"gone-{number}/default#1"
+    beat = Beat(instance=name, node=f"gone-{number}", pool="default", slots=1, apart=True, workers=("act",))
+    await stage.store.beat([beat], LEASE, clock.now())
+    claims = await stage.store.claim(name, "default", 1, clock.now(), ["act"])
+    assert [claimed.id for claimed in claims.jobs] == [job.id]
+    await clock.advance(2 * LEASE)
+
+
+async def test_the_job_of_a_node_that_vanished_is_not_blamed(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    act = app.register_worker("act", Act(), execution_mode="triggered")
+    await app.start()
+    stage.bench(app)
+    job = await act.enqueue()
+    for number in range(LOSS_LIMIT - 1):
+        await lose(stage, clock, job, number)
+    job = await app.get_job(job.id)
+    assert (job.status, job.attempt, job.crashes) == (JobStatus.QUEUED, 0, 0)
+    assert [attempt.kind for attempt in job.attempts] == ["lost"] * (LOSS_LIMIT - 1)
+    await lose(stage, clock, job, LOSS_LIMIT)
+    job = await app.get_job(job.id)
+    assert (job.status, job.crashes) == (JobStatus.DEAD, 0)
+    assert str(job.error).startswith(f"lost {LOSS_LIMIT} times")
 
 
 # ── a process vanishes ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -73,20 +73,6 @@ async def test_a_server_that_hangs() -> None:
     server.close()
 
 
-async def test_a_server_that_is_too_old() -> None:
-    async def old(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1_000)
-        told = b"# Server\r\nredis_version:6.2.14\r\n"
-        writer.write(b"$%d\r\n%s\r\n" % (len(told), told))
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(old, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    assert "is Redis 6.2.14; windlass needs Redis 7.0 or Valkey 7.2" in await refusal(f"redis://127.0.0.1:{port}/0")
-    server.close()
-
-
 async def test_a_database_that_does_not_exist(valkey_server: Server) -> None:
     assert "no database of the number" in await refusal(f"redis://127.0.0.1:{valkey_server.port}/999")
 

@@ -145,8 +145,8 @@ class Node:
 
     @property
     def engines(self) -> list[Engine]:
-        """The instances here, of all pools."""
-        return [engine for team in self.teams.values() for engine in team.engines]
+        """The instances here, of all pools. The pulse's thread asks too, while they come and go."""
+        return [engine for team in self.teams.values() for engine in tuple(team.engines)]
 
     def strays(self) -> dict[str, int]:
         """How many runs were given up on and go on regardless, by instance."""

@@ -5,8 +5,9 @@ from heapq import nlargest
 from typing import Any, Final
 
 from windlass.core.model import JobFilter, JobRecord
+from windlass.store.columns import COLUMNS
 from windlass.store.postgres import rows
-from windlass.store.postgres.rows import COLUMNS, NUMBERS
+from windlass.store.postgres.rows import NUMBERS
 from windlass.store.postgres.session import Session
 
 QUEUED, PROCESSING, COMPLETED = 2, 3, 4

@@ -18,8 +18,9 @@ from windlass.core.model import (
     ProgressNote,
     Requeue,
 )
+from windlass.store.columns import COLUMNS
 from windlass.store.postgres import arrays, rows
-from windlass.store.postgres.rows import COLUMNS, STATUSES
+from windlass.store.postgres.rows import STATUSES
 from windlass.store.postgres.session import Session
 
 Timed = tuple[NewJob, float]

@@ -16,6 +16,7 @@ from windlass.core.model import (
     Progress,
 )
 from windlass.errors import StoreError
+from windlass.store.columns import COLUMNS
 from windlass.store.postgres import arrays
 
 STATUSES: Final = (
@@ -30,35 +31,6 @@ STATUSES: Final = (
 """By their number in the column `status`."""
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
-COLUMNS: Final = (
-    "id",
-    "worker",
-    "pool",
-    "status",
-    "payload",
-    "priority",
-    "head_start",
-    "run_at",
-    "created_at",
-    "cause",
-    "attempt",
-    "crashes",
-    "fence",
-    "instance",
-    "started_at",
-    "ended_at",
-    "unique_key",
-    "key",
-    "key_limit",
-    "parked",
-    "cancelling",
-    "result",
-    "error",
-    "progress",
-    "trace",
-    "keep_until",
-)
-"""What a record is made of, in the order in which it is read."""
 
 Row = Sequence[Any]
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import MsgspecError, convert, msgpack
 
 from windlass.core.model import Added, Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
+from windlass.store.columns import COLUMNS
 from windlass.store.sqlite import keys
 from windlass.store.sqlite.driver import Damaged
 from windlass.store.sqlite.session import ADDED, DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED, STATUSES, Session, as_list
@@ -150,41 +151,10 @@ def _record(row: Row, attempts: tuple[Attempt, ...], broken: Unreadable) -> JobR
         return _remains(row, attempts, broken[row[0]])
 
 
-FIELDS: Final = (
-    "id",
-    "worker",
-    "pool",
-    "status",
-    "payload",
-    "priority",
-    "head_start",
-    "run_at",
-    "created_at",
-    "cause",
-    "attempt",
-    "crashes",
-    "fence",
-    "instance",
-    "started_at",
-    "ended_at",
-    "unique_key",
-    "key",
-    "key_limit",
-    "parked",
-    "cancelling",
-    "result",
-    "error",
-    "progress",
-    "trace",
-    "keep_until",
-)
-"""The columns of the view `records`, behind its first two."""
-
-
 def _decode(row: Row, attempts: tuple[Attempt, ...]) -> JobRecord:
     if Damaged in map(type, row):
         raise ValueError("text that is no UTF-8")
-    fields = dict(zip(FIELDS, row[2:], strict=True))
+    fields = dict(zip(COLUMNS, row[2:], strict=True))
     for name in ("payload", "result"):
         if isinstance(fields[name], str):  # which `convert` would take for base64
             raise TypeError(f"{name} is text")
@@ -205,7 +175,7 @@ def _index(status: Any) -> int:
 
 def _remains(row: Row, attempts: tuple[Attempt, ...], reason: str) -> JobRecord:
     """What can be said of a job whose row cannot be read."""
-    fields = dict(zip(FIELDS, row[2:], strict=True))
+    fields = dict(zip(COLUMNS, row[2:], strict=True))
     payload = fields["payload"]
     return JobRecord(
         id=str(fields["id"]),

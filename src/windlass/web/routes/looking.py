@@ -1,11 +1,11 @@
 """Everything at a glance, the charts, what happened, and who is asking."""
 
 from importlib.metadata import version
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from windlass.shapes import EventShape, PoolShape, ProblemShape, event_shape, iso, pool_shape, problem_shape
+from windlass.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
 from windlass.tokens import Role
 from windlass.web.access import Visitor
 from windlass.web.history import KEPT_SECONDS, Series
@@ -32,16 +32,9 @@ class Counts(Struct, frozen=True, kw_only=True):
     disabled: int
 
 
-class OverviewAnswer(Struct, frozen=True, kw_only=True):
+class OverviewAnswer(Glance, frozen=True, kw_only=True):
     """Everything at a glance."""
 
-    at: str | None
-    store: str
-    status: Literal["ok", "degraded", "failing"]
-    problems: list[ProblemShape]
-    leader: str | None
-    nodes: list[str]
-    pools: list[PoolShape]
     counts: Counts
 
 
