@@ -8,6 +8,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 import msgspec
@@ -424,8 +425,8 @@ class WorkerOrchestrator:
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs; answers each with the job that stands for it now."""
         store = await self._store_to_fill()
-        await self._tell_secrets(call.worker for call in calls)
-        with sending([call.job(self) for call in calls]) as jobs:
+        await self._tell_secrets({call.worker for call in calls})
+        with sending(self._jobs(calls)) as jobs:
             added = await store.add(jobs, self.now())
         there = [answer.id for answer in added if not answer.created]
         known = dict(zip(there, await store.get(there), strict=True)) if there else {}
@@ -434,15 +435,15 @@ class WorkerOrchestrator:
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction that the user's connection is in."""
         store = transactional(await self._store_to_fill(), "enqueue_with")
-        await self._tell_secrets(call.worker for call in calls)
-        with sending([call.job(self) for call in calls]) as jobs:
+        await self._tell_secrets({call.worker for call in calls})
+        with sending(self._jobs(calls)) as jobs:
             return self._handles(calls, jobs, await store.add_with(connection, jobs, self.now()), {})
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """The same, from synchronous code."""
         store = transactional(self.from_outside(self._store_to_fill), "enqueue_with_blocking")
-        self.from_outside(lambda: self._tell_secrets(call.worker for call in calls))
-        with sending([call.job(self) for call in calls]) as jobs:
+        self.from_outside(lambda: self._tell_secrets({call.worker for call in calls}))
+        with sending(self._jobs(calls)) as jobs:
             return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, self.now()), {})
 
     async def _tell_secrets(self, workers: Iterable[Worker[Any, Any]]) -> None:
@@ -454,6 +455,11 @@ class WorkerOrchestrator:
                 await self._store.put(Doc("schema", worker.name, worker.schema or b""))
             self._told_secrets.add(worker.name)
 
+    def _jobs(self, calls: Sequence[Call[Any]]) -> list[NewJob]:
+        now = self.now()
+        pools = {name: self.pool(name) for name in {call.worker.config.pool for call in calls}}
+        return [call.job(pools[call.worker.config.pool], now) for call in calls]
+
     def _handles(
         self,
         calls: Sequence[Call[Any]],
@@ -461,11 +467,12 @@ class WorkerOrchestrator:
         added: Sequence[Added],
         known: Mapping[str, JobRecord | None],
     ) -> list[Job[Any]]:
+        now = self.now()
+        secrets = {worker: secrets_of(worker.schema) for worker in {call.worker for call in calls}}
         handles: list[Job[Any]] = []
         for call, job, answer in zip(calls, jobs, added, strict=True):
-            record = known.get(answer.id) or JobRecord.of(replace(job, id=answer.id), self.now())
-            secrets = secrets_of(call.worker.schema)
-            handles.append(Job(record, self, call.worker.signature.decode_result, secrets))
+            record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
+            handles.append(Job(record, self, call.worker.signature.decode_result, secrets[call.worker]))
         return handles
 
     def from_outside(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
@@ -886,6 +893,11 @@ class TaskDecorator:
         """Register it."""
         worker: Worker[Any, Any] = self._add(function, self._options)
         return worker
+
+
+def _fresh(job: NewJob, id: str, now: float) -> JobRecord:
+    """What a job that was just added is."""
+    return JobRecord.of(replace(job, id=id), now)
 
 
 def _restored(

@@ -66,11 +66,14 @@ class Registrations:
 
     def pool(self, name: str) -> PoolConfig:
         """A pool's configuration; the default pool exists without being registered."""
-        known = {DEFAULT_POOL: self._default_pool} | self.pools
-        if name not in known:
+        pool = self.pools.get(name)
+        if pool is None and name == DEFAULT_POOL:
+            pool = self._default_pool
+        if pool is None:
+            known = {DEFAULT_POOL, *self.pools}
             message = f"there is no pool {name!r}: {nearest(name, known)}; register_pool makes one"
             raise UnknownPoolError(message)
-        return known[name]
+        return pool
 
     def complete(self) -> Registry:
         """Everything together, checked: pools exist, dependencies exist and have no cycle. All problems at once."""

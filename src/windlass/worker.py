@@ -96,11 +96,9 @@ class Call(Struct, Generic[R], frozen=True):
 
     __repr__ = shown_without_payload
 
-    def job(self, desk: Desk) -> NewJob:
+    def job(self, pool: PoolConfig, now: float) -> NewJob:
         """The job as it goes to the store."""
-        config = self.worker.config
-        packed = Packed(self.payload, self.key)
-        return new_job(config, desk.pool(config.pool), packed, self.options, now=desk.now())
+        return new_job(self.worker.config, pool, self, self.options, now=now)
 
 
 class Worker(Generic[P, R]):
@@ -204,19 +202,27 @@ class Worker(Generic[P, R]):
 class Job(Generic[R]):
     """A job, as it was when it was last looked at. `refresh` looks again."""
 
+    __slots__ = ("_decode", "_desk", "_record", "secrets")
+
     def __init__(
         self,
-        record: JobRecord,
+        record: JobRecord | Callable[[], JobRecord],
         desk: Desk,
         decode: Callable[[bytes | None], Any] | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        self.record = record
-        """Everything the store knows of it."""
+        self._record = record
         self.secrets = secrets
         """Which of its arguments are not to be shown."""
         self._desk = desk
         self._decode = decode
+
+    @property
+    def record(self) -> JobRecord:
+        """Everything the store knows of it."""
+        if not isinstance(self._record, JobRecord):  # of many that are enqueued at once, few are ever looked at
+            self._record = self._record()
+        return self._record
 
     @property
     def id(self) -> str:
@@ -294,7 +300,7 @@ class Job(Generic[R]):
                 f"job {self.id} of {self.worker} is no longer there: it was discarded, or pruned after it had ended"
             )
             raise UnknownJobError(message)
-        self.record = record
+        self._record = record
         return self
 
     async def result(self, timeout_seconds: float | None = None) -> R:
@@ -337,7 +343,9 @@ class Job(Generic[R]):
         return f"<Job {self.id} of {self.worker}: {self.status}>"
 
 
-def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Options, *, now: float) -> NewJob:
+def new_job(
+    config: WorkerConfig, pool: PoolConfig, packed: Packed | Call[Any], options: Options, *, now: float
+) -> NewJob:
     """A job of this worker as it goes to the store."""
     priority = config.priority if options.priority is None else options.priority
     run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)
@@ -359,9 +367,20 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
 def new_id(now: float) -> str:
     """A job id: milliseconds, a count and 56 bits of chance, in 32 hexadecimal digits that sort by time.
 
-    The count keeps jobs that are due at the same instant in the order in which they were enqueued.
+    The count keeps jobs that are due at the same instant in the order in which they were enqueued, and apart from each
+    other. The chance is this process's own: it keeps them apart from those of others.
     """
-    return f"{int(now * 1000):012x}{next(_order) & 0xFFFFFF:06x}{os.urandom(7).hex()}"
+    return f"{int(now * 1000):012x}{next(_order) & 0xFFFFFF:06x}{_chance}"
+
+
+def _draw() -> None:
+    global _chance  # noqa: PLW0603 - a process that is forked must draw its own
+    _chance = os.urandom(7).hex()
+
+
+_chance = ""
+_draw()
+os.register_at_fork(after_in_child=_draw)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

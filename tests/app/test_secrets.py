@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.runtime.stage import Stage
-from windlass import PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
+from windlass import Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
 from windlass.redaction import MASK
 from windlass.runtime.clock import settle
 from windlass.shapes import job_shape
@@ -89,10 +89,10 @@ async def test_the_schema_says_so_and_tells_no_default(stage: Stage) -> None:
 
 
 async def test_what_the_worker_no_longer_knows_is_not_shown(stage: Stage) -> None:
-    _, sign_in, _ = keeper(stage)
-    job = await sign_in.enqueue("bank", HUSH)
+    app, sign_in, _ = keeper(stage)
+    known = await sign_in.enqueue("bank", HUSH)
     for payload in (msgspec.msgpack.encode({"site": "bank", "passphrase": HUSH}), b"\xc1hunter2"):
-        job.record = replace(job.record, payload=payload)
+        job: Job[None] = Job(replace(known.record, payload=payload), app, secrets=known.secrets)
         assert HUSH not in str(job_shape(job).payload)
         assert b"hunter2".hex() not in str(job_shape(job).payload)
 
