@@ -7,8 +7,10 @@ beside it.
 import time
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from windlass.core.admission import RateLimit
-from windlass.core.model import JobStatus, NewJob
+from windlass.core.model import JobRecord, JobStatus, NewJob
 from windlass.store.protocol import Store
 from windlass.testing.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
 from windlass.testing.expect import holds
@@ -66,9 +68,11 @@ async def check_claims_beside_completed_jobs(lab: Lab) -> None:
 
 async def _check_beside(lab: Lab, status: JobStatus) -> None:
     alone = await _usual_claim(lab.store)
-    await _crowd(lab.store, (job(f"{n:06}", "crowd") for n in range(CROWD)))
-    while claimed := await claim(lab.store, BATCH, workers=["crowd"]):
-        await finish(lab.store, *(outcome(one, status, run_at=NOW + 3600) for one in claimed))
+    for first in range(0, CROWD, BATCH):
+        jobs = (job(f"{n:06}", "crowd", run_at=NOW + 3600) for n in range(first, first + BATCH))
+        ended = None if status is JobStatus.FAILED else NOW
+        crowd = [replace(JobRecord.of(one, NOW), status=status, attempt=1, ended_at=ended) for one in jobs]
+        await lab.store.restore(crowd, NOW)
     _is_as_quick(await _usual_claim(lab.store), alone)
 
 
