@@ -107,7 +107,7 @@ INSERT INTO marks (pool, name, n) VALUES (?, ?, ?) ON CONFLICT (pool, name) DO U
 
 -- name: read_marks
 -- serves: marks (pool, name)
-SELECT name, n FROM marks WHERE pool = ?;
+SELECT name, n FROM marks WHERE pool = ? AND n <> 0;
 
 -- name: read_lanes
 -- serves: pools (namespace, name), lanes (pool, worker)

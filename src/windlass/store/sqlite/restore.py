@@ -143,5 +143,5 @@ def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> Non
     counts[FAILURES] += told.failed - there.failed
     counts[RUN_SECONDS] += told.run_seconds - there.run_seconds
     counts[WAIT_SECONDS] += told.wait_seconds - there.wait_seconds
-    for mark, n in told.marks.items():
-        session.mark(pool, mark, n - there.marks.get(mark, 0))
+    for mark in told.marks.keys() | there.marks.keys():
+        session.mark(pool, mark, told.marks.get(mark, 0) - there.marks.get(mark, 0))

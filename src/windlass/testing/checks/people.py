@@ -23,6 +23,7 @@ from windlass.store.protocol import Store
 from windlass.testing.acts import (
     NOW,
     add,
+    claim,
     claim_ids,
     claim_one,
     failed,
@@ -275,6 +276,25 @@ async def check_stats_follow_a_history(lab: Lab) -> None:
     await store.amend(["4"], Requeue(run_at=LATER), LATER)
     wanted = replace(wanted, dead=0, queued=1, oldest_run_at=LATER)
     equal((await store.stats(NOW)).pools["p"], wanted, "after some were discarded, and one requeued")
+
+
+async def check_marks_are_counted_by_pool_of_what_is_accepted(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"), job("2"), job("3", "v"), job("4", pool="q"))
+    one, two, three = await claim(store, workers=["w", "v"])
+    [four] = await claim(store, pool="q")
+    ended = [
+        succeeded(one, waited=1.0, marks="w7 r1"),
+        failed(three, waited=0.5, marks="w6 r1 raised"),
+        succeeded(four, waited=0.25, marks="w5 r1"),
+    ]
+    stale = replace(succeeded(two, waited=9.0, marks="w10 r1"), fence=two.fence - 1)
+    accepted = (await store.finish([ended[0], stale, *ended[1:], ended[0]], NOW)).accepted
+    equal(accepted, [True, False, True, True, False], "accepted")
+    pools = (await (await lab.restart()).stats(NOW)).pools
+    equal(pools["p"].marks, {"w7": 1, "w6": 1, "r1": 2, "raised": 1}, "the marks of pool p")
+    equal(pools["q"].marks, {"w5": 1, "r1": 1}, "the marks of pool q")
+    equal((pools["p"].wait_seconds, pools["q"].wait_seconds), (1.5, 0.25), "seconds waited")
 
 
 async def check_the_head_of_the_queue_is_the_first_by_rank(lab: Lab) -> None:
