@@ -126,6 +126,10 @@ class NodeShape(Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     runs: list[RunsShape]
     failing: list[PoolFailure]
+    cpu_percent: float | None
+    memory_used_bytes: int | None
+    loop_lag_seconds: float | None
+    store_seconds: float | None
 
 
 class InstanceShape(Struct, frozen=True, kw_only=True):
@@ -144,6 +148,8 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
     pid: int
     started_at: str | None
     last_beat_at: str | None
+    cpu_percent: float | None
+    lag_seconds: float | None
 
 
 class ProgressShape(Struct, frozen=True, kw_only=True):
@@ -360,6 +366,10 @@ def node_shape(node: NodeView) -> NodeShape:
         hosts=node.pools,
         runs=[_runs(run) for run in node.runs],
         failing=[PoolFailure(pool, error) for pool, error in sorted(node.failing.items())],
+        cpu_percent=node.cpu,
+        memory_used_bytes=node.memory_used,
+        loop_lag_seconds=node.lag,
+        store_seconds=node.store_seconds,
     )
 
 
@@ -385,6 +395,8 @@ def instance_shape(instance: WorkerInstance) -> InstanceShape:
         pid=instance.pid,
         started_at=iso(instance.started_at),
         last_beat_at=iso(instance.last_heartbeat),
+        cpu_percent=instance.cpu,
+        lag_seconds=instance.lag,
     )
 
 

@@ -25,6 +25,7 @@ from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
 from windlass.runtime.execute import Run
+from windlass.runtime.gauge import Gauge, Lateness, Load, Stopwatch
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
 from windlass.runtime.notify import Condition
@@ -102,13 +103,20 @@ class Node:
         """What the processes are told that it starts."""
         self._started_at = clock.now()
         self._machine = machine.measure()
+        self._gauge = Gauge(os.getpid(), clock.monotonic)
+        self._lateness = Lateness(clock.monotonic)
+        self._stopwatch = Stopwatch(clock.monotonic)
         self._draining = False
         self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
         breakers = Breakers(registry, store, self.reporter.emit)
         self._notebook = Notebook(store, clock)
         self._transactions = Transactions(self._its_store, clock)
         self._outbox = Outbox(
-            store, clock, before=(self._notebook.before_end, breakers.judge), written=self.reporter.written
+            store,
+            clock,
+            stopwatch=self._stopwatch,
+            before=(self._notebook.before_end, breakers.judge),
+            written=self.reporter.written,
         )
         self.leader = Leader(
             registry,
@@ -129,6 +137,7 @@ class Node:
             store,
             clock,
             ttl=settings.lease_seconds,
+            stopwatch=self._stopwatch,
             beats=self._beats,
             renewed=self._from_pulse(self._renewed),
             obey=self._from_pulse(self._obey),
@@ -197,6 +206,7 @@ class Node:
         else:
             for team in self.teams.values():
                 team.resize(max(team.pool.min_workers, 1))
+        self._gauge.look()
         await self._pulse.poll()
         self._start_pulse()
         self._add_duties()
@@ -337,11 +347,13 @@ class Node:
         for name, team in self.teams.items():
             team.resize(mine.get(name, 0))
 
-    async def _look(self) -> float | None:
+    async def _look(self) -> None:
+        self._lateness.came()
+        self._gauge.look()
         for team in self.teams.values():
             team.look()
         self._quarantine.look()
-        return self._clock.now() + LOOK_SECONDS
+        self._lateness.due_in(LOOK_SECONDS)
 
     # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -381,7 +393,11 @@ class Node:
 
     def _hire_here(self, team: Team, bell: Bell) -> Engine:
         runner = LocalRunner(
-            self._registry.callees, self._clock, report=self._notebook.report, transactions=self._transactions
+            self._registry.callees,
+            self._clock,
+            report=self._notebook.report,
+            transactions=self._transactions,
+            load=self._own_load,
         )
         # Numbered: one that is let go may still have jobs, and a lease, when the next one begins.
         return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}#{next(self._numbers)}", None)
@@ -412,6 +428,7 @@ class Node:
             outbox=self._outbox,
             runner=runner,
             bell=bell,
+            stopwatch=self._stopwatch,
             node=self.name,
             name=name,
             quarantine=quarantine,
@@ -504,7 +521,9 @@ class Node:
         return [*(engine.beat() for engine in self.engines), node]
 
     def _what_it_has(self) -> NodeBeat:
-        teams = list(self.teams.values())
+        teams, own = list(self.teams.values()), self._own_load()
+        children = [engine.runner.load for engine in self.engines if engine.runner.apart]
+        children += [cell.load for cell in self._quarantine.cells]
         return NodeBeat(
             host=socket.gethostname(),
             cores=self._machine.cores,
@@ -512,7 +531,14 @@ class Node:
             labels=self._settings.labels,
             pools=tuple(sorted(team.pool.name for team in teams)),
             failing={team.pool.name: team.failing for team in teams if team.failing is not None},
+            cpu=None if own.cpu is None else round(own.cpu + sum(child.cpu or 0.0 for child in children), 1),
+            memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
+            lag=own.lag,
+            store_seconds=self._stopwatch.read(),
         )
+
+    def _own_load(self) -> Load:
+        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._lateness.seconds)
 
     def _from_pulse(self, act: Callable[P, None]) -> Callable[P, None]:
         def on_our_loop(*args: P.args, **kwargs: P.kwargs) -> None:

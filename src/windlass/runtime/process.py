@@ -25,7 +25,6 @@ from typing import Any, Final
 import psutil
 
 from windlass.runtime.link import Link
-from windlass.runtime.machine import resident
 from windlass.runtime.messages import Frame, Orders
 
 logger: Final = logging.getLogger("windlass")
@@ -125,10 +124,6 @@ class Process:
         if not self._over:
             with suppress(BlockingIOError, BrokenPipeError):
                 os.write(self._lifeline, LEASE.pack(until))
-
-    def memory(self) -> int:
-        """Bytes it uses."""
-        return 0 if self._over else resident(self.pid)
 
     @contextmanager
     def frozen(self) -> Iterator[bool]:

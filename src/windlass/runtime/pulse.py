@@ -15,6 +15,7 @@ from windlass.core.model import Beat, Orders
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.duty import Duty
+from windlass.runtime.gauge import Stopwatch
 from windlass.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("windlass")
@@ -37,6 +38,7 @@ class Pulse:
         clock: Clock,
         *,
         ttl: float,
+        stopwatch: Stopwatch,
         beats: Callable[[], Sequence[Beat]],
         renewed: Callable[[Sequence[str], float], None],
         obey: Callable[[Orders], None],
@@ -46,6 +48,7 @@ class Pulse:
         self._store = store
         self._clock = clock
         self._ttl = ttl
+        self._stopwatch = stopwatch
         self._beats = beats
         self._renewed = renewed
         self._obey = obey
@@ -92,7 +95,7 @@ class Pulse:
         self._clock.follow(await self._store.server_time())
         now = self._clock.now()
         beats = self._beats()
-        orders = await self._store.beat(beats, self._ttl, now)
+        orders = await self._stopwatch.time(self._store.beat(beats, self._ttl, now))
         self._renewed_at = began
         self._stepped_down = False
         until = began + self._ttl * SAFETY

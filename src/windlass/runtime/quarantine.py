@@ -48,6 +48,11 @@ class Quarantine:
         """Whether all its processes are gone."""
         return not self._cells
 
+    @property
+    def cells(self) -> tuple[RemoteRunner, ...]:
+        """Its processes. Safe from any thread."""
+        return tuple(self._cells)
+
     def take(self, run: Run, begun: Callable[[Run], None]) -> None:
         """Run it as soon as there is a place; `begun` is called then."""
         self._waiting.append((run, begun))
@@ -64,11 +69,11 @@ class Quarantine:
         run.on_end(run, End(run.stopped_as or EndKind.DRAINED))
 
     def look(self) -> None:
-        """Now and then: how much memory do they use?"""
+        """Now and then: how much do they use?"""
         for cell, run in list(self._cells.items()):
-            limit = None if run is None else self._most_memory(run.job.pool)
-            if run is not None and limit is not None and cell.measure() > limit:
-                cell.fail(f"used {cell.memory():,} bytes of memory; the limit of pool {run.job.pool} is {limit:,}")
+            used, limit = cell.measure(), None if run is None else self._most_memory(run.job.pool)
+            if run is not None and limit is not None and used > limit:
+                cell.fail(f"used {used:,} bytes of memory; the limit of pool {run.job.pool} is {limit:,}")
         self._go_on()
 
     def renewed(self, until: float) -> None:

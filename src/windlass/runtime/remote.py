@@ -18,6 +18,7 @@ from windlass.core.retry import End, EndKind
 from windlass.runtime import machine
 from windlass.runtime.clock import Clock, Timer
 from windlass.runtime.execute import Run
+from windlass.runtime.gauge import Gauge, Lateness, Load
 from windlass.runtime.messages import (
     Bye,
     Drain,
@@ -87,7 +88,7 @@ class RemoteRunner:
         self._numbers: dict[str, int] = {}
         self._started = 0
         self._seen = 0
-        self._asked_at: float | None = None
+        self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When it ends itself unless it hears from us."""
         self._closing = False
@@ -96,10 +97,10 @@ class RemoteRunner:
         """Runs that are to be handed back and cannot be stopped: they end with the process."""
         self._stack = ""
         self._ending: set[asyncio.Task[None]] = set()
-        self._memory = 0
         self._starved = machine.starved()
         self._process = Process(heard=self._heard, ended=self._ended)
         self.pid = self._process.pid
+        self._gauge = Gauge(self.pid, clock.monotonic)
         self.dead = False
         self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
         self._process.send(hello)
@@ -135,15 +136,15 @@ class RemoteRunner:
         """Something happened: it shall call the hooks."""
         self._process.send(Happened(event))
 
-    def memory(self) -> int:
-        """Bytes it used when it was last looked at."""
-        return self._memory
+    @property
+    def load(self) -> Load:
+        """How hard it works. It is late by as much as it takes to answer a ping."""
+        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._answer.seconds)
 
     def measure(self) -> int:
-        """Look how much memory it uses."""
-        self._memory = self._process.memory()
+        """Look what it uses; answers with the bytes of memory."""
         self._starved = machine.starved()
-        return self._memory
+        return 0 if self.dead else self._gauge.look()
 
     def close(self) -> None:
         """Let it go. It is given a while."""
@@ -163,7 +164,7 @@ class RemoteRunner:
     @property
     def silence(self) -> float:
         """For how many seconds it has owed an answer."""
-        return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
+        return self._answer.overdue
 
     def renewed(self, until: float) -> None:
         """The lease of its runs holds until then. Too late for one that had to end itself before: it shall."""
@@ -185,8 +186,7 @@ class RemoteRunner:
 
     def ping(self) -> None:
         """Ask whether it is there."""
-        if self._asked_at is None:
-            self._asked_at = self._clock.monotonic()
+        self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now()))
 
     def take_back(self) -> list[Run]:
@@ -219,7 +219,7 @@ class RemoteRunner:
     # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _heard(self, frames: Sequence[Frame]) -> None:
-        self._asked_at = None
+        self._answer.came()
         for frame in frames:
             self._seen = max(self._seen, frame.seen)
             for message in frame.messages:

@@ -10,20 +10,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-import psutil
-
 from windlass.core.model import Claimed, Progress
 from windlass.core.retry import End, EndKind
 from windlass.runtime.clock import Clock
 from windlass.runtime.context import Context
 from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync, where
+from windlass.runtime.gauge import Load
 from windlass.runtime.registry import Callee
 from windlass.runtime.transact import Transactions
 from windlass.telemetry.tracing import processing
 
 logger: Final = logging.getLogger("windlass")
-
-_process: Final = psutil.Process()
 
 STUBBORN_SECONDS: Final = 5.0
 """How long a function that was told to stop may take before it is given up on."""
@@ -54,8 +51,9 @@ class Runner(Protocol):
     def renewed(self, until: float) -> None:
         """The lease of its runs holds until then, by the monotonic clock, with something to spare."""
 
-    def memory(self) -> int:
-        """Bytes of memory that its process uses. Safe from any thread."""
+    @property
+    def load(self) -> Load:
+        """How hard its process works. Safe from any thread."""
 
     def close(self) -> None:
         """Let go of everything."""
@@ -74,6 +72,7 @@ class LocalRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         transactions: Transactions,
+        load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
         self.strays: set[Run] = set()
@@ -82,6 +81,7 @@ class LocalRunner:
         self._clock = clock
         self._report = report
         self._transactions = transactions
+        self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run; not where somebody else will end the whole process."""
         self._stopping = False
@@ -134,9 +134,10 @@ class LocalRunner:
     def renewed(self, until: float) -> None:
         """Good."""
 
-    def memory(self) -> int:
-        """What this process uses."""
-        return int(_process.memory_info().rss)
+    @property
+    def load(self) -> Load:
+        """How hard this process works, as far as somebody looks."""
+        return self._load()
 
     def close(self) -> None:
         """Let go of the threads."""
