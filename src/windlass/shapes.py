@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 from windlass.codec import plain
 from windlass.core.health import Problem
 from windlass.core.model import Attempt, Event, JobStatus, LogLine, Progress, WorkerExecutionMode, WorkerInstance
+from windlass.inspecting import JobStack
 from windlass.operations import Explanation
 from windlass.remedies import remedy
 from windlass.telemetry.tracing import trace_id
@@ -234,6 +235,16 @@ class ExplanationShape(Struct, frozen=True, kw_only=True):
     status: JobStatus
     text: str
     waits: list[WaitShape]
+
+
+class StackShape(Struct, frozen=True, kw_only=True):
+    """What a running job was doing."""
+
+    job_id: str
+    at: str | None
+    instance: str
+    pid: int
+    stack: str
 
 
 class EventShape(Struct, frozen=True, kw_only=True):
@@ -467,6 +478,11 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
         for wait in why.waits
     ]
     return ExplanationShape(id=why.job_id, status=why.status, text=why.text, waits=waits)
+
+
+def stack_shape(seen: JobStack) -> StackShape:
+    """What a running job was doing."""
+    return StackShape(job_id=seen.job_id, at=iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
 
 
 def event_shape(event: Event) -> EventShape:

@@ -221,6 +221,12 @@ class Engine:
         if run is not None and run.job.fence == fence:
             self.end(run, EndKind.CANCELLED)
 
+    def place_of(self, run: Run) -> Runner | None:
+        """Where it runs; None if it has not begun. Safe from any thread."""
+        if self._quarantine is not None and run.job.id in self._isolated:
+            return self._quarantine.cell_of(run)
+        return self.runner
+
     def drain(self) -> None:
         """Claim no more, and let the functions know that the end is near."""
         self.draining = True

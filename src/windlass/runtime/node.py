@@ -5,12 +5,12 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
 from math import inf
-from typing import Final, Literal, ParamSpec
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from windlass.runtime.engine import Engine
 from windlass.runtime.execute import Run
 from windlass.runtime.gauge import Gauge, Lateness, Load, Stopwatch
 from windlass.runtime.leader import Leader
+from windlass.runtime.looks import Seen, Witness
 from windlass.runtime.messages import Hello
 from windlass.runtime.notify import Condition
 from windlass.runtime.outbox import Notebook, Outbox
@@ -44,6 +45,7 @@ from windlass.store.protocol import Bell, Store
 logger: Final = logging.getLogger("windlass")
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 FLUSH_SECONDS: Final = 10.0
 """How long a stopping node tries to write its last outcomes; the rest is recovered once its lease has ended."""
@@ -144,6 +146,7 @@ class Node:
             step_down=self._from_pulse(self._step_down),
             orphaned=self._loop.is_closed,
         )
+        self._witness = Witness(store, clock, self._see)
         self._pulse_thread: PulseThread | None = None
         self._pulse_duty: Duty | None = None
         self._errands: set[asyncio.Task[None]] = set()
@@ -265,11 +268,13 @@ class Node:
 
     def _start_pulse(self) -> None:
         if self._settings.pulse_in_thread:
-            self._pulse_thread = PulseThread(self._pulse)
+            # The witness too: it is wanted most while a job holds up the event loop that it shares with us.
+            self._pulse_thread = PulseThread(self._pulse, lambda: [self._duty("witness", self._witness.poll, "state")])
             self._pulse_thread.start()
         else:
             self._pulse_duty = self._pulse.duty()
             self._pulse_duty.start()
+            self.add_duty("witness", self._witness.poll, "state")
 
     async def _stop_pulse(self) -> None:
         if self._pulse_thread is not None:
@@ -492,15 +497,39 @@ class Node:
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
     ) -> Duty:
         """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
-        longest = self._settings.tick_interval if every is None else every
-        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        duty = self._duty(name, poll, *topics, every=every)
         self._duties.append(duty)
         return duty
+
+    def _duty(
+        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
+    ) -> Duty:
+        longest = self._settings.tick_interval if every is None else every
+        return Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
 
     async def _refresh(self) -> None:
         await self.reporter.refresh()
         if self._settings.leads:
             await self._follow_plan()
+
+    # ── what runs are doing ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _see(self, job_id: str, fence: int) -> Seen | None:
+        """Called on the pulse's event loop, perhaps while ours is held up."""
+        for engine in self.engines:
+            run = engine.runs.get(job_id)
+            if run is None or run.job.fence != fence:
+                continue
+            place = engine.place_of(run)
+            text = "it waits for a process of its own: its last one died\n"
+            if place is not None:
+                text = await (self._on_our_loop(place.stack(run)) if place.apart else place.stack(run))
+            pid = engine.runner.pid if place is None else place.pid
+            return Seen(at=self._clock.now(), instance=engine.instance, pid=pid, stack=text)
+        return None
+
+    async def _on_our_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     # ── leases ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -153,12 +153,12 @@ class Process:
                 os.killpg(self.pid, signal.SIGKILL)
         self._signal(signal.SIGKILL)  # it may not have come as far as to have a group of its own
 
-    async def stack(self) -> str:
+    async def stack(self, patience: float = STACK_SECONDS) -> str:
         """What each of its threads is doing, as far as it can still be asked."""
         self._stacks_read = self._size()
         self._signal(STACK_SIGNAL)
         size, waited = self._stacks_read, 0.0
-        while waited < STACK_SECONDS and (size == self._stacks_read or self._size() != size):
+        while waited < patience and (size == self._stacks_read or self._size() != size):
             size = self._size()
             await asyncio.sleep(0.02)
             waited += 0.02

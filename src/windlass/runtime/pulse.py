@@ -127,10 +127,12 @@ class Pulse:
 
 
 class PulseThread:
-    """Runs a pulse in a thread of its own."""
+    """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is held up."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: Pulse, beside: Callable[[], Sequence[Duty]]) -> None:
         self._pulse = pulse
+        self._beside = beside
+        """Makes the other duties, on the thread's own event loop."""
         self._thread = threading.Thread(target=self._main, name="windlass pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -152,8 +154,10 @@ class PulseThread:
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
-        duty = self._pulse.duty()
-        duty.start()
+        duties = [self._pulse.duty(), *self._beside()]
+        for duty in duties:
+            duty.start()
         self._ready.set()
         await self._pulse.over.wait()
-        await duty.stop()
+        for duty in duties:
+            await duty.stop()

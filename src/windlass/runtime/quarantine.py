@@ -53,6 +53,10 @@ class Quarantine:
         """Its processes. Safe from any thread."""
         return tuple(self._cells)
 
+    def cell_of(self, run: Run) -> RemoteRunner | None:
+        """Where it runs; None if it has not begun."""
+        return next((cell for cell, held in tuple(self._cells.items()) if held is run), None)
+
     def take(self, run: Run, begun: Callable[[Run], None]) -> None:
         """Run it as soon as there is a place; `begun` is called then."""
         self._waiting.append((run, begun))
@@ -60,10 +64,10 @@ class Quarantine:
 
     def stop(self, run: Run) -> None:
         """Make a run end, as `run.stopped_as` says; one that has not begun ends at once."""
-        for cell, held in self._cells.items():
-            if held is run:
-                cell.stop(run)
-                return
+        cell = self.cell_of(run)
+        if cell is not None:
+            cell.stop(run)
+            return
         self._waiting = deque(pair for pair in self._waiting if pair[0] is not run)
         run.ended = True
         run.on_end(run, End(run.stopped_as or EndKind.DRAINED))

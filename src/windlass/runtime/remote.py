@@ -32,6 +32,8 @@ from windlass.runtime.messages import (
     Ready,
     Revoke,
     Said,
+    Show,
+    Shown,
     Start,
     Stop,
 )
@@ -45,6 +47,10 @@ CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
 SILENT_SECONDS: Final = 1.0
 """A process that shares its runs and has not answered for so long is given no more of them."""
+SHOW_SECONDS: Final = 1.0
+"""How long a process may take to say what a run is doing, before the system is asked to make it tell."""
+TELL_SECONDS: Final = 2.0
+"""How long that may take."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
 MOST_SUSPECTS: Final = 32
@@ -97,6 +103,8 @@ class RemoteRunner:
         """Runs that are to be handed back and cannot be stopped: they end with the process."""
         self._stack = ""
         self._ending: set[asyncio.Task[None]] = set()
+        self._shown: dict[tuple[str, int], asyncio.Future[str]] = {}
+        """Who waits for what is said of a run."""
         self._starved = machine.starved()
         self._process = Process(heard=self._heard, ended=self._ended)
         self.pid = self._process.pid
@@ -145,6 +153,21 @@ class RemoteRunner:
         """Look what it uses; answers with the bytes of memory."""
         self._starved = machine.starved()
         return 0 if self.dead else self._gauge.look()
+
+    async def stack(self, run: Run) -> str:
+        """Ask the process. One whose event loop is held up is made to tell what its threads are doing."""
+        wanted = run.job.id, run.job.fence
+        if wanted not in self._shown:
+            self._shown[wanted] = asyncio.get_running_loop().create_future()
+            self._process.send(Show(*wanted))
+        try:
+            async with asyncio.timeout(SHOW_SECONDS):
+                return await asyncio.shield(self._shown[wanted])  # others may wait for it too
+        except TimeoutError:
+            threads = await self._process.stack(TELL_SECONDS) or "  (it tells nothing: it may be stopped, or gone)"
+            return f"the event loop of its process does not answer; what its threads are doing:\n\n{threads}\n"
+        finally:
+            self._shown.pop(wanted, None)
 
     def close(self) -> None:
         """Let it go. It is given a while."""
@@ -237,6 +260,10 @@ class RemoteRunner:
                 if run is not None and run.job.fence == message.fence:
                     run.log = message.progress.log
                     self._report(run.job, message.progress)
+            case Shown():
+                waiting = self._shown.get((message.id, message.fence))
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(message.stack)
             case Ready():
                 self._is_ready()
             case Failed():

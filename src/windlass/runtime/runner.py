@@ -14,9 +14,10 @@ from windlass.core.model import Claimed, Progress
 from windlass.core.retry import End, EndKind
 from windlass.runtime.clock import Clock
 from windlass.runtime.context import Context
-from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync, where
+from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync
 from windlass.runtime.gauge import Load
 from windlass.runtime.registry import Callee
+from windlass.runtime.stacks import Stacks
 from windlass.runtime.transact import Transactions
 from windlass.telemetry.tracing import processing
 
@@ -55,6 +56,9 @@ class Runner(Protocol):
     def load(self) -> Load:
         """How hard its process works. Safe from any thread."""
 
+    async def stack(self, run: Run) -> str:
+        """What a run is doing now, and what else is going on in its process."""
+
     def close(self) -> None:
         """Let go of everything."""
 
@@ -88,6 +92,7 @@ class LocalRunner:
         self._running: set[Run] = set()
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
+        self._stacks = Stacks()
 
     def start(self, run: Run) -> None:
         """Begin, as a task or in a thread."""
@@ -138,6 +143,14 @@ class LocalRunner:
     def load(self) -> Load:
         """How hard this process works, as far as somebody looks."""
         return self._load()
+
+    def around(self, run: Run) -> str:
+        """What a run is doing now, and what else is going on here. From any thread: the loop may be held up."""
+        return self._stacks.around(run, (*self._running, *self.strays))
+
+    async def stack(self, run: Run) -> str:
+        """The same."""
+        return self.around(run)
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -193,5 +206,5 @@ class LocalRunner:
         )
         timed_out = run.stopped_as is EndKind.TIMED_OUT
         why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
-        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=where(run))
+        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=self._stacks.of(run))
         self._ended(run, end)
