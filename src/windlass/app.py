@@ -45,11 +45,12 @@ from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
 from windlass.runtime.engine import Engine
 from windlass.runtime.messages import Definition, Hello
-from windlass.runtime.node import Node, Settings, publish
+from windlass.runtime.node import Node
 from windlass.runtime.planner import Planner
 from windlass.runtime.portal import Portal
-from windlass.runtime.registry import Registry
+from windlass.runtime.registry import Registry, publish
 from windlass.runtime.reporter import refresh
+from windlass.runtime.settings import Settings
 from windlass.runtime.signals import stop_signals
 from windlass.schema import Schema
 from windlass.steering import Steering

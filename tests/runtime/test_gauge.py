@@ -134,6 +134,6 @@ async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
         return lag
 
     async with started(app):
-        await eventually(lambda: app._node is not None and app._node._lateness.seconds is not None)
+        await eventually(lambda: app._node is not None and app._node._gauge.load().lag is not None)
         with ThreadPoolExecutor(1) as elsewhere:
             assert elsewhere.submit(asyncio.run, until_it_is_late()).result() >= 0.3  # our loop waits for it, blocked

@@ -3,6 +3,7 @@
 Looking must cost nearly nothing: it is done every second, on every node. What was seen is read from any thread.
 """
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -114,3 +115,26 @@ class Stopwatch:
         if calls:
             self._mean = round(seconds / calls, 6)
         return self._mean
+
+
+class OwnGauge:
+    """How hard this very process works, and how long the store makes it wait."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.stopwatch = Stopwatch(monotonic)
+        """For calls of the store."""
+        self._gauge = Gauge(os.getpid(), monotonic)
+        self._lateness = Lateness(monotonic)
+
+    def look(self) -> None:
+        """Look now, on the event loop. It is late if it was to be done before."""
+        self._lateness.came()
+        self._gauge.look()
+
+    def due_in(self, seconds: float) -> None:
+        """The event loop shall come to the next look then."""
+        self._lateness.due_in(seconds)
+
+    def load(self) -> Load:
+        """What was seen. Safe from any thread."""
+        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._lateness.seconds)
