@@ -9,7 +9,8 @@ import pytest
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
 from windlass import WorkerOrchestrator
 from windlass.runtime.clock import ManualClock
-from windlass.runtime.gauge import Gauge, Lateness, Stopwatch
+from windlass.runtime.crew import Crew
+from windlass.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from windlass.runtime.machine import Usage, usage
 
 
@@ -118,6 +119,18 @@ async def test_a_node_in_place_tells_of_its_process_its_loop_and_the_store(stage
     assert (node.lag, node.store_seconds) == (0.0, 0.0), "the clock stands still meanwhile"
     assert node.cpu is not None
     assert (instance.cpu, instance.memory, instance.lag) == (node.cpu, node.memory_used, node.lag), "it is the same"
+
+
+async def test_what_its_processes_use_is_counted_as_the_nodes(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OwnGauge, "load", lambda _: Load(cpu=10.04, memory=1_000, lag=0.5))
+    monkeypatch.setattr(Crew, "children", [Load(cpu=120.0, memory=200, lag=9.0), Load(memory=30)])
+    app = stage.app(lease_seconds=15)
+    await app.start()
+    await clock.advance(6)
+    (node,) = await app.nodes()
+    assert (node.cpu, node.memory_used, node.lag) == (130.0, 1_230, 0.5)
 
 
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:

@@ -1,10 +1,22 @@
-"""What jobs are doing, seen from outside: in every kind of pool, also in processes that can no longer say so."""
+"""What jobs are doing and what they cost, seen from outside: in every kind of pool, also if they can no longer tell."""
 
 import pytest
 
-from tests.system.mill import Mill
+from tests.system.mill import Mill, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
+
+async def spinning_is_seen(mill: Mill, pid: int) -> bool:
+    """The process that spins uses the processor; what all use of the memory is counted as their node's."""
+    beats = [known.beat for known in await (await mill.app.store()).instances()]
+    (spinning,) = [beat for beat in beats if beat.pid == pid]
+    (node,) = [beat.machine for beat in beats if beat.machine is not None]
+    members = [beat for beat in beats if beat.pool]
+    if not spinning.cpu or spinning.lag is None or node.cpu is None or not all(beat.memory for beat in members):
+        return False
+    assert (node.memory_used or 0) > sum(beat.memory for beat in members), "and the node itself"
+    return True
 
 
 async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill) -> None:
@@ -24,6 +36,8 @@ async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill) -> 
         assert own.startswith(f"job {job.id} of {worker.name}:\n  File "), seen.stack
         assert place in own, seen.stack
         assert "windlass/runtime" not in own, "it begins with the user's function"
+
+    await until(lambda: spinning_is_seen(mill, line.pid), what=mill.logs)
 
     for holder, place in ((module.hold_the_loop, "in hold_loop"), (module.hold_everything, "in hold")):
         job = await holder.enqueue(number=0, seconds=20)
