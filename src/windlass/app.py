@@ -35,6 +35,7 @@ from windlass.core.model import (
 )
 from windlass.errors import ConfigurationError, LifecycleError, nearest
 from windlass.events import AnyHook, Hooks
+from windlass.inspecting import Inspector, JobStack
 from windlass.measuring import measure
 from windlass.monitor import LOOK_SECONDS, HealthMonitor
 from windlass.operations import Explanation, Operations, decision_dict, job_filter
@@ -44,11 +45,12 @@ from windlass.runtime.clock import Clock, SystemClock
 from windlass.runtime.context import Context
 from windlass.runtime.engine import Engine
 from windlass.runtime.messages import Definition, Hello
-from windlass.runtime.node import Node, Settings, publish
+from windlass.runtime.node import Node
 from windlass.runtime.planner import Planner
 from windlass.runtime.portal import Portal
-from windlass.runtime.registry import Registry
+from windlass.runtime.registry import Registry, publish
 from windlass.runtime.reporter import refresh
+from windlass.runtime.settings import Settings
 from windlass.runtime.signals import stop_signals
 from windlass.schema import Schema
 from windlass.steering import Steering
@@ -112,6 +114,7 @@ class WorkerOrchestrator:
         self._registered = Registrations(self, max_concurrent=max_concurrent, max_payload_bytes=max_payload_bytes)
         self._operations = Operations(self._store, self._clock.now)
         self._steering = Steering(self._store, self._operations, self._clock.now)
+        self._inspector = Inspector(self._store, self._operations, self._clock.now)
         self._watch: Watch | None = None
         self._states: dict[str, WorkerState] = {}
         """What this process knows of its workers; the running node keeps it up to date."""
@@ -522,6 +525,16 @@ class WorkerOrchestrator:
         """Why a job is not running, or how it ended, in words and in data."""
         await self.store()
         return await self._operations.explain(job_id)
+
+    async def job_stack(self, job_id: str) -> JobStack:
+        """What a running job is doing now, by its node: its own stack first, then all else in its process.
+
+        Raises `JobStateError` if it does not run, and `NodeSilentError` if its node does not answer within 5 seconds.
+        """
+        await self._store_to_change()
+        seen, event = await self._inspector.stack(job_id)
+        self._hooks.fire(event)
+        return seen
 
     async def cancel_job(self, job_id: str) -> Job[Any]:
         """Cancel a waiting job, or ask a running one to stop."""

@@ -24,7 +24,8 @@
     │   ├── JobStateError               the job is not in a state that allows this
     │   ├── JobFailedError              the job is dead; carries the last error
     │   ├── JobCancelledError           the job was cancelled
-    │   └── ResultTimeoutError          the result did not come in time; the job goes on
+    │   ├── ResultTimeoutError          the result did not come in time; the job goes on
+    │   └── NodeSilentError             the node that has the job did not answer in time
     ├── StoreError                    the store cannot do what it was asked
     │   ├── StoreUnavailableError       it cannot be reached or opened
     │   ├── StoreBusyError              somebody else holds it locked for too long
@@ -142,6 +143,10 @@ class JobCancelledError(JobError):
 
 class ResultTimeoutError(JobError, TimeoutError):
     """The result did not come in time; the job goes on."""
+
+
+class NodeSilentError(JobError, TimeoutError):
+    """The node that has the job did not answer in time."""
 
 
 class StoreError(WindlassError):

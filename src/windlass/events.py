@@ -23,6 +23,7 @@ NAMES: Final = {
     "job.dead": "a job went to the dead-letter queue",
     "job.lost": "an instance vanished with a job in its hands; the job runs again",
     "jobs.amended": "a person cancelled, retried or discarded jobs",
+    "job.inspected": "a person looked at what a running job is doing",
     "job.triggered": "a person had a worker run now",
     "token.created": "a person made a token for the HTTP API",
     "token.revoked": "a token lets nobody in any more",

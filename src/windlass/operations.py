@@ -496,4 +496,6 @@ def member(known: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance
         failed=beat.failed,
         memory=beat.memory,
         pid=beat.pid,
+        cpu=beat.cpu,
+        lag=beat.lag,
     )

@@ -18,9 +18,10 @@ from windlass.operations import Operations
 from windlass.runtime.clock import SystemClock
 from windlass.runtime.herald import Herald
 from windlass.runtime.messages import Definition, Hello
-from windlass.runtime.node import Node, Settings
+from windlass.runtime.node import Node
 from windlass.runtime.notify import Announcer, Condition, Notifier
 from windlass.runtime.registry import Registry
+from windlass.runtime.settings import Settings
 from windlass.runtime.signals import stop_signals
 from windlass.store.protocol import Store
 from windlass.store.urls import open_store

@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 from windlass.codec import plain
 from windlass.core.health import Problem
 from windlass.core.model import Attempt, Event, JobStatus, LogLine, Progress, WorkerExecutionMode, WorkerInstance
+from windlass.inspecting import JobStack
 from windlass.operations import Explanation
 from windlass.remedies import remedy
 from windlass.telemetry.tracing import trace_id
@@ -126,6 +127,10 @@ class NodeShape(Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...]
     runs: list[RunsShape]
     failing: list[PoolFailure]
+    cpu_percent: float | None
+    memory_used_bytes: int | None
+    loop_lag_seconds: float | None
+    store_seconds: float | None
 
 
 class InstanceShape(Struct, frozen=True, kw_only=True):
@@ -144,6 +149,8 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
     pid: int
     started_at: str | None
     last_beat_at: str | None
+    cpu_percent: float | None
+    lag_seconds: float | None
 
 
 class ProgressShape(Struct, frozen=True, kw_only=True):
@@ -228,6 +235,16 @@ class ExplanationShape(Struct, frozen=True, kw_only=True):
     status: JobStatus
     text: str
     waits: list[WaitShape]
+
+
+class StackShape(Struct, frozen=True, kw_only=True):
+    """What a running job was doing."""
+
+    job_id: str
+    at: str | None
+    instance: str
+    pid: int
+    stack: str
 
 
 class EventShape(Struct, frozen=True, kw_only=True):
@@ -360,6 +377,10 @@ def node_shape(node: NodeView) -> NodeShape:
         hosts=node.pools,
         runs=[_runs(run) for run in node.runs],
         failing=[PoolFailure(pool, error) for pool, error in sorted(node.failing.items())],
+        cpu_percent=node.cpu,
+        memory_used_bytes=node.memory_used,
+        loop_lag_seconds=node.lag,
+        store_seconds=node.store_seconds,
     )
 
 
@@ -385,6 +406,8 @@ def instance_shape(instance: WorkerInstance) -> InstanceShape:
         pid=instance.pid,
         started_at=iso(instance.started_at),
         last_beat_at=iso(instance.last_heartbeat),
+        cpu_percent=instance.cpu,
+        lag_seconds=instance.lag,
     )
 
 
@@ -455,6 +478,11 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
         for wait in why.waits
     ]
     return ExplanationShape(id=why.job_id, status=why.status, text=why.text, waits=waits)
+
+
+def stack_shape(seen: JobStack) -> StackShape:
+    """What a running job was doing."""
+    return StackShape(job_id=seen.job_id, at=iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
 
 
 def event_shape(event: Event) -> EventShape:

@@ -86,6 +86,9 @@ def _die_with_parent() -> None:
 
 
 async def _live(sock: socket.socket) -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.set_name("windlass instance")  # not one of the user's, for whoever looks at those
     instance = Instance(sock)
     hello = await instance.hello
     if hello.log_level is not None:

@@ -100,6 +100,14 @@ class NodeView(Struct, frozen=True, kw_only=True):
     runs: list[NodePool]
     failing: dict[str, str]
     """Pools whose processes it cannot start, with the error."""
+    cpu: float | None
+    """Percent of one core that it and the processes that run its jobs use. None here and below: not known."""
+    memory_used: int | None
+    """Bytes that these use."""
+    lag: float | None
+    """How many seconds its event loop is late."""
+    store_seconds: float | None
+    """How long the store takes to answer it."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -236,6 +244,10 @@ def _node(known: InstanceRecord, beats: Sequence[Beat], plan: Plan) -> NodeView:
         pools=machine.pools,
         runs=[_runs(name, members) for name in sorted({one.pool for one in members})],
         failing=machine.failing,
+        cpu=machine.cpu,
+        memory_used=machine.memory_used,
+        lag=machine.lag,
+        store_seconds=machine.store_seconds,
     )
 
 

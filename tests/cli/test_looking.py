@@ -13,8 +13,9 @@ from tests.cli.terminal import URL, Terminal, in_shop
 from windlass import JobStatus, WorkerOrchestrator
 from windlass.codec import Packed, encode_plain
 from windlass.core.model import LogLine
+from windlass.inspecting import JobStack
 from windlass.loading import load_app
-from windlass.shapes import log_shape
+from windlass.shapes import log_shape, stack_shape
 from windlass.worker import Options, new_job
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -380,6 +381,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         shop.json("move", URL, "--abandon", store=None),
         shop.json("move", URL, "sqlite:///new.db", store=None),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
+        to_builtins(stack_shape(JobStack(job_id="", at=0.0, instance="", pid=0, stack=""))),
         {"logs": [to_builtins(log_shape(LogLine(0.0, "info", "", 1)))]},
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},

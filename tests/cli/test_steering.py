@@ -41,7 +41,9 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     name = seen["name"]
     told = shop.ok("nodes")
     assert re.search(
-        rf"^{name} .* yes .* GiB +gpu, ssd +.* serving +default 5 workers; images 1 worker$", told, re.MULTILINE
+        rf"^{name} .* yes .* GiB +\d+ MiB +gpu, ssd +.* serving +default 5 workers; images 1 worker$",
+        told,
+        re.MULTILINE,
     )
 
     job = shop.json("enqueue", "linger", "name=rude")["job"]["id"]

@@ -21,7 +21,7 @@ from tests.cli.terminal import URL, Terminal, in_shop, until
 from windlass import JobStatus
 from windlass.cli.top import History, frame, sparkline
 from windlass.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
-from windlass.views import PoolView
+from windlass.views import NodeView, PoolView
 from windlass.watching import Glance
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -58,6 +58,31 @@ def instance(number: int = 1) -> WorkerInstance:
         last_heartbeat=99.0,
         memory=34 << 20,
         pid=4711,
+        cpu=87.5,
+        lag=0.0021,
+    )
+
+
+def node() -> NodeView:
+    return NodeView(
+        name="n",
+        host="n",
+        pid=4700,
+        started_at=0.0,
+        last_beat_at=99.0,
+        leads=True,
+        status="serving",
+        drained_at=None,
+        cores=2.0,
+        memory=4 << 30,
+        labels=(),
+        pools=("images",),
+        runs=[],
+        failing={},
+        cpu=3.44,
+        memory_used=120 << 20,
+        lag=None,
+        store_seconds=0.0004,
     )
 
 
@@ -83,7 +108,7 @@ def glance(at: float = 100.0, *, instances: int = 1, jobs: list[JobRecord] | Non
         at=at,
         store=URL,
         leader="n",
-        nodes=[],
+        nodes=[node()],
         pools=[pool(**numbers)],
         instances=[instance(number) for number in range(instances)],
         jobs=[job()] if jobs is None else jobs,
@@ -97,10 +122,11 @@ def seen(*glances: Glance) -> History:
     return history
 
 
-def test_a_frame_shows_pools_instances_and_jobs() -> None:
+def test_a_frame_shows_pools_nodes_instances_and_jobs() -> None:
     shown = "\n".join(frame(seen(glance(queued=5, processing=2)), width=None))
     assert re.search(r"^images +process +3/4 +2–4\* +2 +5 +12 s +- +- +█ +serving$", shown, re.MULTILINE)
-    assert re.search(r"^n/images#0 +images +4711 +busy +1/1 +34 MiB +100 s +0 +0$", shown, re.MULTILINE)
+    assert re.search(r"^n/images#0 +images +4711 +busy +1/1 +88 % +34 MiB +0\.002 s +100 s +0 +0$", shown, re.MULTILINE)
+    assert re.search(r"^n +3\.4 % +2 +120 MiB +4\.0 GiB +- +0\.000 s$", shown, re.MULTILINE)
     assert re.search(r"^j +resize +images +10\.0 s +0 +n/images#1 +-$", shown, re.MULTILINE)
 
 

@@ -18,6 +18,7 @@ from windlass.cli.parameters import seconds
 from windlass.cli.run import run
 from windlass.leaving import EXIT_SECONDS
 from windlass.runtime import herald, node, notify
+from windlass.runtime.settings import Settings
 from windlass.vitals import FRESH_SECONDS
 
 VERSIONS = ("1.29", "1.37")
@@ -178,7 +179,7 @@ def test_the_grace_period_is_the_default(container: Any, unit: configparser.Sect
 
 
 def test_no_watch_is_more_impatient_than_the_node(container: Any, unit: configparser.SectionProxy) -> None:
-    lease = node.Settings().lease_seconds
+    lease = Settings().lease_seconds
     assert float(unit["WatchdogSec"]) > 2 * lease
     assert FRESH_SECONDS > 3 * notify.LOOK_SECONDS
     command = container["livenessProbe"]["exec"]["command"]

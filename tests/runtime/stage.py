@@ -144,7 +144,7 @@ class Stage:
         """As if its process had been killed: nothing of it runs any more, and nobody was told."""
         node = app._node
         assert node is not None
-        for duty in [*node._duties, *([node._pulse_duty] if node._pulse_duty else [])]:
+        for duty in [*node._duties, *node._keeper._duties]:
             duty._stopping = True
             if duty._task is not None:
                 duty._task.cancel()

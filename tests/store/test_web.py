@@ -87,3 +87,25 @@ def _quoted(name: str) -> str:
     from urllib.parse import quote
 
     return quote(name, safe="")
+
+
+async def test_what_a_job_is_doing_and_how_hard_its_node_works_comes_through_every_store(factory: StoreFactory) -> None:
+    app = WorkerOrchestrator(factory()(), lease_seconds=0.6)
+    began, go = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def act() -> None:
+        began.set()
+        await go.wait()
+
+    async with asyncio.timeout(DEADLINE):
+        await app.start()
+        job = await act.enqueue()
+        await began.wait()
+        seen = await app.job_stack(job.id)
+        assert (seen.job_id, "in act\n    await go.wait()" in seen.stack) == (job.id, True)
+        while None in {(node := (await app.nodes())[0]).store_seconds, node.cpu, node.lag}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        assert (node.memory_used or 0) > 1_000_000
+        go.set()
+        await app.stop()

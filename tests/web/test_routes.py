@@ -1,6 +1,7 @@
 """What each route answers, and what it changes."""
 
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from tests.runtime.stage import Hatch
 from tests.web.conftest import JSON, Web
 from windlass import JobStatus, WindlassError, errors
 from windlass.web.problems import problem
@@ -232,6 +234,23 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
     drained = (await open_web.post(f"nodes/{node['name']}/drain", {"reason": "kernel"})).json()
     assert drained["status"] in {"draining", "drained"}
     assert (await open_web.post(f"nodes/{node['name']}/undrain")).json()["status"] == "serving"
+
+
+async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
+    hatch = Hatch()
+    open_web.app._registered.workers["resize"].function = lambda path, width=1: hatch.wait()
+    id = await job_that(open_web)
+    await hatch.reached()
+    seen = (await open_web.post(f"jobs/{id}/stack")).json()
+    assert (seen["job_id"], seen["pid"], seen["at"][-1]) == (id, os.getpid(), "Z")
+    assert seen["stack"].startswith(f"job {id} of resize:")
+    event = (await open_web.get("events", name="job.inspected"))["events"][-1]
+    assert (event["subject"], event["data"]["by"]) == (id, "loopback")
+    hatch.open()
+    await (await open_web.app.get_job(id)).ended(20)
+    refused = await open_web.post(f"jobs/{id}/stack")
+    assert (refused.status_code, "is completed" in refused.json()["detail"]) == (409, True)
+    assert problem(errors.NodeSilentError("it is away")).status_code == 504
 
 
 async def test_what_was_changed_is_seen_at_once(web: Web) -> None:

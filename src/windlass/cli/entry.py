@@ -20,6 +20,7 @@ from windlass.cli.pools import pause, pools, resume
 from windlass.cli.probe import probe
 from windlass.cli.run import run
 from windlass.cli.scale import scale
+from windlass.cli.stack import stack
 from windlass.cli.status import status
 from windlass.cli.token import token
 from windlass.cli.top import top
@@ -31,7 +32,7 @@ from windlass.leaving import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, dead, events, doctor, probe),
+    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
     "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db),
 }
 _PIPE_CLOSED: Final = 141

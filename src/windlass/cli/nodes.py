@@ -9,14 +9,28 @@ from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import Cell, aside, json_option, show_json, show_table
 from windlass.cli.parameters import seconds
-from windlass.cli.words import ago, counted, size, span
+from windlass.cli.words import ago, counted, percent, size, span
 from windlass.errors import ResultTimeoutError, UnknownNodeError
 from windlass.shapes import node_shape
 from windlass.views import NodeView
 
 LOOK_SECONDS: Final = 0.5
 
-_TITLES = ("NODE", "HOST", "PID", "SINCE", "LEADS", "CORES", "MEMORY", "LABELS", "HEARD", "STATE", "RUNS")
+_TITLES = (
+    "NODE",
+    "HOST",
+    "PID",
+    "SINCE",
+    "LEADS",
+    "CORES",
+    "CPU",
+    "MEMORY",
+    "USED",
+    "LABELS",
+    "HEARD",
+    "STATE",
+    "RUNS",
+)
 
 
 @click.command()
@@ -110,7 +124,9 @@ def _row(node: NodeView, now: float) -> list[Cell]:
         ago(node.started_at, now),
         "yes" if node.leads else "no",
         f"{node.cores:g}",
+        percent(node.cpu),
         size(node.memory),
+        None if node.memory_used is None else size(node.memory_used),
         ", ".join(node.labels) or None,
         ago(node.last_beat_at, now),
         _state(node, now),

@@ -17,14 +17,16 @@ from windlass.cli.parameters import seconds
 from windlass.cli.pools import bounds_of, workers_of
 from windlass.cli.screen import Screen
 from windlass.cli.status import pool_state
-from windlass.cli.words import counted, one_line, size, span, took
+from windlass.cli.words import counted, one_line, percent, size, span, took
 from windlass.core.model import JobRecord, WorkerInstance
 from windlass.errors import StoreError
 from windlass.operations import clock_time
-from windlass.views import PoolView
+from windlass.views import NodeView, PoolView
 from windlass.watching import MOST_JOBS, Glance
 
 SHORTEST_SECONDS: Final = 0.1
+MOST_NODES: Final = 6
+"""How many lines the nodes may take of a screen."""
 REMEMBERED: Final = 24
 """How many looks back a sparkline goes."""
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
@@ -32,7 +34,8 @@ _ASCII: Final = "_.-=+*%#"
 _POOLS: Final = (
     *("POOL", "KIND", "WORKERS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
 )
-_INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "MEMORY", "AGE", "COMPLETED", "FAILED")
+_NODES: Final = ("NODE", "CPU", "CORES", "MEMORY", "OF", "LOOP LAG", "STORE")
+_INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "CPU", "MEMORY", "LAG", "AGE", "COMPLETED", "FAILED")
 _JOBS: Final = ("JOB", "WORKER", "POOL", "RUNNING", "ATTEMPT", "INSTANCE", "PROGRESS")
 
 
@@ -65,7 +68,7 @@ class History(Struct):
 )
 @with_source
 def top(source: Source, *, once: bool, interval: float) -> None:
-    """Pools, instances and running jobs, live. q or Ctrl-C ends it, p stops and goes on."""
+    """Pools, nodes, instances and running jobs, live. q or Ctrl-C ends it, p stops and goes on."""
     if interval < SHORTEST_SECONDS:
         message = f"--interval must be at least {SHORTEST_SECONDS} s"
         raise click.UsageError(message)
@@ -147,6 +150,11 @@ def frame(
     room = None if height is None else height - len(lines)
     pools = table(_POOLS, [_pool(pool, history, blocks) for pool in seen.pools], width=width)
     lines += _first(pools, room)
+    nodes = table(_NODES, [_node(node) for node in seen.nodes], width=width) if seen.nodes else []
+    if height is not None:  # a few of them, where there is room
+        room = min(MOST_NODES, (height - len(lines)) // 3)
+        nodes = _first(nodes, room) if room > 1 else []
+    lines += ["", *nodes] if nodes else []
     room = None if height is None else max(0, height - len(lines) - 2)
     jobs = table(_JOBS, [_job(job, seen.at) for job in seen.jobs], width=width) if seen.jobs else []
     instances = [one for one in seen.instances if one.status != "dead"]
@@ -201,6 +209,22 @@ def sparkline(depths: Sequence[int], blocks: str = _BLOCKS) -> str:
     return "".join(blocks[-(-depth * (len(blocks) - 1) // most)] for depth in depths)
 
 
+def _node(node: NodeView) -> list[Cell]:
+    return [
+        node.name,
+        percent(node.cpu),
+        f"{node.cores:g}",
+        None if node.memory_used is None else size(node.memory_used),
+        size(node.memory),
+        _took(node.lag),
+        _took(node.store_seconds),
+    ]
+
+
+def _took(seconds: float | None) -> str | None:
+    return None if seconds is None else took(seconds)
+
+
 def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
     return [
         one.id,
@@ -208,7 +232,9 @@ def _instance(one: WorkerInstance, seen: Glance) -> list[Cell]:
         str(one.pid),
         one.status,
         f"{len(one.current_jobs)}/{one.slots}",
+        percent(one.cpu),
         size(one.memory) if one.memory else None,
+        _took(one.lag),
         span(seen.at - one.started_at),
         one.completed,
         one.failed,

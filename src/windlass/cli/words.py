@@ -65,5 +65,12 @@ def size(n: float) -> str:
     return f"{n:.1f} GiB"
 
 
+def percent(share: float | None) -> str | None:
+    """A share of one core: `35 %`, and `0.4 %` where it is little."""
+    if share is None:
+        return None
+    return f"{share:.0f} %" if share >= 10 or not share else f"{share:.1f} %"  # noqa: PLR2004 - two digits are enough
+
+
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode()

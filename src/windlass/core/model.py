@@ -408,6 +408,10 @@ class Beat(Struct, frozen=True, kw_only=True):
     completed: int = 0
     failed: int = 0
     memory: int = 0
+    cpu: float | None = None
+    """What its process uses of the processor, in percent of one core."""
+    lag: float | None = None
+    """How many seconds its process is late to answer."""
     status: Literal["idle", "busy", "draining"] = "idle"
     workers: tuple[str, ...] = ()
     """The workers it knows. Jobs of others are not for it, even in its pool."""
@@ -429,6 +433,14 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """The pools that it knows."""
     failing: dict[str, str] = field(default_factory=dict)
     """Pools whose processes cannot be started here, and why."""
+    cpu: float | None = None
+    """What it and the processes that run its jobs use, in percent of one core: 150 is one core and a half."""
+    memory_used: int | None = None
+    """Bytes that these use."""
+    lag: float | None = None
+    """How many seconds its event loop is late: the worst of late."""
+    store_seconds: float | None = None
+    """How long the store took to answer, in the mean since the beat before: claims, outcomes and beats."""
 
 
 class Orders(Struct, frozen=True):
@@ -464,6 +476,10 @@ class WorkerInstance(Struct, frozen=True, kw_only=True):
     failed: int = 0
     memory: int = 0
     pid: int = 0
+    cpu: float | None = None
+    """What its process uses of the processor, in percent of one core; None if that is not known."""
+    lag: float | None = None
+    """How many seconds its process is late to answer; None if that is not known."""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

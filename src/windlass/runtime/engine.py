@@ -17,6 +17,7 @@ from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.deadlines import Deadlines
 from windlass.runtime.execute import Run
+from windlass.runtime.gauge import Stopwatch
 from windlass.runtime.outbox import Outbox, Settled
 from windlass.runtime.quarantine import Quarantine
 from windlass.runtime.registry import Registry
@@ -42,6 +43,7 @@ class Engine:
         outbox: Outbox,
         runner: Runner,
         bell: Bell,
+        stopwatch: Stopwatch,
         node: str,
         name: str,
         quarantine: Quarantine | None = None,
@@ -64,6 +66,7 @@ class Engine:
         self._clock = clock
         self._outbox = outbox
         self._bell = bell
+        self._stopwatch = stopwatch
         self._node = node
         self._lives = 0
         self._started_at = clock.now()
@@ -92,7 +95,9 @@ class Engine:
         if free <= 0:
             return Claims([])
         self._in_doubt = True
-        claims = await self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
+        claims = await self._stopwatch.time(
+            self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
+        )
         for job in claims.jobs:
             if self._serves_as(instance):
                 self._start(job)
@@ -216,6 +221,12 @@ class Engine:
         if run is not None and run.job.fence == fence:
             self.end(run, EndKind.CANCELLED)
 
+    def place_of(self, run: Run) -> Runner | None:
+        """Where it runs; None if it has not begun. Safe from any thread."""
+        if self._quarantine is not None and run.job.id in self._isolated:
+            return self._quarantine.cell_of(run)
+        return self.runner
+
     def drain(self) -> None:
         """Claim no more, and let the functions know that the end is near."""
         self.draining = True
@@ -262,7 +273,7 @@ class Engine:
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread: reads only."""
-        busy = len(self.runs)
+        busy, load = len(self.runs), self.runner.load
         return Beat(
             instance=self.instance,
             node=self._node,
@@ -272,7 +283,9 @@ class Engine:
             started_at=self._started_at,
             completed=self.completed,
             failed=self.failed,
-            memory=self.runner.memory(),
+            memory=load.memory,
+            cpu=load.cpu,
+            lag=load.lag,
             workers=self._names,
             status="draining" if self.draining else "busy" if busy else "idle",
             apart=self.runner.apart,

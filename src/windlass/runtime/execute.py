@@ -2,13 +2,11 @@
 
 import asyncio
 import inspect
-import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from queue import SimpleQueue
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from windlass.core.model import Claimed, LogLine, Outcome, WorkerConfig
@@ -137,41 +135,22 @@ def describe(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a user's code
         words = "(it cannot be shown)"
     text = f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__
-    return _storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
+    return storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
 
 
 def trace_of(error: BaseException) -> str:
     """The traceback, from the user's function on."""
     behind_us = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, behind_us))
-    return _shortened(text)
+    return shortened(text)
 
 
-def where(run: Run) -> str | None:
-    """What a run in this process is doing now."""
-    frame = sys._current_frames().get(run.thread) if run.thread is not None else None  # noqa: SLF001
-    if frame is not None:
-        return _shortened("".join(traceback.format_stack(frame)))
-    if run.task is None:
-        return None
-    stack = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _awaiting(run.task.get_coro()))
-    return _shortened("".join(stack.format()))
+def shortened(text: str) -> str:
+    """As much of a traceback as is kept: its end says what it is about."""
+    return storable(text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:])
 
 
-def _awaiting(coroutine: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits, from the outermost in; a task knows only the first of them."""
-    while coroutine is not None:
-        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
-        if frame is not None:
-            yield frame
-        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
-
-
-def _shortened(text: str) -> str:
-    return _storable(text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:])
-
-
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Text as UTF-8 can hold it: names of files may hold what it cannot, and then turn up in errors."""
     return text.encode("utf-8", "backslashreplace").decode()
 

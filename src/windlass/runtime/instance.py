@@ -26,6 +26,8 @@ from windlass.runtime.messages import (
     Pong,
     Revoke,
     Said,
+    Show,
+    Shown,
     Start,
     Stop,
 )
@@ -131,13 +133,12 @@ class Instance:
     def _obey(self, message: FromNode) -> None:
         match message:
             case Stop():
-                run = self._runs.get(message.id)
-                if run is not None and run.job.fence == message.fence and self._runner is not None:
-                    run.stopped_as = message.kind
-                    self._runner.stop(run)
+                self._stop(message)
             case Ping():
                 self.clock.follow(message.now)
                 self.say(Pong())
+            case Show():
+                self._show(message)
             case Happened():
                 if self._hooks is not None:
                     self._hooks.fire(message.event)
@@ -151,6 +152,17 @@ class Instance:
                 self.over.set()
             case _:
                 pass
+
+    def _stop(self, wanted: Stop) -> None:
+        run = self._runs.get(wanted.id)
+        if run is not None and run.job.fence == wanted.fence and self._runner is not None:
+            run.stopped_as = wanted.kind
+            self._runner.stop(run)
+
+    def _show(self, wanted: Show) -> None:
+        run = self._runs.get(wanted.id)
+        if run is not None and run.job.fence == wanted.fence and self._runner is not None:
+            self.say(Shown(wanted.id, wanted.fence, self._runner.around(run)))
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,17 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 _MINE: Final = Path("/proc/self/cgroup")
 
 
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Usage(Struct, frozen=True):
+    """What a process uses: seconds of a core since its beginning, and bytes of memory now."""
+
+    cpu_seconds: float
+    memory: int
+
+
 class Machine(Struct, frozen=True):
     """Cores and bytes of memory."""
 
@@ -60,9 +71,20 @@ def starved(stat: Path = Path("/proc/vmstat")) -> int:
     return next((int(count[1]) for count in counts), 0)
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that a process uses; 0 if it is gone."""
+def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
+    """What a process uses; None if it is gone. Not what it has started."""
     try:
-        return int(psutil.Process(pid).memory_info().rss)
+        words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
+        return Usage((int(words[11]) + int(words[12])) / _TICKS, int(words[21]) * _PAGE)
+    except (OSError, IndexError, ValueError):
+        return _usage_elsewhere(pid)
+
+
+def _usage_elsewhere(pid: int) -> Usage | None:
+    """Where there is no /proc, or the process is gone."""
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return Usage(times.user + times.system, int(process.memory_info().rss))
     except psutil.Error:
-        return 0
+        return None

@@ -57,6 +57,13 @@ class Ping(Struct, frozen=True, tag=True):
     now: float
 
 
+class Show(Struct, frozen=True, tag=True):
+    """Say what this run is doing."""
+
+    id: str
+    fence: int
+
+
 class Happened(Struct, frozen=True, tag=True):
     """Call the hooks."""
 
@@ -67,7 +74,7 @@ class Bye(Struct, frozen=True, tag=True):
     """Go."""
 
 
-FromNode = Hello | Start | Stop | Revoke | Drain | Ping | Happened | Bye
+FromNode = Hello | Start | Stop | Revoke | Drain | Ping | Show | Happened | Bye
 
 # ── from the process ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -120,11 +127,19 @@ class Said(Struct, frozen=True, tag=True):
     progress: Progress
 
 
+class Shown(Struct, frozen=True, tag=True):
+    """What a run is doing."""
+
+    id: str
+    fence: int
+    stack: str
+
+
 class Pong(Struct, frozen=True, tag=True):
     """Here."""
 
 
-FromProcess = Definition | Ready | Failed | Ended | Said | Pong
+FromProcess = Definition | Ready | Failed | Ended | Said | Shown | Pong
 
 
 class Frame(Struct, frozen=True, array_like=True):

@@ -1,81 +1,40 @@
-"""A node: the teams of its pools, the pulse, the leader and all that they share, composed in this process."""
+"""A node: its crew, the leases, the leader and all that they share, composed in this process; its beginning and end."""
 
-import asyncio
 import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from itertools import count
-from math import inf
-from typing import Final, Literal, ParamSpec
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from msgspec import Struct, msgpack
-from msgspec.structs import replace
-
-from windlass.core.model import LIVE, Beat, Doc, JobFilter, JobStatus, NodeBeat, Orders, PoolConfig, WorkerState
-from windlass.errors import ConfigurationError, StoreError
+from windlass.core.model import LIVE, JobFilter, JobStatus, PoolConfig, WorkerState
+from windlass.errors import StoreError
 from windlass.events import Listeners
-from windlass.runtime import machine
 from windlass.runtime.breakers import Breakers
 from windlass.runtime.clock import Clock
+from windlass.runtime.crew import Crew, Parts
 from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
-from windlass.runtime.execute import Run
+from windlass.runtime.gauge import OwnGauge
+from windlass.runtime.keeper import Keeper
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
 from windlass.runtime.notify import Condition
 from windlass.runtime.outbox import Notebook, Outbox
 from windlass.runtime.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
-from windlass.runtime.pulse import Pulse, PulseThread
-from windlass.runtime.quarantine import Quarantine
-from windlass.runtime.registry import Registry
-from windlass.runtime.remote import RemoteRunner
+from windlass.runtime.registry import Registry, publish
 from windlass.runtime.reporter import Reporter
-from windlass.runtime.runner import LocalRunner
+from windlass.runtime.settings import Settings, Shared
 from windlass.runtime.team import Team
-from windlass.runtime.transact import Transactions
-from windlass.store.protocol import Bell, Store
+from windlass.store.protocol import Store
 
 logger: Final = logging.getLogger("windlass")
-
-P = ParamSpec("P")
 
 FLUSH_SECONDS: Final = 10.0
 """How long a stopping node tries to write its last outcomes; the rest is recovered once its lease has ended."""
 LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """How a node behaves."""
-
-    tick_interval: float = 5.0
-    lease_seconds: float = 15.0
-    leads: bool = True
-    """False for a visitor that runs one job and goes."""
-    apart: Literal["none", "process", "all"] = "process"
-    """Which pools run in processes of their own."""
-    labels: tuple[str, ...] = ()
-    health_checks: bool = True
-    pulse_in_thread: bool = True
-    """False only where a test moves the clock by hand."""
-    namespace: str = ""
-    """Its name, for messages; empty if nobody knows it here."""
-
-    def __post_init__(self) -> None:
-        for name in ("tick_interval", "lease_seconds"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < inf:
-                message = f"{name} must be a number of seconds above 0, not {value!r}"
-                raise ConfigurationError(message)
-
-    def visitor(self) -> "Settings":
-        """For a node that comes for one errand and leads nobody."""
-        return replace(self, leads=False, health_checks=False, apart="none")
 
 
 class Node:
@@ -93,60 +52,85 @@ class Node:
         hello: Hello | None = None,
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-        self._loop = asyncio.get_running_loop()
         self._registry = registry
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._hello = hello
-        """What the processes are told that it starts."""
-        self._started_at = clock.now()
-        self._machine = machine.measure()
         self._draining = False
+        self._gauge = OwnGauge(clock.monotonic)
         self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
-        breakers = Breakers(registry, store, self.reporter.emit)
         self._notebook = Notebook(store, clock)
-        self._transactions = Transactions(self._its_store, clock)
-        self._outbox = Outbox(
-            store, clock, before=(self._notebook.before_end, breakers.judge), written=self.reporter.written
+        self._outbox = self._new_outbox()
+        self.leader = self._new_leader()
+        shared = Shared(node=self.name, registry=registry, store=store, clock=clock, settings=settings)
+        self._crew = Crew(shared, self._parts(hello))
+        self._keeper = Keeper(shared, self._crew, self.leader, self._gauge)
+        self._duties: list[Duty] = []
+        self._pools: dict[str, PoolConfig] = {}
+        for pool in registry.pools.values():
+            self._serve(pool)
+        self.planner = Planner(self._pools, registry.workers, store, clock)
+        self._plan_duty: Duty | None = None
+        self._planned_at = 0.0
+
+    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _new_outbox(self) -> Outbox:
+        breakers = Breakers(self._registry, self._store, self.reporter.emit)
+        return Outbox(
+            self._store,
+            self._clock,
+            stopwatch=self._gauge.stopwatch,
+            before=(self._notebook.before_end, breakers.judge),
+            written=self.reporter.written,
         )
-        self.leader = Leader(
-            registry,
-            store=store,
-            clock=clock,
+
+    def _new_leader(self) -> Leader:
+        return Leader(
+            self._registry,
+            store=self._store,
+            clock=self._clock,
             outbox=self._outbox,
             reporter=self.reporter,
             node=self.name,
-            ttl=settings.lease_seconds,
+            ttl=self._settings.lease_seconds,
         )
-        self._duties: list[Duty] = []
-        self._numbers = count(1)
-        self._quarantine = Quarantine(self._cell, clock, self._most_memory)
-        self.teams = {name: self._team(pool) for name, pool in registry.pools.items()}
-        self._pools = dict(registry.pools)
-        self.planner = Planner(self._pools, registry.workers, store, clock)
-        self._pulse = Pulse(
-            store,
-            clock,
-            ttl=settings.lease_seconds,
-            beats=self._beats,
-            renewed=self._from_pulse(self._renewed),
-            obey=self._from_pulse(self._obey),
-            step_down=self._from_pulse(self._step_down),
-            orphaned=self._loop.is_closed,
+
+    def _parts(self, hello: Hello | None) -> Parts:
+        return Parts(
+            outbox=self._outbox,
+            notebook=self._notebook,
+            gauge=self._gauge,
+            emit=self.reporter.emit,
+            full=self._plan_soon,
+            hired=lambda: self._keeper.poke(),  # noqa: PLW0108 - it is not there yet
+            hello=hello,
         )
-        self._pulse_thread: PulseThread | None = None
-        self._pulse_duty: Duty | None = None
-        self._errands: set[asyncio.Task[None]] = set()
-        self._plan_duty: Duty | None = None
-        self._planned_at = 0.0
-        self._waiter: Callable[[], None] | None = None
-        """Whoever waits for the last of something."""
+
+    def _serve(self, pool: PoolConfig) -> None:
+        self._pools[pool.name] = pool
+        self._duties.append(self._crew.add(pool))
+
+    def add_duty(
+        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
+    ) -> Duty:
+        """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
+        longest = self._settings.tick_interval if every is None else every
+        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        self._duties.append(duty)
+        return duty
+
+    # ── how it is ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def teams(self) -> dict[str, Team]:
+        """The instances here, by pool."""
+        return self._crew.teams
 
     @property
     def engines(self) -> list[Engine]:
-        """The instances here, of all pools. The pulse's thread asks too, while they come and go."""
-        return [engine for team in self.teams.values() for engine in tuple(team.engines)]
+        """The instances here, of all pools."""
+        return self._crew.engines
 
     def strays(self) -> dict[str, int]:
         """How many runs were given up on and go on regardless, by instance."""
@@ -154,8 +138,7 @@ class Node:
 
     def condition(self) -> Condition:
         """How it is, in one line for people."""
-        running = sum(len(engine.runs) for engine in self.engines)
-        words = f"{_counted(running, 'job')} running"
+        words = f"{_counted(self._crew.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
         else:
@@ -165,7 +148,7 @@ class Node:
         failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"
-        silence = self._pulse.silence
+        silence = self._keeper.silence
         leased = silence < self._settings.lease_seconds
         return Condition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
@@ -176,8 +159,7 @@ class Node:
         try:
             await self._start()
         except BaseException:
-            for engine in self.engines:
-                engine.runner.close()
+            self._crew.give_up()
             await self._leave()
             raise
 
@@ -187,8 +169,7 @@ class Node:
             await self._enter()
             await publish(self._registry, self._store)
             for pool in await self._left_pools():
-                self.teams[pool.name] = self._team(pool)
-                self._pools[pool.name] = pool
+                self._serve(pool)
         await self.reporter.refresh()
         if self._settings.leads:
             await self.leader.poll()
@@ -197,8 +178,8 @@ class Node:
         else:
             for team in self.teams.values():
                 team.resize(max(team.pool.min_workers, 1))
-        await self._pulse.poll()
-        self._start_pulse()
+        self._gauge.look()
+        await self._keeper.start()
         self._add_duties()
         for duty in self._duties:
             duty.start()
@@ -221,71 +202,41 @@ class Node:
             node=self.name,
             workers=self._registry.workers.keys(),
             namespace=self._settings.namespace,
-            beat=self._pulse.beat,
+            beat=self._keeper.beat,
             leave=self._leave,
         )
+
+    async def _left_pools(self) -> list[PoolConfig]:
+        """Pools that nobody registers any more, but in which our workers still have jobs."""
+        left: list[PoolConfig] = []
+        live = tuple(JobStatus(status) for status in LIVE)
+        for name in (await self._store.stats(self._clock.now())).pools.keys() - self.teams.keys():
+            for worker in self._registry.workers:
+                if await self._store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
+                    logger.info("pool %s is not registered, but has jobs of %s; it is served, one by one", name, worker)
+                    left.append(PoolConfig(name=name, max_workers=1))
+                    break
+        return left
 
     async def stop(self, timeout_seconds: float) -> None:
         """Let running work finish for so long, hand back the rest, and leave."""
         deadline = self._clock.now() + timeout_seconds
-        self._draining = True
-        for team in self.teams.values():
-            team.close()
-        for engine in self.engines:
-            engine.drain()
+        self._draining = self._keeper.draining = True
+        self._crew.drain()
         for duty in self._duties:
             await duty.stop()
-        await self._until(lambda: not any(engine.runs for engine in self.engines), deadline)
+        await self._crew.idle(deadline)
         self.hurry()
-        await self._until(lambda: not any(engine.runs for engine in self.engines), None)
-        for engine in self.engines:
-            await engine.close()
-        self._quarantine.close()
+        await self._crew.idle()
+        await self._crew.close()
         await self._write_the_last()
-        await self._until(self._alone, self._clock.now() + LEAVE_SECONDS)
-        if self._errands:
-            await asyncio.wait(self._errands, timeout=LEAVE_SECONDS)
-        await self._stop_pulse()
+        await self._crew.gone(LEAVE_SECONDS)
+        await self._keeper.stop()
         await self._leave()
 
     def hurry(self) -> None:
         """Stop waiting for running work: a second signal came."""
-        for engine in self.engines:
-            engine.end_all()
-
-    def _start_pulse(self) -> None:
-        if self._settings.pulse_in_thread:
-            self._pulse_thread = PulseThread(self._pulse)
-            self._pulse_thread.start()
-        else:
-            self._pulse_duty = self._pulse.duty()
-            self._pulse_duty.start()
-
-    async def _stop_pulse(self) -> None:
-        if self._pulse_thread is not None:
-            await self._pulse_thread.stop()
-        if self._pulse_duty is not None:
-            await self._pulse_duty.stop()
-
-    async def _until(self, over: Callable[[], bool], deadline: float | None) -> None:
-        reached = asyncio.Event()
-        timer = None if deadline is None else self._clock.call_at(deadline, reached.set)
-
-        def look() -> None:
-            if over():
-                reached.set()
-
-        self._waiter = look
-        look()
-        await reached.wait()
-        self._waiter = None
-        if timer is not None:
-            timer.cancel()
-
-    def _alone(self) -> bool:
-        """Whether all the processes it started are gone."""
-        engines = (engine.runner for engine in self.engines)
-        return self._quarantine.empty and all(not isinstance(it, RemoteRunner) or it.dead for it in engines)
+        self._crew.hurry()
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()
@@ -306,7 +257,7 @@ class Node:
         except StoreError as error:
             logger.warning("could not leave in good order: %s; the lease will end by itself", error)
 
-    # ── the plan ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the plan, and what else goes on ──────────────────────────────────────────────────────────────────────────
 
     async def plan(self) -> Planned:
         """Decide how many workers each pool shall have, here and elsewhere."""
@@ -337,229 +288,16 @@ class Node:
         for name, team in self.teams.items():
             team.resize(mine.get(name, 0))
 
-    async def _look(self) -> float | None:
-        for team in self.teams.values():
-            team.look()
-        self._quarantine.look()
-        return self._clock.now() + LOOK_SECONDS
-
-    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _left_pools(self) -> list[PoolConfig]:
-        """Pools that nobody registers any more, but in which our workers still have jobs."""
-        left: list[PoolConfig] = []
-        live = tuple(JobStatus(status) for status in LIVE)
-        for name in (await self._store.stats(self._clock.now())).pools.keys() - self.teams.keys():
-            for worker in self._registry.workers:
-                if await self._store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
-                    logger.info("pool %s is not registered, but has jobs of %s; it is served, one by one", name, worker)
-                    left.append(PoolConfig(name=name, max_workers=1))
-                    break
-        return left
-
-    def _team(self, pool: PoolConfig) -> Team:
-        bell = self._store.listen({f"pool:{pool.name}"})
-        apart = self._apart(pool)
-        hire = partial(self._hire_process, bell=bell) if apart else partial(self._hire_here, bell=bell)
-        team = Team(
-            pool,
-            apart=apart,
-            hire=hire,
-            dismissed=self._dismissed,
-            full=self._plan_soon,
-            clock=self._clock,
-            bell=bell,
-            emit=self.reporter.emit,
-        )
-        tick = self._settings.tick_interval
-        self._duties.append(Duty(f"pool {pool.name}", team.poll, clock=self._clock, bell=bell, longest_sleep=tick))
-        return team
-
-    def _apart(self, pool: PoolConfig) -> bool:
-        wanted = self._settings.apart
-        return wanted == "all" or (wanted == "process" and pool.kind == "process")
-
-    def _hire_here(self, team: Team, bell: Bell) -> Engine:
-        runner = LocalRunner(
-            self._registry.callees, self._clock, report=self._notebook.report, transactions=self._transactions
-        )
-        # Numbered: one that is let go may still have jobs, and a lease, when the next one begins.
-        return self._engine(team, runner, bell, f"{self.name}/{team.pool.name}#{next(self._numbers)}", None)
-
-    def _hire_process(self, team: Team, bell: Bell) -> Engine:
-        found: list[Engine] = []  # it exists a moment later than its process
-        runner = RemoteRunner(
-            self._greeting("alone" if team.pool.kind == "process" else "shared"),
-            self._clock,
-            report=self._notebook.report,
-            ready=team.ready,
-            gone=lambda _: self._gone(team, found[0]),
-            suspect=lambda run: found[0].suspect(run),  # noqa: PLW0108 - it is not there yet
-        )
-        name = f"{self.name}/{team.pool.name}#{next(self._numbers)}"
-        # One that runs a single job at a time is a place to be alone in already.
-        found.append(self._engine(team, runner, bell, name, None if runner.alone else self._quarantine))
-        return found[0]
-
-    def _engine(
-        self, team: Team, runner: LocalRunner | RemoteRunner, bell: Bell, name: str, quarantine: Quarantine | None
-    ) -> Engine:
-        engine = Engine(
-            team.pool,
-            self._registry,
-            store=self._store,
-            clock=self._clock,
-            outbox=self._outbox,
-            runner=runner,
-            bell=bell,
-            node=self.name,
-            name=name,
-            quarantine=quarantine,
-        )
-        engine.on_end = partial(self._ended, team, engine)
-        # Without a lease it claims nothing; a beat before it is in its team would leave it out.
-        self._loop.call_soon(self._pulse.poke)
-        return engine
-
-    def _cell(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> RemoteRunner:
-        def over(cell: RemoteRunner) -> None:
-            gone(cell)
-            self._something_ended()
-
-        return RemoteRunner(
-            self._greeting("alone"),
-            self._clock,
-            report=self._notebook.report,
-            ready=ready,
-            gone=over,
-            suspect=_nobody,
-        )
-
-    def _greeting(self, role: Literal["shared", "alone"]) -> Hello:
-        assert self._hello is not None  # noqa: S101 - whoever wants processes says how to start them
-        return replace(self._hello, role=role, now=self._clock.now())
-
-    def _most_memory(self, pool: str) -> int | None:
-        return self.teams[pool].pool.max_memory_per_instance
-
-    def _ended(self, team: Team, engine: Engine) -> None:
-        team.ended(engine)
-        self._something_ended()
-
-    def _gone(self, team: Team, engine: Engine) -> None:
-        team.gone(engine)
-        self._something_ended()
-
-    def _something_ended(self) -> None:
-        if self._waiter is not None:
-            self._waiter()
-
-    def _dismissed(self, engine: Engine) -> None:
-        """An instance has ended that holds nothing any more."""
-        task = self._loop.create_task(self._let_go(engine))
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
-
-    async def _let_go(self, engine: Engine) -> None:
-        try:
-            await engine.close()
-            await self._outbox.settle()
-            await self._store.leave([engine.instance], self._clock.now())
-        except StoreError as error:
-            logger.warning("could not let go of %s: %s; its lease will end by itself", engine.instance, error)
-
-    async def _its_store(self) -> Store:
-        return self._store
-
-    def add_duty(
-        self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
-    ) -> Duty:
-        """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
-        longest = self._settings.tick_interval if every is None else every
-        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
-        self._duties.append(duty)
-        return duty
-
     async def _refresh(self) -> None:
         await self.reporter.refresh()
         if self._settings.leads:
             await self._follow_plan()
 
-    # ── leases ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _beats(self) -> Sequence[Beat]:
-        leads: Literal["busy", "idle"] = "busy" if self.leader.leading else "idle"
-        node = Beat(
-            instance=self.leader.holder,
-            node=self.name,
-            pool="",
-            slots=0,
-            started_at=self._started_at,
-            status="draining" if self._draining else leads,
-            apart=True,
-            pid=os.getpid(),
-            workers=tuple(sorted(self._registry.workers)) if self._settings.leads else (),
-            machine=self._what_it_has() if self._settings.leads else None,
-        )
-        return [*(engine.beat() for engine in self.engines), node]
-
-    def _what_it_has(self) -> NodeBeat:
-        teams = list(self.teams.values())
-        return NodeBeat(
-            host=socket.gethostname(),
-            cores=self._machine.cores,
-            memory=self._machine.memory,
-            labels=self._settings.labels,
-            pools=tuple(sorted(team.pool.name for team in teams)),
-            failing={team.pool.name: team.failing for team in teams if team.failing is not None},
-        )
-
-    def _from_pulse(self, act: Callable[P, None]) -> Callable[P, None]:
-        def on_our_loop(*args: P.args, **kwargs: P.kwargs) -> None:
-            with suppress(RuntimeError):  # the loop is closed: there is nobody left to tell
-                self._loop.call_soon_threadsafe(partial(act, *args, **kwargs))
-
-        return on_our_loop
-
-    def _renewed(self, instances: Sequence[str], until: float) -> None:
-        for engine in self.engines:
-            if engine.instance in instances:
-                engine.renewed(until)
-        self._quarantine.renewed(until)
-
-    def _obey(self, orders: Orders) -> None:
-        for job_id, fence in orders.cancel:
-            for engine in self.engines:
-                engine.cancel(job_id, fence)
-        for engine in self.engines:
-            if engine.instance in orders.lost:
-                engine.step_down(lost=True)
-        if self.leader.holder in orders.lost:
-            self.leader.rename()
-
-    def _step_down(self) -> None:
-        for engine in self.engines:
-            engine.step_down(lost=False)
+    async def _look(self) -> None:
+        self._gauge.look()
+        self._crew.look()
+        self._gauge.due_in(LOOK_SECONDS)
 
 
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def _nobody(_run: Run) -> None:
-    """One that runs alone is never a suspect: it is guilty."""
-
-
-async def publish(registry: Registry, store: Store) -> None:
-    """Make the definitions known to everybody who shares the store."""
-    wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
-    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
-    wanted |= {("schema", name): callee.schema for name, callee in registry.workers.items() if callee.schema}
-    wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
-    kinds = ("gates", "worker", "schema", "pool_config")
-    stored = {(doc.kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
-    for (kind, name), body in wanted.items():
-        there = stored.get((kind, name))
-        if there is None or there.body != body:
-            # Losing this race means that another process has just written its definition: the last one to start wins.
-            await store.put(Doc(kind, name, body, there.version if there else 0))

@@ -13,6 +13,7 @@ from msgspec import Struct
 from windlass.core.model import Claimed, Finished, JobStatus, Outcome, Progress, ProgressNote
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
+from windlass.runtime.gauge import Stopwatch
 from windlass.store.protocol import Store
 
 logger: Final = logging.getLogger("windlass")
@@ -39,11 +40,13 @@ class Outbox:
         store: Store,
         clock: Clock,
         *,
+        stopwatch: Stopwatch,
         before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
         self._store = store
         self._clock = clock
+        self._stopwatch = stopwatch
         self._before = before
         self._written = written
         self._waiting: list[Settled] = []
@@ -98,7 +101,7 @@ class Outbox:
                     for tell in self._before:
                         await tell(batch)
                     told = True
-                finished = await self._store.finish(outcomes, self._clock.now()) if outcomes else Finished([], [])
+                finished = await self._finish(outcomes)
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
             except Exception as error:
@@ -118,6 +121,11 @@ class Outbox:
                 everything = [settled.written or next(accepted) for settled in batch]
                 self._written(batch, Finished(everything, finished.disabled))
                 return
+
+    async def _finish(self, outcomes: Sequence[Outcome]) -> Finished:
+        if not outcomes:
+            return Finished([], [])
+        return await self._stopwatch.time(self._store.finish(outcomes, self._clock.now()))
 
     async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:
         """Count as accepted what the store refuses only because an earlier try of ours got through unheard."""

@@ -25,7 +25,6 @@ from typing import Any, Final
 import psutil
 
 from windlass.runtime.link import Link
-from windlass.runtime.machine import resident
 from windlass.runtime.messages import Frame, Orders
 
 logger: Final = logging.getLogger("windlass")
@@ -126,10 +125,6 @@ class Process:
             with suppress(BlockingIOError, BrokenPipeError):
                 os.write(self._lifeline, LEASE.pack(until))
 
-    def memory(self) -> int:
-        """Bytes it uses."""
-        return 0 if self._over else resident(self.pid)
-
     @contextmanager
     def frozen(self) -> Iterator[bool]:
         """Within this it does nothing at all; False if that cannot be had."""
@@ -158,12 +153,12 @@ class Process:
                 os.killpg(self.pid, signal.SIGKILL)
         self._signal(signal.SIGKILL)  # it may not have come as far as to have a group of its own
 
-    async def stack(self) -> str:
+    async def stack(self, patience: float = STACK_SECONDS) -> str:
         """What each of its threads is doing, as far as it can still be asked."""
         self._stacks_read = self._size()
         self._signal(STACK_SIGNAL)
         size, waited = self._stacks_read, 0.0
-        while waited < STACK_SECONDS and (size == self._stacks_read or self._size() != size):
+        while waited < patience and (size == self._stacks_read or self._size() != size):
             size = self._size()
             await asyncio.sleep(0.02)
             waited += 0.02

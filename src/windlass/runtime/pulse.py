@@ -15,6 +15,7 @@ from windlass.core.model import Beat, Orders
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
 from windlass.runtime.duty import Duty
+from windlass.runtime.gauge import Stopwatch
 from windlass.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("windlass")
@@ -37,6 +38,7 @@ class Pulse:
         clock: Clock,
         *,
         ttl: float,
+        stopwatch: Stopwatch,
         beats: Callable[[], Sequence[Beat]],
         renewed: Callable[[Sequence[str], float], None],
         obey: Callable[[Orders], None],
@@ -46,6 +48,7 @@ class Pulse:
         self._store = store
         self._clock = clock
         self._ttl = ttl
+        self._stopwatch = stopwatch
         self._beats = beats
         self._renewed = renewed
         self._obey = obey
@@ -92,7 +95,7 @@ class Pulse:
         self._clock.follow(await self._store.server_time())
         now = self._clock.now()
         beats = self._beats()
-        orders = await self._store.beat(beats, self._ttl, now)
+        orders = await self._stopwatch.time(self._store.beat(beats, self._ttl, now))
         self._renewed_at = began
         self._stepped_down = False
         until = began + self._ttl * SAFETY
@@ -124,10 +127,12 @@ class Pulse:
 
 
 class PulseThread:
-    """Runs a pulse in a thread of its own."""
+    """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is held up."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: Pulse, beside: Callable[[], Sequence[Duty]]) -> None:
         self._pulse = pulse
+        self._beside = beside
+        """Makes the other duties, on the thread's own event loop."""
         self._thread = threading.Thread(target=self._main, name="windlass pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -149,8 +154,10 @@ class PulseThread:
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()
-        duty = self._pulse.duty()
-        duty.start()
+        duties = [self._pulse.duty(), *self._beside()]
+        for duty in duties:
+            duty.start()
         self._ready.set()
         await self._pulse.over.wait()
-        await duty.stop()
+        for duty in duties:
+            await duty.stop()

@@ -48,6 +48,15 @@ class Quarantine:
         """Whether all its processes are gone."""
         return not self._cells
 
+    @property
+    def cells(self) -> tuple[RemoteRunner, ...]:
+        """Its processes. Safe from any thread."""
+        return tuple(self._cells)
+
+    def cell_of(self, run: Run) -> RemoteRunner | None:
+        """Where it runs; None if it has not begun."""
+        return next((cell for cell, held in tuple(self._cells.items()) if held is run), None)
+
     def take(self, run: Run, begun: Callable[[Run], None]) -> None:
         """Run it as soon as there is a place; `begun` is called then."""
         self._waiting.append((run, begun))
@@ -55,20 +64,20 @@ class Quarantine:
 
     def stop(self, run: Run) -> None:
         """Make a run end, as `run.stopped_as` says; one that has not begun ends at once."""
-        for cell, held in self._cells.items():
-            if held is run:
-                cell.stop(run)
-                return
+        cell = self.cell_of(run)
+        if cell is not None:
+            cell.stop(run)
+            return
         self._waiting = deque(pair for pair in self._waiting if pair[0] is not run)
         run.ended = True
         run.on_end(run, End(run.stopped_as or EndKind.DRAINED))
 
     def look(self) -> None:
-        """Now and then: how much memory do they use?"""
+        """Now and then: how much do they use?"""
         for cell, run in list(self._cells.items()):
-            limit = None if run is None else self._most_memory(run.job.pool)
-            if run is not None and limit is not None and cell.measure() > limit:
-                cell.fail(f"used {cell.memory():,} bytes of memory; the limit of pool {run.job.pool} is {limit:,}")
+            used, limit = cell.measure(), None if run is None else self._most_memory(run.job.pool)
+            if run is not None and limit is not None and used > limit:
+                cell.fail(f"used {used:,} bytes of memory; the limit of pool {run.job.pool} is {limit:,}")
         self._go_on()
 
     def renewed(self, until: float) -> None:

@@ -1,11 +1,14 @@
-"""What the runtime is handed: for each worker, its configuration and how to call its function."""
+"""What the runtime is handed: for each worker, its configuration and how to call its function. And making it known."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from msgspec import msgpack
+
 from windlass.core.admission import Gates
-from windlass.core.model import PoolConfig, WorkerConfig
+from windlass.core.model import Doc, PoolConfig, WorkerConfig
 from windlass.runtime.context import Context
+from windlass.store.protocol import Store
 
 
 class Known(Protocol):
@@ -49,3 +52,18 @@ class Registry:
         self.gates = gates
         self.callees = callees or {}
         """The workers that can be run in this process."""
+
+
+async def publish(registry: Registry, store: Store) -> None:
+    """Make the definitions known to everybody who shares the store."""
+    wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
+    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
+    wanted |= {("schema", name): callee.schema for name, callee in registry.workers.items() if callee.schema}
+    wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
+    kinds = ("gates", "worker", "schema", "pool_config")
+    stored = {(doc.kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
+    for (kind, name), body in wanted.items():
+        there = stored.get((kind, name))
+        if there is None or there.body != body:
+            # Losing this race means that another process has just written its definition: the last one to start wins.
+            await store.put(Doc(kind, name, body, there.version if there else 0))

@@ -18,6 +18,7 @@ from windlass.core.retry import End, EndKind
 from windlass.runtime import machine
 from windlass.runtime.clock import Clock, Timer
 from windlass.runtime.execute import Run
+from windlass.runtime.gauge import Gauge, Lateness, Load
 from windlass.runtime.messages import (
     Bye,
     Drain,
@@ -31,6 +32,8 @@ from windlass.runtime.messages import (
     Ready,
     Revoke,
     Said,
+    Show,
+    Shown,
     Start,
     Stop,
 )
@@ -44,6 +47,10 @@ CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
 SILENT_SECONDS: Final = 1.0
 """A process that shares its runs and has not answered for so long is given no more of them."""
+SHOW_SECONDS: Final = 1.0
+"""How long a process may take to say what a run is doing, before the system is asked to make it tell."""
+TELL_SECONDS: Final = 2.0
+"""How long that may take."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
 MOST_SUSPECTS: Final = 32
@@ -87,7 +94,7 @@ class RemoteRunner:
         self._numbers: dict[str, int] = {}
         self._started = 0
         self._seen = 0
-        self._asked_at: float | None = None
+        self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When it ends itself unless it hears from us."""
         self._closing = False
@@ -96,10 +103,12 @@ class RemoteRunner:
         """Runs that are to be handed back and cannot be stopped: they end with the process."""
         self._stack = ""
         self._ending: set[asyncio.Task[None]] = set()
-        self._memory = 0
+        self._shown: dict[tuple[str, int], asyncio.Future[str]] = {}
+        """Who waits for what is said of a run."""
         self._starved = machine.starved()
         self._process = Process(heard=self._heard, ended=self._ended)
         self.pid = self._process.pid
+        self._gauge = Gauge(self.pid, clock.monotonic)
         self.dead = False
         self._patience: Timer | None = clock.call_in(START_SECONDS, self._never_ready)
         self._process.send(hello)
@@ -135,15 +144,30 @@ class RemoteRunner:
         """Something happened: it shall call the hooks."""
         self._process.send(Happened(event))
 
-    def memory(self) -> int:
-        """Bytes it used when it was last looked at."""
-        return self._memory
+    @property
+    def load(self) -> Load:
+        """How hard it works. It is late by as much as it takes to answer a ping."""
+        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._answer.seconds)
 
     def measure(self) -> int:
-        """Look how much memory it uses."""
-        self._memory = self._process.memory()
+        """Look what it uses; answers with the bytes of memory."""
         self._starved = machine.starved()
-        return self._memory
+        return 0 if self.dead else self._gauge.look()
+
+    async def stack(self, run: Run) -> str:
+        """Ask the process. One whose event loop is held up is made to tell what its threads are doing."""
+        wanted = run.job.id, run.job.fence
+        if wanted not in self._shown:
+            self._shown[wanted] = asyncio.get_running_loop().create_future()
+            self._process.send(Show(*wanted))
+        try:
+            async with asyncio.timeout(SHOW_SECONDS):
+                return await asyncio.shield(self._shown[wanted])  # others may wait for it too
+        except TimeoutError:
+            threads = await self._process.stack(TELL_SECONDS) or "  (it tells nothing: it may be stopped, or gone)"
+            return f"the event loop of its process does not answer; what its threads are doing:\n\n{threads}\n"
+        finally:
+            self._shown.pop(wanted, None)
 
     def close(self) -> None:
         """Let it go. It is given a while."""
@@ -163,7 +187,7 @@ class RemoteRunner:
     @property
     def silence(self) -> float:
         """For how many seconds it has owed an answer."""
-        return 0.0 if self._asked_at is None else self._clock.monotonic() - self._asked_at
+        return self._answer.overdue
 
     def renewed(self, until: float) -> None:
         """The lease of its runs holds until then. Too late for one that had to end itself before: it shall."""
@@ -185,8 +209,7 @@ class RemoteRunner:
 
     def ping(self) -> None:
         """Ask whether it is there."""
-        if self._asked_at is None:
-            self._asked_at = self._clock.monotonic()
+        self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now()))
 
     def take_back(self) -> list[Run]:
@@ -219,7 +242,7 @@ class RemoteRunner:
     # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _heard(self, frames: Sequence[Frame]) -> None:
-        self._asked_at = None
+        self._answer.came()
         for frame in frames:
             self._seen = max(self._seen, frame.seen)
             for message in frame.messages:
@@ -237,6 +260,10 @@ class RemoteRunner:
                 if run is not None and run.job.fence == message.fence:
                     run.log = message.progress.log
                     self._report(run.job, message.progress)
+            case Shown():
+                waiting = self._shown.get((message.id, message.fence))
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(message.stack)
             case Ready():
                 self._is_ready()
             case Failed():

@@ -10,20 +10,18 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-import psutil
-
 from windlass.core.model import Claimed, Progress
 from windlass.core.retry import End, EndKind
 from windlass.runtime.clock import Clock
 from windlass.runtime.context import Context
-from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync, where
+from windlass.runtime.execute import Run, Threads, run_async, run_rest, run_sync
+from windlass.runtime.gauge import Load
 from windlass.runtime.registry import Callee
+from windlass.runtime.stacks import Stacks
 from windlass.runtime.transact import Transactions
 from windlass.telemetry.tracing import processing
 
 logger: Final = logging.getLogger("windlass")
-
-_process: Final = psutil.Process()
 
 STUBBORN_SECONDS: Final = 5.0
 """How long a function that was told to stop may take before it is given up on."""
@@ -54,8 +52,12 @@ class Runner(Protocol):
     def renewed(self, until: float) -> None:
         """The lease of its runs holds until then, by the monotonic clock, with something to spare."""
 
-    def memory(self) -> int:
-        """Bytes of memory that its process uses. Safe from any thread."""
+    @property
+    def load(self) -> Load:
+        """How hard its process works. Safe from any thread."""
+
+    async def stack(self, run: Run) -> str:
+        """What a run is doing now, and what else is going on in its process."""
 
     def close(self) -> None:
         """Let go of everything."""
@@ -74,6 +76,7 @@ class LocalRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         transactions: Transactions,
+        load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
         self.strays: set[Run] = set()
@@ -82,12 +85,14 @@ class LocalRunner:
         self._clock = clock
         self._report = report
         self._transactions = transactions
+        self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run; not where somebody else will end the whole process."""
         self._stopping = False
         self._running: set[Run] = set()
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
+        self._stacks = Stacks()
 
     def start(self, run: Run) -> None:
         """Begin, as a task or in a thread."""
@@ -134,9 +139,18 @@ class LocalRunner:
     def renewed(self, until: float) -> None:
         """Good."""
 
-    def memory(self) -> int:
-        """What this process uses."""
-        return int(_process.memory_info().rss)
+    @property
+    def load(self) -> Load:
+        """How hard this process works, as far as somebody looks."""
+        return self._load()
+
+    def around(self, run: Run) -> str:
+        """What a run is doing now, and what else is going on here. From any thread: the loop may be held up."""
+        return self._stacks.around(run, (*self._running, *self.strays))
+
+    async def stack(self, run: Run) -> str:
+        """The same."""
+        return self.around(run)
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -192,5 +206,5 @@ class LocalRunner:
         )
         timed_out = run.stopped_as is EndKind.TIMED_OUT
         why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
-        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=where(run))
+        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=self._stacks.of(run))
         self._ended(run, end)

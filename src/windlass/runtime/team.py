@@ -164,9 +164,12 @@ class Team:
         if most is not None and runner.served >= most:
             logger.info("%s has run %d jobs and is replaced", engine.instance, runner.served)
             return True
-        if limit is not None and runner.memory() > limit:
+        if limit is not None and runner.load.memory > limit:
             logger.info(
-                "%s uses %d bytes of memory, its limit is %d; it is replaced", engine.instance, runner.memory(), limit
+                "%s uses %d bytes of memory, its limit is %d; it is replaced",
+                engine.instance,
+                runner.load.memory,
+                limit,
             )
             return True
         return False

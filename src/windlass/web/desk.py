@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from windlass.core.model import Event, PoolConfig, WorkerInstance
+from windlass.inspecting import JobStack
 from windlass.operations import Explanation
 from windlass.store.protocol import Store
 from windlass.views import NodeView, Overview
@@ -32,6 +33,8 @@ class Desk(Protocol):
     async def find_jobs(self, **wanted: Any) -> list[Job[Any]]: ...
 
     async def explain_job(self, job_id: str) -> Explanation: ...
+
+    async def job_stack(self, job_id: str) -> JobStack: ...
 
     async def enqueue(
         self, worker: str, payload: Mapping[str, Any], options: Options | None = None

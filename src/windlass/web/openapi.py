@@ -24,6 +24,7 @@ _REFUSALS: Final = {
     "415": "The body does not say that it is JSON.",
     "429": "Too many changes; wait a moment.",
     "503": "The store cannot be reached.",
+    "504": "The node that could tell did not answer.",
 }
 _NOTHING: Final = {"type": "object", "additionalProperties": False}
 """What a change sends along that needs to say nothing: an empty object, so that it is a request of JSON."""

@@ -20,6 +20,7 @@ _STATUS: Final[tuple[tuple[type[errors.WindlassError], int], ...]] = (
     (errors.UnknownJobError, 404),
     (errors.PayloadTooLargeError, 413),
     (errors.PayloadError, 400),
+    (errors.NodeSilentError, 504),
     (errors.JobError, 409),
     (errors.DuplicateNameError, 409),
     (errors.MoveError, 409),
@@ -39,6 +40,7 @@ _TITLES: Final = {
     429: "Too many changes",
     500: "Internal error",
     503: "Not available",
+    504: "No answer in time",
 }
 
 

@@ -205,6 +205,13 @@ def endless(number: int) -> None:
     time.sleep(600)
 
 
+@app.task(pool="apart", max_retries=0)
+def spin(number: int) -> None:
+    note("spin", number, "start")
+    while not gate.exists():
+        number += sum(range(1000))
+
+
 @app.task(pool="hungry", max_retries=0)
 def eat(megabytes: int) -> None:
     eaten = bytearray(os.urandom(1_000_000) * megabytes)

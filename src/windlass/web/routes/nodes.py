@@ -1,8 +1,8 @@
-"""Nodes: what each has and runs, and draining it."""
+"""Nodes: what each has and runs, draining it, and what it is doing with a job."""
 
 from msgspec import Struct
 
-from windlass.shapes import InstanceShape, NodeShape, instance_shape, node_shape
+from windlass.shapes import InstanceShape, NodeShape, StackShape, instance_shape, node_shape, stack_shape
 from windlass.web.routes.pools import Reason
 from windlass.web.routing import Name, get, post
 from windlass.web.site import Site
@@ -20,6 +20,12 @@ async def nodes(site: Site) -> NodesAnswer:
     """Every live node, and the running members of all pools."""
     instances = [instance_shape(one) for one in await site.desk.instances()]
     return NodesAnswer([node_shape(node) for node in await site.desk.nodes()], instances)
+
+
+@post("/jobs/{id}/stack")
+async def job_stack(site: Site, id: Name) -> StackShape:
+    """What a running job is doing now: its own stack first, then all else in its process. Its node is asked."""
+    return stack_shape(await site.desk.job_stack(id))
 
 
 @post("/nodes/{node}/drain")

@@ -1,0 +1,47 @@
+"""What jobs are doing and what they cost, seen from outside: in every kind of pool, also if they can no longer tell."""
+
+import pytest
+
+from tests.system.mill import Mill, until
+
+pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
+
+
+async def spinning_is_seen(mill: Mill, pid: int) -> bool:
+    """The process that spins uses the processor; what all use of the memory is counted as their node's."""
+    beats = [known.beat for known in await (await mill.app.store()).instances()]
+    (spinning,) = [beat for beat in beats if beat.pid == pid]
+    (node,) = [beat.machine for beat in beats if beat.machine is not None]
+    members = [beat for beat in beats if beat.pool]
+    if not spinning.cpu or spinning.lag is None or node.cpu is None or not all(beat.memory for beat in members):
+        return False
+    assert (node.memory_used or 0) > sum(beat.memory for beat in members), "and the node itself"
+    return True
+
+
+async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill) -> None:
+    await mill.up(mill.node())
+    module = mill.module
+    places = {
+        module.wait_in_a_coroutine: "in wait_in_a_coroutine\n    await asyncio.sleep(0.01)",
+        module.wait_in_a_thread: "in wait_in_a_thread\n    ",
+        module.spin: "in spin\n    ",
+    }
+    for worker, place in places.items():
+        job = await worker.enqueue(number=0)
+        (line,) = await mill.noted(worker.name)
+        seen = await mill.app.job_stack(job.id)
+        assert (seen.job_id, seen.pid) == (job.id, line.pid)
+        own = seen.stack.partition("\n\n")[0]
+        assert own.startswith(f"job {job.id} of {worker.name}:\n  File "), seen.stack
+        assert place in own, seen.stack
+        assert "windlass/runtime" not in own, "it begins with the user's function"
+
+    await until(lambda: spinning_is_seen(mill, line.pid), what=mill.logs)
+
+    for holder, place in ((module.hold_the_loop, "in hold_loop"), (module.hold_everything, "in hold")):
+        job = await holder.enqueue(number=0, seconds=20)
+        await mill.noted(place.removeprefix("in "))
+        seen = await mill.app.job_stack(job.id)
+        assert "does not answer" in seen.stack
+        assert place in seen.stack, seen.stack
