@@ -88,6 +88,8 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     completed: int
     failed: int
     oldest_wait_seconds: float | None
+    wait_p95_seconds: float | None
+    """Of the runs that ended in the last five minutes; only a process that serves the web knows."""
     paused: bool
     paused_at: str | None
     reason: str | None
@@ -330,8 +332,8 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
     )
 
 
-def pool_shape(pool: PoolView) -> PoolShape:
-    """A pool."""
+def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
+    """A pool. `wait_p95`: of the last minutes, where that is known."""
     config, stats = pool.config, pool.stats
     return PoolShape(
         name=pool.name,
@@ -354,6 +356,7 @@ def pool_shape(pool: PoolView) -> PoolShape:
         completed=stats.completed,
         failed=stats.failed,
         oldest_wait_seconds=pool.oldest_wait_seconds,
+        wait_p95_seconds=wait_p95,
         paused=pool.change.paused,
         paused_at=iso(pool.change.since),
         reason=pool.change.reason,

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from windlass.core.history import MINUTE
 from windlass.core.model import LIVE, JobFilter, JobStatus, PoolConfig, WorkerState
 from windlass.errors import StoreError
 from windlass.events import Listeners
@@ -17,6 +18,7 @@ from windlass.runtime.door import enter
 from windlass.runtime.duty import Duty
 from windlass.runtime.engine import Engine
 from windlass.runtime.gauge import OwnGauge
+from windlass.runtime.historian import Historian
 from windlass.runtime.keeper import Keeper
 from windlass.runtime.leader import Leader
 from windlass.runtime.messages import Hello
@@ -190,6 +192,8 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self.add_duty("leader", self.leader.poll, "leader")
+            historian = Historian(self._store, self._clock, lambda: self.leader.leading)
+            self.add_duty("historian", historian.poll, every=MINUTE)
             self._plan_duty = self.add_duty("planner", self._plan_if_leading)
             self.add_duty("teams", self._look, every=LOOK_SECONDS)
         else:

@@ -1,68 +1,73 @@
-"""The last hour of every pool, for the charts: numbers that the store keeps anyway, looked at every few seconds.
+"""Every pool over time, for the charts: numbers that the store keeps anyway, looked at every few seconds.
 
-One sampler for all who look. It lives in this process's memory, so it begins when the process does.
+One sampler for all who look. It remembers an hour, from when this process began; what was before that, and the rest of
+the last day, the leader has written down in the store, minute by minute.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from math import ceil, inf
 from typing import Final
 
-from msgspec import Struct, field
-
+from windlass.core.history import (
+    DAY,
+    HOUR,
+    KIND,
+    MINUTE,
+    TALL,
+    Before,
+    Hour,
+    Look,
+    Moment,
+    ended,
+    last_day,
+    moment,
+    read_hour,
+    spread,
+    thinned,
+)
+from windlass.core.marks import quantile, waits
 from windlass.errors import WindlassError
-from windlass.runtime.planner import read_plan, totals
-from windlass.shapes import iso
+from windlass.runtime.historian import look
 from windlass.store.protocol import Store
+from windlass.web.looks import Shared
+from windlass.web.series import Series, pools_of, tell
 
 logger: Final = logging.getLogger("windlass")
 
 STEP_SECONDS: Final = 5.0
-KEPT_SECONDS: Final = 3_600
+KEPT_SECONDS: Final = DAY
+"""How far back one can look,"""
+SHOWN_SECONDS: Final = HOUR
+"""and how far one sees without asking for more."""
+STORED_SECONDS: Final = 30.0
+"""How old what was read of the store's moments may be: there is a new one each minute."""
+RECENT_SECONDS: Final = 300.0
+"""For how long waits count as recent."""
+MOST_POINTS: Final = 20_000
+"""In one answer, of all pools together: of many pools, a long time is told in longer steps."""
+ANSWERS: Final = 16
+"""How many different answers are kept until the next look."""
 
 
-class PoolSample(Struct, frozen=True):
-    """A pool at one moment."""
+class Track:
+    """Moments in memory, a step apart."""
 
-    queued: int
-    processing: int
-    workers: int
-    wanted: int
-    oldest_wait: float | None
-    completed: int
-    failed: int
+    def __init__(self, step: float, kept_seconds: float) -> None:
+        self.step = step
+        self.moments: deque[Moment] = deque(maxlen=int(kept_seconds / step) + 1)
+        self._before: Before | None = None
 
+    def due(self, now: float) -> bool:
+        """Whether a step has passed since the last."""
+        return self._before is None or not 0 <= now - self._before.at < self.step
 
-NOTHING: Final = PoolSample(0, 0, 0, 0, None, 0, 0)
-"""A pool that had not had a job yet."""
-
-
-class Sample(Struct, frozen=True):
-    """All pools at one moment."""
-
-    at: float
-    pools: dict[str, PoolSample]
-
-
-class PoolSeries(Struct, kw_only=True):
-    """A pool over time; null where it was not known. What ended is counted since the moment before."""
-
-    queued: list[int | None] = field(default_factory=list)
-    processing: list[int | None] = field(default_factory=list)
-    workers: list[int | None] = field(default_factory=list)
-    wanted: list[int | None] = field(default_factory=list)
-    oldest_wait: list[float | None] = field(default_factory=list)
-    completed: list[int | None] = field(default_factory=list)
-    failed: list[int | None] = field(default_factory=list)
-
-
-class Series(Struct, frozen=True, kw_only=True):
-    """All pools over time. Every list is as long as `at`."""
-
-    step: float
-    at: list[str | None]
-    pools: dict[str, PoolSeries]
+    def note(self, seen: Look) -> None:
+        """Remember what was seen."""
+        self.moments.append(moment(seen, self._before, step=self.step))
+        self._before = ended(seen)
 
 
 class History:
@@ -73,8 +78,15 @@ class History:
     ) -> None:
         self._store = store
         self._now = now
-        self._step = step
-        self._samples: deque[Sample] = deque(maxlen=int(KEPT_SECONDS / step) + 1)
+        self._fine = Track(step, HOUR)
+        self._minutes = Track(max(MINUTE, step), HOUR)
+        self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
+        """Of each pool, up to when, as `marks.waits` counts them."""
+        self._stored = Shared(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
+        self._hours: dict[str, tuple[int, Hour | None]] = {}
+        """What was read, and of which version of its doc."""
+        self._answers: dict[tuple[int, str | None], tuple[object, Series]] = {}
+        """With what they were made from."""
 
     async def run(self, sampled: Callable[[], None]) -> None:
         """Look again and again, until cancelled. A store that is away leaves a gap."""
@@ -86,52 +98,70 @@ class History:
             except Exception:  # it goes on sampling, whatever happens
                 logger.exception("no sample for the charts")
             sampled()
-            await asyncio.sleep(self._step)
+            await asyncio.sleep(self._fine.step)
 
     async def sample(self) -> None:
-        """Look once: three questions, whose cost does not depend on how many jobs there are."""
-        store, now = await self._store(), self._now()
-        stats = (await store.stats(now)).pools
-        beats = [known.beat for known in await store.instances() if known.expires_at > now]
-        wanted = totals((await read_plan(store))[1])
-        slots: dict[str, int] = {}
-        for beat in beats:
-            if beat.pool and beat.status != "draining":
-                slots[beat.pool] = slots.get(beat.pool, 0) + beat.slots
-        pools = {
-            name: PoolSample(
-                queued=pool.queued,
-                processing=pool.processing,
-                workers=slots.get(name, 0),
-                wanted=wanted[name],
-                oldest_wait=None if pool.oldest_run_at is None else max(0.0, now - pool.oldest_run_at),
-                completed=pool.completed,
-                failed=pool.failed,
-            )
-            for name, pool in stats.items()
-        }
-        self._samples.append(Sample(now, pools))
+        """Look once."""
+        seen = await look(await self._store(), self._now())
+        self._fine.note(seen)
+        if self._minutes.due(seen.at):
+            self._minutes.note(seen)
+        self._waits.append((seen.at, {name: waits(stats.marks) for name, stats in seen.stats.items()}))
+        while len(self._waits) > 1 and self._waits[1][0] <= seen.at - RECENT_SECONDS:
+            self._waits.popleft()
 
-    def series(self, seconds: float) -> Series:
-        """The last so many seconds."""
-        since = self._now() - seconds
-        samples = [sample for sample in self._samples if sample.at >= since]
-        before = next((sample for sample in reversed(self._samples) if sample.at < since), None)
-        names = sorted({name for sample in samples for name in sample.pools})
-        pools = {name: PoolSeries() for name in names}
-        for sample in samples:
-            for name in names:
-                _append(pools[name], sample.pools.get(name), before.pools.get(name, NOTHING) if before else None)
-            before = sample
-        return Series(step=self._step, at=[iso(sample.at) for sample in samples], pools=pools)
+    def wait_p95(self, pool: str) -> float | None:
+        """How long all but the slowest of the jobs waited whose runs ended in the last minutes; None if none did."""
+        if not self._waits:
+            return None
+        now, before = self._waits[-1][1].get(pool), self._waits[0][1].get(pool)
+        if now is None or len(self._waits) == 1:
+            return None
+        return quantile(TALL, [n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+
+    async def series(self, seconds: int, pool: str | None = None) -> Series:
+        """The last so many seconds, of every pool or of one. Up to an hour in small steps, beyond in long ones."""
+        since, track = self._now() - seconds, self._fine if seconds <= HOUR else self._minutes
+        stored: list[Moment] = []
+        if track is self._minutes or not track.moments or track.moments[0].at > since + track.step:
+            stored = await self._stored.get()
+        made_of = stored, track.moments[-1].at if track.moments else None
+        known = self._answers.get((seconds, pool))
+        if known is not None and known[0] == made_of:
+            return known[1]
+        moments = _beyond(stored, track) if track is self._minutes else _filled(stored, track)
+        answer = _told([one for one in moments if one.at >= since], track.step, pool)
+        if len(self._answers) >= ANSWERS:
+            self._answers.clear()
+        self._answers[seconds, pool] = made_of, answer
+        return answer
+
+    async def _read(self) -> list[Moment]:
+        docs = await (await self._store()).docs(KIND)
+        for doc in docs:
+            if doc.name not in self._hours or self._hours[doc.name][0] != doc.version:
+                self._hours[doc.name] = doc.version, read_hour(doc)
+        return last_day([hour for _, hour in self._hours.values() if hour is not None], self._now())
 
 
-def _append(series: PoolSeries, now: PoolSample | None, before: PoolSample | None) -> None:
-    series.queued.append(now.queued if now else None)
-    series.processing.append(now.processing if now else None)
-    series.workers.append(now.workers if now else None)
-    series.wanted.append(now.wanted if now else None)
-    series.oldest_wait.append(now.oldest_wait if now else None)
-    grown = now is not None and before is not None
-    series.completed.append(max(0, now.completed - before.completed) if grown and now and before else None)
-    series.failed.append(max(0, now.failed - before.failed) if grown and now and before else None)
+def _filled(stored: list[Moment], track: Track) -> list[Moment]:
+    """What is remembered, and before it the store's minutes, made into steps as small."""
+    first = track.moments[0].at if track.moments else inf
+    minutes = [one for one in stored if one.at - MINUTE < first]
+    return [*(part for one in minutes for part in spread(one, track.step) if part.at < first), *track.moments]
+
+
+def _beyond(stored: list[Moment], track: Track) -> list[Moment]:
+    """The store's minutes, and those after them that only we know: perhaps nobody leads."""
+    last = stored[-1].at if stored else -inf
+    return [*stored, *(one for one in track.moments if one.at > last + track.step / 2)]
+
+
+def _told(moments: list[Moment], step: float, pool: str | None) -> Series:
+    """In longer steps, if it were too much to tell."""
+    pools = pools_of(moments) if pool is None else [pool]
+    times = ceil(len(moments) * len(pools) / MOST_POINTS)
+    if times > 1:
+        step *= times
+        moments = thinned(moments, step)
+    return tell(moments, step=step, pools=pools)

@@ -9,7 +9,7 @@ FRESH_SECONDS: Final = 1.0
 SHARE: Final = 20
 """An answer is good for so many times as long as it took to fetch: looking takes a twentieth of the time at most,"""
 LONGEST_SECONDS: Final = 15.0
-"""but it is never older than this."""
+"""but it is not older than this, unless whoever keeps it says so."""
 
 T = TypeVar("T")
 
@@ -18,11 +18,17 @@ class Shared(Generic[T]):
     """An answer that is kept for a moment. Who asks while it is being fetched waits for the same one."""
 
     def __init__(
-        self, fetch: Callable[[], Awaitable[T]], now: Callable[[], float], *, seconds: float = FRESH_SECONDS
+        self,
+        fetch: Callable[[], Awaitable[T]],
+        now: Callable[[], float],
+        *,
+        seconds: float = FRESH_SECONDS,
+        longest: float = LONGEST_SECONDS,
     ) -> None:
         self._fetch = fetch
         self._now = now
         self._seconds = seconds
+        self._longest = longest
         self._value: tuple[T, float] | None = None
         """With until when it is good."""
         self._version = 0
@@ -30,7 +36,7 @@ class Shared(Generic[T]):
 
     async def get(self) -> T:
         """The answer, no older than it may be."""
-        if self._value is not None and 0 <= self._value[1] - self._now() < LONGEST_SECONDS:
+        if self._value is not None and 0 <= self._value[1] - self._now() < self._longest:
             return self._value[0]
         if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
             self._fetching = asyncio.ensure_future(self._fetch_now(self._version)), self._version
@@ -50,7 +56,7 @@ class Shared(Generic[T]):
                 self._fetching = None
         if version == self._version:
             took = time.perf_counter() - began
-            self._value = value, at + min(max(self._seconds, SHARE * took), LONGEST_SECONDS)
+            self._value = value, at + min(max(self._seconds, SHARE * took), self._longest)
         return value
 
 

@@ -8,9 +8,10 @@ from msgspec import Meta, Struct
 from windlass.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
 from windlass.tokens import Role
 from windlass.web.access import Visitor
-from windlass.web.history import KEPT_SECONDS, Series
+from windlass.web.history import KEPT_SECONDS, SHOWN_SECONDS
 from windlass.web.openapi import document
 from windlass.web.routing import Name, Query, get
+from windlass.web.series import Series
 from windlass.web.site import Site
 
 KEPT_EVENTS: Final = 10_000
@@ -48,9 +49,10 @@ class Me(Struct, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Query, frozen=True, kw_only=True):
-    """How far back."""
+    """How far back, and of which pool."""
 
-    seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = KEPT_SECONDS
+    seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = SHOWN_SECONDS
+    pool: Name | None = None
 
 
 class EventsQuery(Query, frozen=True, kw_only=True):
@@ -73,7 +75,7 @@ class EventsAnswer(Struct, frozen=True, kw_only=True):
 async def overview(site: Site) -> OverviewAnswer:
     """What is wrong now, who leads, every pool, and all jobs in numbers."""
     seen = await site.overview.get()
-    pools = [pool_shape(pool) for pool in seen.pools]
+    pools = [pool_shape(pool, wait_p95=site.history.wait_p95(pool.name)) for pool in seen.pools]
     return OverviewAnswer(
         at=iso(seen.at),
         store=seen.store,
@@ -98,8 +100,8 @@ async def overview(site: Site) -> OverviewAnswer:
 
 @get("/history")
 async def history(site: Site, query: HistoryQuery) -> Series:
-    """Every pool over time. This process remembers an hour, from when it began."""
-    return site.history.series(query.seconds)
+    """Every pool over time, or one. Up to an hour in steps of seconds, up to a day in steps of a minute or more."""
+    return await site.history.series(query.seconds, query.pool)
 
 
 @get("/events")

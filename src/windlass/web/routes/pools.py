@@ -53,7 +53,7 @@ class Bounds(Body, frozen=True, kw_only=True):
 @get("/pools")
 async def pools(site: Site) -> PoolsAnswer:
     """Every pool: bounds, workers, jobs in numbers, waiting time."""
-    return PoolsAnswer([pool_shape(pool) for pool in (await site.overview.get()).pools])
+    return PoolsAnswer([_shape(site, pool) for pool in (await site.overview.get()).pools])
 
 
 @get("/pools/{pool}")
@@ -64,7 +64,7 @@ async def pool(site: Site, pool: Name) -> WholePool:
     recent = await site.desk.events(0, RECENT)
     events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
     instances = [instance_shape(one) for one in await site.desk.instances(pool)]
-    return WholePool(**structs.asdict(pool_shape(view)), instance_list=instances, events=events[-SHOWN:])
+    return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
 
 
 @get("/pools/{pool}/scale")
@@ -97,7 +97,11 @@ async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
 
 async def _after(site: Site, name: str) -> PoolShape:
     site.changed()
-    return pool_shape(await _view(site, name))
+    return _shape(site, await _view(site, name))
+
+
+def _shape(site: Site, view: PoolView) -> PoolShape:
+    return pool_shape(view, wait_p95=site.history.wait_p95(view.name))
 
 
 async def _view(site: Site, name: str) -> PoolView:

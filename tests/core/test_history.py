@@ -1,0 +1,87 @@
+"""Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
+
+from msgspec import msgpack
+
+from windlass.core.history import (
+    DAY,
+    HOUR,
+    MOST_POOLS,
+    Before,
+    Hour,
+    Look,
+    Moment,
+    Point,
+    appended,
+    ended,
+    hour_name,
+    last_day,
+    moment,
+    read_hour,
+    spread,
+    thinned,
+)
+from windlass.core.model import Doc, PoolStats
+
+NOW = 1_800_000_000.0
+
+
+def seen(at: float = NOW, /, **pools: PoolStats) -> Look:
+    return Look(at, pools, dict.fromkeys(pools, 2), {})
+
+
+def test_a_moment_says_how_it_is_and_what_ended_since() -> None:
+    first = PoolStats(queued=4, completed=10, failed=1, marks={"w0": 10, "r3": 11, "retried": 1, "w8": 1})
+    then = PoolStats(queued=5, completed=30, failed=3, oldest_run_at=NOW + 50, marks={"w0": 10, "r3": 33, "w8": 23})
+    then.marks["retried"] = 2
+    point = moment(seen(NOW + 60, p=then), ended(seen(p=first)), step=60).pools["p"]
+    assert (point.queued, point.workers, point.oldest_wait) == (5, 2, 10.0)
+    assert (point.completed, point.failed, point.retried) == (20, 2, 1)
+    assert point.wait_p95 is not None
+    assert 1.0 < point.wait_p95 <= 2.5  # all that ended since had waited so long
+    assert point.run_p95 is not None
+    assert 0.025 < point.run_p95 <= 0.05
+
+
+def test_what_ended_is_not_known_without_a_moment_before() -> None:
+    stats = PoolStats(completed=7, marks={"w0": 7})
+    for before in (None, ended(seen(NOW - 181, p=stats)), Before(NOW - 60, {}, whole=False)):
+        point = moment(seen(p=stats), before, step=60).pools["p"]
+        assert (point.completed, point.failed, point.retried, point.wait_p95) == (None, None, None, None)
+    fresh = moment(seen(p=stats), Before(NOW - 60, {}), step=60).pools["p"]
+    assert fresh.completed == 7, "a pool that was not there had ended nothing"
+    idle = moment(seen(p=stats), ended(seen(NOW - 60, p=stats)), step=60).pools["p"]
+    assert (idle.completed, idle.wait_p95) == (0, None)
+
+
+def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
+    pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
+    look = seen(NOW, **pools)
+    hour = appended(Hour(7), moment(look, Before(NOW - 60, {}), step=60), ended(look).totals)
+    kept = hour.moments[0].pools
+    assert len(kept) == MOST_POOLS
+    assert "p119" in kept
+    assert "p19" not in kept
+    again = read_hour(Doc("history", "07", msgpack.encode(hour)))
+    assert again == hour
+    before = hour.before()
+    assert before is not None
+    assert (before.at, before.of("p119"), before.of("p19")) == (NOW, ended(look).totals["p119"], None)
+    assert read_hour(Doc("history", "07", b"\xc1")) is None
+
+
+def test_the_last_day_is_in_order_and_no_longer_than_a_day() -> None:
+    ats = [NOW - DAY - 1, NOW - DAY + 1, NOW - HOUR, NOW - 60, NOW + 1]
+    hours = [Hour(int(at // HOUR), [Moment(at, {})]) for at in reversed(ats)]
+    assert [one.at for one in last_day(hours, NOW)] == ats[1:4]
+    assert [hour_name(number) for number in (0, 23, 24 * 20_000 + 5)] == ["00", "23", "05"]
+
+
+def test_a_minute_is_spread_and_put_together_again() -> None:
+    minute = Moment(NOW, {"p": Point(3, 1, 2, 2, None, 100, 5, 0, 0.2, None)})
+    parts = spread(minute, 5.0)
+    assert [part.at for part in parts] == [NOW - 55 + 5 * n for n in range(12)]
+    assert {part.pools["p"].completed for part in parts} == {8, 9}
+    assert thinned(parts, 60.0) == [minute]
+    silent = Moment(NOW - 60, {"q": Point(0, 0, 0, 0)})
+    (two,) = thinned([silent, minute], 3_600.0)
+    assert two.pools == minute.pools | silent.pools

@@ -1,0 +1,195 @@
+"""The leader's diary: a moment a minute in the store, through changes of the lead; and what the web makes of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.runtime.stage import Stage
+from windlass import WorkerOrchestrator
+from windlass.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
+from windlass.core.model import PoolStats
+from windlass.runtime.clock import ManualClock, settle
+from windlass.runtime.historian import Historian
+from windlass.web.history import History
+
+
+async def minutes(stage: Stage) -> list[Moment]:
+    hours = [read_hour(doc) for doc in await stage.store.docs(KIND)]
+    return last_day([hour for hour in hours if isinstance(hour, Hour)], stage.clock.now())
+
+
+async def run(app: WorkerOrchestrator, times: int) -> None:
+    for _ in range(times):
+        await app.enqueue("act", {})
+    await settle()
+
+
+def shop(stage: Stage, **options: Any) -> WorkerOrchestrator:
+    app = stage.app(**options)
+    app.register_worker("act", _act, execution_mode="triggered")
+    return app
+
+
+async def _act() -> None: ...
+
+
+async def note(node: Historian, clock: ManualClock, *, times: int) -> None:
+    for _ in range(times):
+        await node.poll()
+        await clock.advance(60)
+
+
+def _history(stage: Stage) -> History:
+    async def store() -> Any:
+        return stage.store
+
+    return History(store, stage.clock.now)
+
+
+async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: ManualClock) -> None:
+    app = shop(stage)
+    await app.start()
+    await clock.advance(30)
+    assert await minutes(stage) == []
+    await run(app, 3)
+    await clock.advance(30)
+    await run(app, 2)
+    await clock.advance(60)
+    first, second = [one.pools["default"] for one in await minutes(stage)]
+    assert (first.completed, second.completed) == (3, 2)
+    assert (first.failed, first.workers, first.queued) == (0, first.wanted, 0)
+    assert first.wait_p95 is not None
+
+
+async def test_the_next_leader_goes_on_where_the_last_one_ended(stage: Stage, clock: ManualClock) -> None:
+    first, second = shop(stage), shop(stage)
+    await first.start()
+    await clock.advance(60)
+    await second.start()
+    await run(first, 3)
+    await stage.crash(first)
+    await clock.advance(70)
+    one, two = await minutes(stage)
+    assert 60 <= two.at - one.at <= 100
+    assert two.pools["default"].completed == 3
+    await clock.advance(120)
+    assert len(await minutes(stage)) == 4
+
+
+async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
+    leads = [True, False]
+    nodes = [Historian(stage.store, clock, lambda n=n: leads[n]) for n in range(2)]  # type: ignore[misc]
+    for _ in range(10):
+        for node in nodes:
+            await node.poll()
+        await clock.advance(30)
+    assert len(await minutes(stage)) == 4
+    leads[:] = [False, True]
+    for _ in range(10):
+        for node in nodes:
+            await node.poll()
+        await clock.advance(30)
+    assert len(await minutes(stage)) == 9
+
+
+async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
+    node = Historian(stage.store, clock, lambda: True)
+    await note(node, clock, times=2)
+    for doc in await stage.store.docs(KIND):
+        await stage.store.put(doc)
+    await note(node, clock, times=3)
+    assert len(await minutes(stage)) == 3
+
+
+async def test_a_day_later_an_hour_is_written_over(stage: Stage, clock: ManualClock) -> None:
+    node = Historian(stage.store, clock, lambda: True)
+    await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
+    await note(node, clock, times=26 * 60)
+    docs = await stage.store.docs(KIND)
+    assert [doc.name for doc in docs] == [f"{hour:02}" for hour in range(24)]
+    assert 24 * 60 - 1 <= len(await minutes(stage)) <= 24 * 60 + 1
+    whole = [hour for doc in docs if (hour := read_hour(doc))]
+    assert all(one.at // HOUR == hour.number for hour in whole for one in hour.moments)
+
+
+async def test_the_charts_outlive_the_process_that_draws_them(stage: Stage, clock: ManualClock) -> None:
+    app = shop(stage)
+    await app.start()
+    await clock.advance(60)
+    await run(app, 24)
+    await clock.advance(600)
+    history = _history(stage)
+    await history.sample()
+    short, long = await history.series(3_600), await history.series(86_400, "default")
+    assert (short.step, long.step) == (5.0, 60.0)
+    assert len(long.at) in {11, 12}
+    assert short.at == sorted(at for at in short.at if at)
+    for told in (short, long):
+        ended = [n for n in told.pools["default"].completed if n]
+        assert sum(ended) == 24
+        assert len(ended) == (12 if told is short else 1)
+        assert all(len(getattr(told.pools["default"], name)) == len(told.at) for name in ("queued", "wait_p95"))
+    assert (await history.series(86_400, "nobody's")).pools["nobody's"].queued == [None] * len(long.at)
+
+
+async def test_what_the_process_remembers_needs_no_store_and_goes_first(stage: Stage, clock: ManualClock) -> None:
+    app = shop(stage)
+    await app.start()
+    history = _history(stage)
+    for _ in range(30):
+        await history.sample()
+        await clock.advance(5)
+    await run(app, 2)
+    await history.sample()
+    calls = stage.store.docs
+    stage.store.docs = None  # type: ignore[assignment, method-assign]
+    told = await history.series(120)
+    stage.store.docs = calls  # type: ignore[method-assign]
+    assert told.pools["default"].completed[-1] == 2
+    assert len(told.at) == 25
+
+
+async def test_where_nobody_leads_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
+    await note(Historian(stage.store, clock, lambda: True), clock, times=3)
+    history = _history(stage)
+    for _ in range(40):
+        await history.sample()
+        await clock.advance(5)
+    assert len((await history.series(86_400)).at) == 2 + 4
+
+
+async def test_many_pools_are_told_in_longer_steps(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"p{n}" for n in range(40)]
+    node = Historian(stage.store, clock, lambda: True)
+    await note(node, clock, times=2)
+    await stage.store.take_over([], {name: PoolStats(completed=7) for name in names}, 0)
+    await note(node, clock, times=8)
+    history = _history(stage)
+    assert (await history.series(86_400)).step == 60.0
+    monkeypatch.setattr("windlass.web.history.MOST_POINTS", 100)
+    told = await history.series(80_000)
+    assert told.step == 240.0
+    assert len(told.at) in {3, 4}
+    assert sum(n or 0 for name in names for n in told.pools[name].completed) == 7 * len(names)
+
+
+async def test_the_wait_of_the_last_minutes_is_known(stage: Stage, clock: ManualClock) -> None:
+    app = shop(stage)
+    await app.start()
+    history = _history(stage)
+    assert history.wait_p95("default") is None
+    await history.sample()
+    assert history.wait_p95("default") is None
+    await app.pause_pool("default")
+    await run(app, 4)
+    await clock.advance(100)
+    await app.resume_pool("default")
+    await clock.advance(5)
+    await history.sample()
+    assert 60 < (history.wait_p95("default") or 0) <= 300
+    for _ in range(61):
+        await clock.advance(5)
+        await history.sample()
+    assert history.wait_p95("default") is None
