@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from windlass.core.admission import Facts, Lane
+from windlass.core.breaker import BreakerState
 from windlass.core.health import Health, Hosting
 from windlass.core.model import (
     Beat,
@@ -78,6 +79,10 @@ class NodePool(Struct, frozen=True, kw_only=True):
     busy: int
     memory: int
     """Bytes that its processes use."""
+    cpu: float | None
+    """Percent of one core that these use; None if that is not known."""
+    lag: float | None
+    """How many seconds the latest of them is late to answer, likewise."""
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
@@ -122,6 +127,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     """Every live node."""
     pools: list[PoolView]
     workers: list[WorkerView]
+    breakers: dict[str, Literal["closed", "open", "half-open"]]
+    """Every breaker that guards a worker, or has."""
 
 
 async def look(
@@ -146,6 +153,7 @@ async def look(
         nodes=sorted({known.beat.node for known in live}),
         pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=plan, now=now),
         workers=[_worker(config, stats, facts, cursors) for config in workers.values()],
+        breakers=_breakers(facts, now),
     )
 
 
@@ -160,6 +168,11 @@ def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[s
         stats=stats.workers.get(name, WorkerStats()),
         next_due=due,
     )
+
+
+def _breakers(facts: Facts, now: float) -> dict[str, Literal["closed", "open", "half-open"]]:
+    names = {gate.breaker for gate in facts.gates.values() if gate.breaker} | facts.breakers.keys()
+    return {name: facts.breakers.get(name, BreakerState()).status(now) for name in sorted(names)}
 
 
 def pool_views(
@@ -259,6 +272,8 @@ def _runs(pool: str, members: Iterable[Beat]) -> NodePool:
         workers=sum(beat.slots for beat in mine),
         busy=sum(beat.busy for beat in mine),
         memory=sum(beat.memory for beat in mine),
+        cpu=None if all(beat.cpu is None for beat in mine) else sum(beat.cpu or 0.0 for beat in mine),
+        lag=max((beat.lag for beat in mine if beat.lag is not None), default=None),
     )
 
 

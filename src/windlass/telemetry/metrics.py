@@ -4,15 +4,21 @@ Whoever settles a job counts it in the store, in the same step. So there is noth
 a process ends, and scraping any one process tells of all of them: scrape one, not each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import accumulate
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from windlass.views import NodeView, Overview
+from windlass.core.marks import BOUNDS, LEASE_LOST, RETRIED, runs, waits
+from windlass.core.retry import EndKind
+from windlass.views import NodeView, Overview, PoolView
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+EDGES: Final = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
+BREAKER: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
 
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -31,52 +37,103 @@ class Metric(Struct, frozen=True):
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {self.kind}"
         for labels, value in self.samples:
-            inside = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-            yield f"{self.name}{{{inside}}} {value:.17g}" if inside else f"{self.name} {value:.17g}"
+            yield _line(self.name, labels, value)
+
+
+class Histogram(Struct, frozen=True):
+    """A name, what it means, and how many took how long, by their labels."""
+
+    name: str
+    help: str
+    samples: Sequence[tuple[Labels, Sequence[int], float]]
+    """How many are of each kind of `marks.BOUNDS`, and how long all of them took together."""
+
+    def lines(self) -> Iterator[str]:
+        """As it is written down: each number counts all that took no longer."""
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} histogram"
+        for labels, numbers, seconds in self.samples:
+            for edge, below in zip(EDGES, accumulate(numbers), strict=True):
+                yield _line(f"{self.name}_bucket", {**labels, "le": edge}, below)
+            yield _line(f"{self.name}_sum", labels, seconds)
+            yield _line(f"{self.name}_count", labels, sum(numbers))
 
 
 def render(seen: Overview, nodes: Sequence[NodeView], *, look_seconds: float) -> str:
     """The whole page. `look_seconds`: how long the store took to tell all this."""
-    metrics = [*_pools(seen), *_workers(seen), *_machines(nodes), *_state(seen, nodes, look_seconds)]
+    pools, machines = [*_jobs(seen), *_runs(seen), *_scaling(seen)], [*_nodes(nodes), *_processes(nodes)]
+    metrics = [*pools, *_workers(seen), *machines, *_state(seen, nodes, look_seconds)]
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
 
 
-def _pools(seen: Overview) -> Iterator[Metric]:
-    pools = [({"pool": pool.name}, pool) for pool in seen.pools]
+def _jobs(seen: Overview) -> Iterator[Metric]:
+    statuses: dict[str, Callable[[PoolView], int]] = {
+        "queued": lambda pool: pool.stats.queued,
+        "scheduled": lambda pool: pool.stats.scheduled,
+        "processing": lambda pool: pool.stats.processing,
+        "failed": lambda pool: pool.stats.retrying,
+        "dead": lambda pool: pool.stats.dead,
+    }
     jobs = [
-        (labels | {"status": status}, float(count))
-        for labels, pool in pools
-        for status, count in (
-            ("queued", pool.stats.queued),
-            ("scheduled", pool.stats.scheduled),
-            ("processing", pool.stats.processing),
-            ("failed", pool.stats.retrying),
-            ("dead", pool.stats.dead),
-        )
+        ({"pool": pool.name, "status": name}, float(count(pool)))
+        for pool in seen.pools
+        for name, count in statuses.items()
     ]
     yield Metric("windlass_jobs", "gauge", "Jobs that are there, by status; ended ones are counted below.", jobs)
-    oldest = [(labels, pool.oldest_wait_seconds or 0.0) for labels, pool in pools]
-    yield Metric("windlass_oldest_wait_seconds", "gauge", "How long the head of the queue has been due.", oldest)
-    added = [(labels, float(pool.stats.added)) for labels, pool in pools]
+    waited = _by_pool(seen, lambda pool: pool.oldest_wait_seconds or 0.0)
+    yield Metric("windlass_oldest_wait_seconds", "gauge", "How long the head of the queue has been due.", waited)
+    added = _by_pool(seen, lambda pool: pool.stats.added)
     yield Metric("windlass_jobs_added_total", "counter", "Jobs added.", added)
-    completed = [(labels, float(pool.stats.completed)) for labels, pool in pools]
+    completed = _by_pool(seen, lambda pool: pool.stats.completed)
     yield Metric("windlass_jobs_completed_total", "counter", "Jobs completed.", completed)
-    failed = [(labels, float(pool.stats.failed)) for labels, pool in pools]
-    yield Metric("windlass_attempts_failed_total", "counter", "Attempts that failed, retried or not.", failed)
-    run = [(labels, pool.stats.run_seconds) for labels, pool in pools]
-    yield Metric("windlass_run_seconds_total", "counter", "Time that attempts took which completed or failed.", run)
-    workers = [(labels, float(pool.workers)) for labels, pool in pools]
+
+
+def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
+    pools = [({"pool": pool.name}, pool.stats) for pool in seen.pools]
+    waited = [(labels, waits(stats.marks), stats.wait_seconds) for labels, stats in pools]
+    yield Histogram(
+        "windlass_wait_seconds", "How long jobs had been due when a run began that completed or failed.", waited
+    )
+    ran = [(labels, runs(stats.marks), stats.run_seconds) for labels, stats in pools]
+    yield Histogram("windlass_run_seconds", "How long runs took that completed or failed.", ran)
+    ends = [
+        (labels | {"end": kind}, float(stats.completed if kind is EndKind.RETURNED else stats.marks.get(kind, 0)))
+        for labels, stats in pools
+        for kind in EndKind
+    ]
+    yield Metric("windlass_attempts_total", "counter", "Runs that have ended, by how they did.", ends)
+    failed = _by_pool(seen, lambda pool: pool.stats.failed)
+    yield Metric("windlass_attempts_failed_total", "counter", "Runs that failed, retried or not.", failed)
+    retried = _by_pool(seen, lambda pool: pool.stats.marks.get(RETRIED, 0))
+    yield Metric("windlass_retries_total", "counter", "Runs that failed and whose job runs again.", retried)
+    crashed = _by_pool(seen, lambda pool: pool.stats.marks.get(EndKind.CRASHED, 0))
+    yield Metric("windlass_crashes_total", "counter", "Runs that ended with the death of their process.", crashed)
+    lost = _by_pool(seen, lambda pool: pool.stats.marks.get(LEASE_LOST, 0))
+    yield Metric("windlass_leases_lost_total", "counter", "Runs taken from an instance that went silent.", lost)
+
+
+def _scaling(seen: Overview) -> Iterator[Metric]:
+    workers = _by_pool(seen, lambda pool: pool.workers)
     yield Metric("windlass_workers", "gauge", "How many jobs the pool can run at a time, now.", workers)
-    wanted = [(labels, float(pool.wanted)) for labels, pool in pools]
+    wanted = _by_pool(seen, lambda pool: pool.wanted)
     yield Metric("windlass_workers_wanted", "gauge", "How many workers the plan wants the pool to have.", wanted)
-    highest = [(labels, float(pool.config.max_workers)) for labels, pool in pools if pool.config]
+    highest = _by_pool(seen, lambda pool: pool.config.max_workers if pool.config else None)
     yield Metric("windlass_workers_max", "gauge", "How many workers the pool may have.", highest)
-    busy = [(labels, float(pool.busy)) for labels, pool in pools]
+    target = _by_pool(seen, lambda pool: pool.config.target_latency_seconds if pool.config else None)
+    yield Metric(
+        "windlass_target_latency_seconds", "gauge", "How long its jobs should wait at most, if it says.", target
+    )
+    busy = _by_pool(seen, lambda pool: pool.busy)
     yield Metric("windlass_workers_busy", "gauge", "How many of them run a job, as of their last beat.", busy)
-    instances = [(labels, float(pool.instances)) for labels, pool in pools]
+    instances = _by_pool(seen, lambda pool: pool.instances)
     yield Metric("windlass_instances", "gauge", "Live processes that serve the pool.", instances)
-    paused = [(labels, float(pool.change.paused)) for labels, pool in pools]
+    paused = _by_pool(seen, lambda pool: pool.change.paused)
     yield Metric("windlass_pool_paused", "gauge", "Whether a person has paused the pool.", paused)
+
+
+def _by_pool(seen: Overview, number: Callable[[PoolView], float | None]) -> list[Sample]:
+    told = [({"pool": pool.name}, number(pool)) for pool in seen.pools]
+    return [(labels, float(value)) for labels, value in told if value is not None]
 
 
 def _workers(seen: Overview) -> Iterator[Metric]:
@@ -90,13 +147,40 @@ def _workers(seen: Overview) -> Iterator[Metric]:
     yield Metric("windlass_worker_last_success_timestamp_seconds", "gauge", "When a run last succeeded.", success)
 
 
-def _machines(nodes: Sequence[NodeView]) -> Iterator[Metric]:
-    memory = [({"node": node.name, "pool": run.pool}, float(run.memory)) for node in nodes for run in node.runs]
-    yield Metric("windlass_memory_bytes", "gauge", "What the processes of the pool use on the node.", memory)
-    beats = [({"node": node.name}, node.last_beat_at) for node in nodes]
+def _nodes(nodes: Sequence[NodeView]) -> Iterator[Metric]:
+    beats = _by_node(nodes, lambda node: node.last_beat_at)
     yield Metric("windlass_node_last_beat_timestamp_seconds", "gauge", "When the node last renewed its lease.", beats)
-    drained = [({"node": node.name}, float(node.drained_at is not None)) for node in nodes]
+    leads = _by_node(nodes, lambda node: node.leads)
+    yield Metric("windlass_node_leads", "gauge", "Whether it is the node that leads.", leads)
+    drained = _by_node(nodes, lambda node: node.drained_at is not None)
     yield Metric("windlass_node_drained", "gauge", "Whether a person wants the node to be empty.", drained)
+    cores = _by_node(nodes, lambda node: node.cores)
+    yield Metric("windlass_node_cores", "gauge", "Cores that the node may use.", cores)
+    used = _by_node(nodes, lambda node: None if node.cpu is None else node.cpu / 100)
+    yield Metric("windlass_node_cores_used", "gauge", "Cores that it and its processes use.", used)
+    memory = _by_node(nodes, lambda node: node.memory)
+    yield Metric("windlass_node_memory_bytes", "gauge", "Memory that the node may use.", memory)
+    resident = _by_node(nodes, lambda node: node.memory_used)
+    yield Metric("windlass_node_memory_used_bytes", "gauge", "Memory that it and its processes use.", resident)
+    lag = _by_node(nodes, lambda node: node.lag)
+    yield Metric("windlass_node_loop_lag_seconds", "gauge", "How late the node's event loop is.", lag)
+    store = _by_node(nodes, lambda node: node.store_seconds)
+    yield Metric("windlass_node_store_seconds", "gauge", "How long the store takes to answer the node.", store)
+
+
+def _processes(nodes: Sequence[NodeView]) -> Iterator[Metric]:
+    here = [({"node": node.name, "pool": run.pool}, run) for node in nodes for run in node.runs]
+    memory = [(labels, float(run.memory)) for labels, run in here]
+    yield Metric("windlass_memory_bytes", "gauge", "Memory that the processes of the pool use on the node.", memory)
+    cores = [(labels, run.cpu / 100) for labels, run in here if run.cpu is not None]
+    yield Metric("windlass_cores_used", "gauge", "Cores that the processes of the pool use on the node.", cores)
+    lag = [(labels, run.lag) for labels, run in here if run.lag is not None]
+    yield Metric("windlass_loop_lag_seconds", "gauge", "How late the latest of these processes is to answer.", lag)
+
+
+def _by_node(nodes: Sequence[NodeView], number: Callable[[NodeView], float | None]) -> list[Sample]:
+    told = [({"node": node.name}, number(node)) for node in nodes]
+    return [(labels, float(value)) for labels, value in told if value is not None]
 
 
 def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> Iterator[Metric]:
@@ -105,10 +189,17 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
         for problem in seen.health.problems
     ]
     yield Metric("windlass_problem", "gauge", "What is wrong now, as windlass status tells it.", problems)
+    breakers = [({"breaker": name}, BREAKER[status]) for name, status in seen.breakers.items()]
+    yield Metric("windlass_breaker_state", "gauge", "0 is closed, 1 half-open, 2 open.", breakers)
     yield Metric("windlass_nodes", "gauge", "Live nodes.", [({}, float(len(nodes)))])
     yield Metric("windlass_leader", "gauge", "Whether a node leads.", [({}, float(seen.leader is not None))])
     yield Metric("windlass_store_look_seconds", "gauge", "How long the store took to tell this.", [({}, look_seconds)])
     yield Metric("windlass_info", "gauge", "The version.", [({"version": version("windlass")}, 1.0)])
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    return f"{name}{{{inside}}} {value:.17g}" if inside else f"{name} {value:.17g}"
 
 
 def _escaped(text: str) -> str:
