@@ -17,6 +17,7 @@ logger: Final = logging.getLogger("windlass")
 NAMES: Final = {
     "node.started": "a process began to run workers",
     "node.stopped": "a process stopped running workers",
+    "node.lost": "a process did not renew its lease in time; what it ran is run again by others",
     "leader.elected": "a node took the lead",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",

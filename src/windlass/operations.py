@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from windlass.actor import whoever
 from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
-from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, PoolFacts, WorkerFacts, judge
+from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
 from windlass.core.model import (
     Beat,
     Cancel,
@@ -23,6 +23,7 @@ from windlass.core.model import (
     JobFilter,
     JobRecord,
     JobStatus,
+    NodeBeat,
     Plan,
     PoolConfig,
     PoolDoc,
@@ -265,6 +266,9 @@ class Operations:
         return judge(
             HealthFacts(
                 workers=[_worker_facts(config, facts, cursors) for config in (await self.workers()).values()],
+                nodes=[
+                    _node_facts(known, known.beat.machine, lease_seconds) for known in instances if known.beat.machine
+                ],
                 instances=[_instance_facts(known, strays, lease_seconds) for known in instances if known.beat.pool],
                 pools=await self._pool_facts(facts, live, now),
                 breakers=facts.breakers,
@@ -417,6 +421,10 @@ def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) 
     if config.cron is not None:
         return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
     return None if state.last_ended is None else state.last_ended + config.interval_seconds
+
+
+def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
+    return NodeFacts(name=known.beat.node, host=machine.host, last_beat_at=known.last_beat_at, ttl=lease_seconds)
 
 
 def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:

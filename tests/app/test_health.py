@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tests.runtime.stage import Act, Stage
+from windlass import Breaker
 from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
@@ -40,19 +41,65 @@ async def test_the_monitor_can_be_left_out(stage: Stage, clock: ManualClock) -> 
     assert (await app.get_health())["status"] == "degraded"
 
 
-async def test_a_silent_instance_is_seen_until_its_jobs_are_taken(stage: Stage, clock: ManualClock) -> None:
+async def test_a_node_that_cannot_beat_is_a_problem_and_then_an_event(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     victim, judge = stage.app(), stage.app()
     worker = victim.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await victim.start()
+    (name,) = [node.name for node in await judge.nodes()]
     await worker.enqueue()
     await settle()
     await stage.crash(victim)
-    await clock.advance(16)
-    problems = (await judge.get_health())["problems"]
-    assert {problem["code"] for problem in problems} >= {"instance_silent", "no_leader"}
-    (silent,) = [problem for problem in problems if problem["code"] == "instance_silent"]
-    assert (silent["severity"], "16 s" in silent["message"]) == ("critical", True)
+    await clock.advance(13)
+    problems = {problem["code"]: problem for problem in (await judge.get_health())["problems"]}
+    assert problems.keys() == {"node_silent"}
+    assert (problems["node_silent"]["subject"], problems["node_silent"]["severity"]) == (name, "critical")
+    await clock.advance(3)
+    problems = {problem["code"]: problem for problem in (await judge.get_health())["problems"]}
+    assert problems.keys() >= {"node_silent", "no_leader"}
+    assert "16 s" in problems["node_silent"]["message"]
+    await judge.start()
+    await clock.advance(30)
+    assert "node_silent" not in {problem["code"] for problem in (await judge.get_health())["problems"]}
+    told = [event.subject for event in await judge.events(limit=1000) if event.name == "node.lost"]
+    assert told == [name]
+
+
+async def test_a_node_that_stops_is_not_lost(stage: Stage, clock: ManualClock) -> None:
+    first, second = stage.app(), stage.app()
+    await first.start()
+    await second.start()
+    await clock.advance(20)
+    await stage.stop(first)
+    await clock.advance(60)
+    assert "node.lost" not in {event.name for event in await second.events(limit=1000)}
+
+
+async def test_a_schedule_that_nobody_fires_is_a_problem(stage: Stage, clock: ManualClock) -> None:
+    app, judge = stage.app(), stage.app()
+    app.register_worker("w", lambda: None, interval_seconds=300)
+    await app.start()
+    await clock.advance(10)
+    await stage.crash(app)
+    await clock.advance(300)
+    assert "schedule_missed" not in {problem["code"] for problem in (await judge.get_health())["problems"]}
+    await clock.advance(60)
+    (missed,) = [one for one in (await judge.get_health())["problems"] if one["code"] == "schedule_missed"]
+    assert (missed["subject"], "no job was made" in missed["message"]) == ("w", True)
+
+
+async def test_a_breaker_that_opened_is_a_problem(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app()
+    breaker = Breaker(failures=1, name="smtp")
+    worker = app.register_worker("act", act, execution_mode="triggered", breaker=breaker, max_retries=0)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    await act.fail()
+    await clock.advance(1)
+    problems = {problem["code"]: problem["subject"] for problem in (await app.get_health())["problems"]}
+    assert problems["breaker_open"] == "smtp"
 
 
 async def test_a_queue_that_waits_too_long_is_a_problem(stage: Stage, clock: ManualClock) -> None:

@@ -9,6 +9,7 @@ from windlass.core.health import (
     STARTING_SECONDS,
     HealthFacts,
     InstanceFacts,
+    NodeFacts,
     PoolFacts,
     WorkerFacts,
     judge,
@@ -29,6 +30,13 @@ def instance(age: float, stuck: int = 0) -> HealthFacts:
     return HealthFacts(instances=[facts])
 
 
+def node(age: float) -> HealthFacts:
+    """With an instance, which has not been heard of for as long."""
+    silent = instance(age)
+    silent.nodes = [NodeFacts(name="n", host="h", last_beat_at=NOW - age, ttl=15)]
+    return silent
+
+
 def pool(**facts: object) -> HealthFacts:
     return HealthFacts(pools=[PoolFacts(name="p", **facts)])  # type: ignore[arg-type]
 
@@ -40,6 +48,7 @@ FINE = [
     worker(next_due=NOW - SCHEDULE_GRACE_SECONDS),
     worker(next_due=NOW - 9999, live=True),
     instance(age=15),
+    node(age=12),
     pool(queued=5, oldest_wait_seconds=DEFAULT_LATENCY_SECONDS),
     pool(served=False, min_workers=0),
     pool(queued=0, oldest_wait_seconds=9999.0),
@@ -62,6 +71,8 @@ WRONG = [
     (worker(enabled=False, failures=5, reason="5 runs failed"), "worker_disabled", "w", "degraded", "5 runs failed"),
     (worker(enabled=False, reason="by hand"), "worker_disabled", "w", "degraded", "by hand"),
     (worker(next_due=NOW - 61), "schedule_missed", "w", "degraded", "61 s ago"),
+    (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
+    (node(age=16), "node_silent", "n", "failing", "16 s"),
     (instance(age=16), "instance_silent", "i", "failing", "16 s"),
     (instance(age=1, stuck=2), "thread_stuck", "i", "degraded", "2 thread(s)"),
     (pool(paused=True, reason="deploy", queued=7), "pool_paused", "p", "degraded", "deploy; 7 queued"),

@@ -20,6 +20,9 @@ SCHEDULE_GRACE_SECONDS: Final = 60.0
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
 
+SILENT_SHARE: Final = 0.8
+"""The part of a lease after which a node that could not renew it stops its jobs."""
+
 Severity = Literal["warning", "critical"]
 Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
 """Who could run workers of a pool: there are no nodes; none of them knows it; none that does has its labels; all of
@@ -31,8 +34,8 @@ class Problem(Struct, frozen=True):
 
     code: str
     """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
-    pool_paused, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck; from an examination of the store,
-    the name of the finding."""
+    pool_paused, node_silent, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck; from an examination
+    of the store, the name of the finding."""
     subject: str
     message: str
     remedy: str
@@ -62,6 +65,15 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     next_due: float | None = None
     """When its schedule wants a run, if that has not been made into a job yet."""
     live: bool = False
+
+
+class NodeFacts(Struct, frozen=True, kw_only=True):
+    """A node as its beats show it."""
+
+    name: str
+    host: str
+    last_beat_at: float
+    ttl: float
 
 
 class InstanceFacts(Struct, frozen=True, kw_only=True):
@@ -103,6 +115,7 @@ class HealthFacts(Struct, kw_only=True):
     """All that a verdict looks at."""
 
     workers: list[WorkerFacts] = field(default_factory=list)
+    nodes: list[NodeFacts] = field(default_factory=list)
     instances: list[InstanceFacts] = field(default_factory=list)
     pools: list[PoolFacts] = field(default_factory=list)
     breakers: dict[str, BreakerState] = field(default_factory=dict)
@@ -120,7 +133,8 @@ def integrity(damages: Sequence[str]) -> Finding:
 
 def judge(facts: HealthFacts, now: float) -> Health:
     """What is wrong now, the critical first."""
-    problems = [*_leader(facts), *_instances(facts, now), *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
+    nodes = [*_leader(facts), *_nodes(facts, now), *_instances(facts, now)]
+    problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
@@ -135,10 +149,23 @@ def _leader(facts: HealthFacts) -> Iterator[Problem]:
         )
 
 
+def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for node in facts.nodes:
+        silent = now - node.last_beat_at
+        if silent > node.ttl * SILENT_SHARE:
+            message = f"node {node.name} on {node.host} has not renewed its lease for {silent:.0f} s"
+            remedy = (
+                "see whether it runs and can reach the store: its log tells; it has stopped its jobs, and they are "
+                "run elsewhere once its lease has ended"
+            )
+            yield Problem("node_silent", node.name, message, remedy, "critical")
+
+
 def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    told = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * SILENT_SHARE}
     for instance in facts.instances:
         silent = now - instance.last_beat_at
-        if silent > instance.ttl:
+        if silent > instance.ttl and instance.node not in told:
             message = f"{instance.id} of pool {instance.pool} has not been heard of for {silent:.0f} s"
             remedy = f"look at node {instance.node}; its jobs are taken over once its lease has ended"
             yield Problem("instance_silent", instance.id, message, remedy, "critical")

@@ -6,6 +6,8 @@ promoting, reaping and pruning are single steps of the store. The lease only sav
 
 import logging
 import random
+from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 from msgspec import MsgspecError, msgpack
@@ -16,6 +18,7 @@ from windlass.core.marks import LEASE_LOST
 from windlass.core.model import (
     Beat,
     Doc,
+    InstanceRecord,
     JobFilter,
     JobRecord,
     JobStatus,
@@ -73,6 +76,10 @@ class Leader:
         self._look_at = 0.0
         self._beats: dict[str, Beat] = {}
         """The instances there were when it last looked."""
+        self._first_end = 0.0
+        """When the first of their leases ends, unless it is renewed."""
+        self._mourned: set[str] = set()
+        """Nodes whose end was told, as long as they are not forgotten."""
         self._timed = {
             name: callee.config
             for name, callee in registry.workers.items()
@@ -135,9 +142,9 @@ class Leader:
     async def recover(self) -> int:
         """Take the jobs of instances that are gone, and settle them; answers how many there were."""
         now = self._clock.now()
-        if now >= self._look_at:  # before anybody is forgotten
+        if now >= min(self._look_at, self._first_end):  # before anybody is forgotten
             self._look_at = now + self._ttl / 4
-            self._beats = {known.beat.instance: known.beat for known in await self._store.instances()}
+            self._see(await self._store.instances(), now)
         lost = await self._left_behind() if self._in_doubt else []
         self._in_doubt = True
         lost += await self._store.reap(self.holder, BATCH, now)
@@ -147,6 +154,16 @@ class Leader:
             losses = sum(attempt.kind == EndKind.LOST for attempt in known.attempts) if known else 0
             self._settle_lost(record, losses)
         return len(lost)
+
+    def _see(self, instances: Sequence[InstanceRecord], now: float) -> None:
+        self._beats = {known.beat.instance: known.beat for known in instances}
+        self._first_end = min((known.expires_at for known in instances), default=inf)
+        lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
+        for instance in lost.keys() - self._mourned:
+            known = lost[instance]
+            message = f"node {known.beat.node} did not renew its lease: {now - known.last_beat_at:.0f} s without a beat"
+            self._reporter.emit("node.lost", known.beat.node, message)
+        self._mourned = {*lost}
 
     async def _left_behind(self) -> list[JobRecord]:
         """Jobs that a recovery took over without our ever hearing of it: the answer got lost."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from windlass.core.health import SILENT_SHARE
 from windlass.core.model import Beat, Orders
 from windlass.errors import StoreError
 from windlass.runtime.clock import Clock
@@ -25,8 +26,6 @@ REBIRTH_SECONDS: Final = 0.05
 """How soon to beat again when an instance is lost: it has a new name by then, under which it may not claim before."""
 LATE_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
-SAFETY: Final = 0.8
-"""The part of a lease after which an instance that could not renew it stops its jobs."""
 
 
 class Pulse:
@@ -98,7 +97,7 @@ class Pulse:
         orders = await self._stopwatch.time(self._store.beat(beats, self._ttl, now))
         self._renewed_at = began
         self._stepped_down = False
-        until = began + self._ttl * SAFETY
+        until = began + self._ttl * SILENT_SHARE
         self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
             self._obey(orders)
@@ -118,7 +117,7 @@ class Pulse:
 
     def _left(self) -> float:
         """Seconds until running jobs must be stopped, unless the lease is renewed."""
-        return self._renewed_at + self._ttl * SAFETY - self._clock.monotonic()
+        return self._renewed_at + self._ttl * SILENT_SHARE - self._clock.monotonic()
 
     def _give_up(self) -> None:
         if not self._stepped_down:
