@@ -224,3 +224,18 @@ async def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist(open_web:
     assert len({(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]}) == len(
         dashboard["panels"]
     )
+
+
+async def test_the_page_about_metrics_tells_all_of_them_and_no_others(open_web: Web, checkout: Path) -> None:
+    async with open_web.client() as client:
+        told = (await client.get(URL)).text
+    known = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
+    rows = re.findall(
+        r"^\| `(windlass_\w+)` \| ([\w, ]*)\|", (checkout / "docs" / "metrics.md").read_text(), re.MULTILINE
+    )
+    assert [name for name, _ in rows] == list(dict.fromkeys(name for name, _ in rows))
+    assert {name for name, _ in rows} == known
+    for name, labels in rows:
+        seen = {frozenset(of) for sample, of in read(told) if sample.removesuffix("_bucket") == name}
+        wanted = {label.strip() for label in labels.split(",")} - {""}
+        assert all({label for label, _ in of} == wanted for of in seen), name
