@@ -26,6 +26,8 @@ MOST_MOMENTS: Final = 90
 STALE_STEPS: Final = 3
 """After so many steps without a moment, it is not known in which of them something ended."""
 TALL: Final = 0.95
+DIGITS: Final = 4
+"""Of seconds: more would say nothing more, and a day has many of them."""
 
 
 class Totals(Struct, frozen=True, array_like=True):
@@ -111,7 +113,7 @@ def moment(look: Look, before: Before | None, *, step: float) -> Moment:
 
 def _point(name: str, look: Look, before: Totals | None) -> Point:
     stats = look.stats[name]
-    oldest = None if stats.oldest_run_at is None else max(0.0, look.at - stats.oldest_run_at)
+    oldest = None if stats.oldest_run_at is None else round(max(0.0, look.at - stats.oldest_run_at), DIGITS)
     now = (stats.queued, stats.processing, look.workers.get(name, 0), look.wanted.get(name, 0), oldest)
     if before is None:
         return Point(*now)
@@ -121,9 +123,15 @@ def _point(name: str, look: Look, before: Totals | None) -> Point:
         completed=max(0, stats.completed - before.completed),
         failed=max(0, stats.failed - before.failed),
         retried=max(0, marks.get(RETRIED, 0)),
-        wait_p95=quantile(TALL, waits(marks)),
-        run_p95=quantile(TALL, runs(marks)),
+        wait_p95=tall(waits(marks)),
+        run_p95=tall(runs(marks)),
     )
+
+
+def tall(numbers: Sequence[int]) -> float | None:
+    """The seconds that all but the slowest stayed within, of so many of each kind; None if there are none."""
+    seconds = quantile(TALL, numbers)
+    return None if seconds is None else round(seconds, DIGITS)
 
 
 def appended(hour: Hour, last: Moment, totals: Mapping[str, Totals]) -> Hour:
@@ -196,8 +204,10 @@ def thinned(moments: Sequence[Moment], step: float) -> list[Moment]:
 
 
 def _joined(several: Sequence[Moment]) -> Moment:
-    names = {name for one in several for name in one.pools}
-    points = {name: [one.pools[name] for one in several if name in one.pools] for name in names}
+    points: dict[str, list[Point]] = {}
+    for one in several:
+        for name, point in one.pools.items():
+            points.setdefault(name, []).append(point)
     return Moment(several[-1].at, {name: _sum(of) for name, of in points.items()})
 
 

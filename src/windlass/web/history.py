@@ -16,7 +16,6 @@ from windlass.core.history import (
     HOUR,
     KIND,
     MINUTE,
-    TALL,
     Before,
     Hour,
     Look,
@@ -26,9 +25,10 @@ from windlass.core.history import (
     moment,
     read_hour,
     spread,
+    tall,
     thinned,
 )
-from windlass.core.marks import quantile, waits
+from windlass.core.marks import waits
 from windlass.errors import WindlassError
 from windlass.runtime.historian import look
 from windlass.store.protocol import Store
@@ -112,12 +112,10 @@ class History:
 
     def wait_p95(self, pool: str) -> float | None:
         """How long all but the slowest of the jobs waited whose runs ended in the last minutes; None if none did."""
-        if not self._waits:
+        if not self._waits or pool not in self._waits[-1][1]:
             return None
-        now, before = self._waits[-1][1].get(pool), self._waits[0][1].get(pool)
-        if now is None or len(self._waits) == 1:
-            return None
-        return quantile(TALL, [n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+        now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
+        return tall([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """The last so many seconds, of every pool or of one. Up to an hour in small steps, beyond in long ones."""
@@ -129,8 +127,8 @@ class History:
         known = self._answers.get((seconds, pool))
         if known is not None and known[0] == made_of:
             return known[1]
-        moments = _beyond(stored, track) if track is self._minutes else _filled(stored, track)
-        answer = _told([one for one in moments if one.at >= since], track.step, pool)
+        # A day of a hundred pools is half a second's work: not on the event loop.
+        answer = await asyncio.to_thread(_answer, stored, [*track.moments], since=since, step=track.step, pool=pool)
         if len(self._answers) >= ANSWERS:
             self._answers.clear()
         self._answers[seconds, pool] = made_of, answer
@@ -138,30 +136,31 @@ class History:
 
     async def _read(self) -> list[Moment]:
         docs = await (await self._store()).docs(KIND)
-        for doc in docs:
-            if doc.name not in self._hours or self._hours[doc.name][0] != doc.version:
-                self._hours[doc.name] = doc.version, read_hour(doc)
+        new = [doc for doc in docs if doc.name not in self._hours or self._hours[doc.name][0] != doc.version]
+        hours = await asyncio.to_thread(lambda: [read_hour(doc) for doc in new])
+        self._hours |= {doc.name: (doc.version, hour) for doc, hour in zip(new, hours, strict=True)}
         return last_day([hour for _, hour in self._hours.values() if hour is not None], self._now())
 
 
-def _filled(stored: list[Moment], track: Track) -> list[Moment]:
-    """What is remembered, and before it the store's minutes, made into steps as small."""
-    first = track.moments[0].at if track.moments else inf
+def _answer(stored: list[Moment], seen: list[Moment], *, since: float, step: float, pool: str | None) -> Series:
+    """The store's moments and our own in one line; in longer steps, if it were too much to tell."""
+    stored, seen = ([one for one in moments if one.at >= since] for moments in (stored, seen))
+    pools = pools_of([*stored, *seen]) if pool is None else [pool]
+    many = len(stored) * max(1.0, MINUTE / step) + len(seen)
+    longer = step * max(1, ceil(many * len(pools) / MOST_POINTS))
+    moments = _filled(stored, seen, longer) if step < MINUTE else _continued(stored, seen)
+    moments = [one for one in moments if one.at >= since]
+    return tell(moments if longer == step else thinned(moments, longer), step=longer, pools=pools)
+
+
+def _filled(stored: list[Moment], seen: list[Moment], step: float) -> list[Moment]:
+    """What we have seen, and before it the store's minutes, made into steps as small."""
+    first = seen[0].at if seen else inf
     minutes = [one for one in stored if one.at - MINUTE < first]
-    return [*(part for one in minutes for part in spread(one, track.step) if part.at < first), *track.moments]
+    return [*(part for one in minutes for part in spread(one, step) if part.at < first), *seen]
 
 
-def _beyond(stored: list[Moment], track: Track) -> list[Moment]:
-    """The store's minutes, and those after them that only we know: perhaps nobody leads."""
+def _continued(stored: list[Moment], seen: list[Moment]) -> list[Moment]:
+    """The store's minutes, and those after them that only we have seen: perhaps nobody leads."""
     last = stored[-1].at if stored else -inf
-    return [*stored, *(one for one in track.moments if one.at > last + track.step / 2)]
-
-
-def _told(moments: list[Moment], step: float, pool: str | None) -> Series:
-    """In longer steps, if it were too much to tell."""
-    pools = pools_of(moments) if pool is None else [pool]
-    times = ceil(len(moments) * len(pools) / MOST_POINTS)
-    if times > 1:
-        step *= times
-        moments = thinned(moments, step)
-    return tell(moments, step=step, pools=pools)
+    return [*stored, *(one for one in seen if one.at > last + MINUTE / 2)]
