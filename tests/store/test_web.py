@@ -79,7 +79,10 @@ async def _check(web: Web, dead: str) -> None:
     token = await web.token(AWKWARD, "operate")
     async with web.client(peer="203.0.113.9", headers={"Authorization": f"Bearer {token}"}) as client:
         assert (await client.post("workers/act/disable", json={"reason": AWKWARD})).json()["reason"] == AWKWARD
-        assert (await client.get("http://127.0.0.1:8421/metrics")).status_code == 200
+        metrics = (await client.get("http://127.0.0.1:8421/metrics")).text
+    for counted in ('run_seconds_count{pool="default"} 2', 'wait_seconds_bucket{pool="default",le="+Inf"} 2'):
+        assert f"windlass_{counted}\n" in metrics
+    assert 'windlass_attempts_total{pool="default",end="raised"} 1\n' in metrics
     assert (await web.get("events"))["events"][-1]["data"]["by"] == AWKWARD
 
 
