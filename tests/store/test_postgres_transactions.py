@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from tests.store.servers.postgres import names, server_url
 from windlass import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
+from windlass.core.marks import waits
 from windlass.errors import ConfigurationError, JobStateError, LifecycleError
 from windlass.store.postgres.store import PostgresStore
 from windlass.testing.acts import NOW, claim_one, job, statuses
@@ -273,6 +274,8 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
     assert await job.ended(20) is JobStatus.COMPLETED
     await app.stop()
     assert (count_of(url, table), job.attempt) == (1, 3)
+    [pool] = (await (await app.store()).stats(app.now())).pools.values()
+    assert (sum(waits(pool.marks)), pool.marks["raised"], pool.marks["retried"]) == (3, 2, 2)
     await app.close()
 
 

@@ -333,6 +333,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     keep_until: float | None = None
     """When it may be pruned; None is never."""
     cause: str = "enqueued"
+    waited: float = 0.0
+    """For how many seconds it had been due when it was started."""
+    marks: str = ""
+    """What to count of it for its pool: names, with a space between them. `core.marks` says which."""
 
 
 class Finished(Struct, frozen=True):
@@ -554,6 +558,9 @@ class PoolStats(Struct, kw_only=True):
     failed: int = 0
     """Attempts that failed."""
     run_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    marks: dict[str, int] = field(default_factory=dict)
+    """How often each mark was given: `core.marks` makes histograms of them."""
 
 
 class WorkerStats(Struct, kw_only=True):

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from windlass.core.marks import marked, timed
 from windlass.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
 
 CRASH_LIMIT: Final = 3
@@ -79,6 +80,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     def outcome(self, status: JobStatus, **changes: Any) -> Outcome:
         job = self.job
         kept: dict[str, Any] = {"run_at": job.run_at, "attempt": job.attempt, "crashes": job.crashes, **changes}
+        waited = max(0.0, self.started_at - job.run_at)
         return Outcome(
             id=job.id,
             fence=job.fence,
@@ -87,6 +89,8 @@ class _Run(Struct, frozen=True, kw_only=True):
             status=status,
             ended_at=self.now,
             cause=job.cause,
+            waited=waited,
+            marks=marked(status, self.end.kind, waited, self.now - self.started_at),
             **kept,
         )
 
@@ -135,7 +139,7 @@ def settle(
     `losses`: how often it was lost before.
     """
     if end.kind is EndKind.RETURNED:
-        return _completed(job, end, config, now)
+        return _completed(job, end, config, started_at, now)
     run = _Run(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
     match end.kind:
         case EndKind.RAISED | EndKind.TIMED_OUT:
@@ -168,8 +172,9 @@ def backoff(retry: Retry, attempt: int, rand: float) -> float:
     return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
 
 
-def _completed(job: Claimed, end: End, config: WorkerConfig | None, now: float) -> Outcome:
+def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: float, now: float) -> Outcome:
     # Nearly every run ends here, so it takes the shortest way.
+    waited = max(0.0, started_at - job.run_at)
     return Outcome(
         id=job.id,
         fence=job.fence,
@@ -184,6 +189,8 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, now: float) 
         result=end.result,
         keep_until=now + (config.keep_completed_seconds if config else SECONDS_A_DAY),
         cause=job.cause,
+        waited=waited,
+        marks=timed(waited, now - started_at),
     )
 
 

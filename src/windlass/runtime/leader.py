@@ -9,8 +9,10 @@ import random
 from typing import Final
 
 from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
 
 from windlass.core.admission import Facts, Lane
+from windlass.core.marks import LEASE_LOST
 from windlass.core.model import (
     Beat,
     Doc,
@@ -174,7 +176,7 @@ class Leader:
             instance=record.instance,
             losses=losses,
         )
-        self._outbox.put(Settled(outcome, started_at))
+        self._outbox.put(Settled(replace(outcome, marks=f"{outcome.marks} {LEASE_LOST}"), started_at))
 
     # ── schedules ────────────────────────────────────────────────────────────────────────────────────────────────
 

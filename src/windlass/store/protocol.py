@@ -300,7 +300,7 @@ class Store(Protocol):
 
         `queued` includes parked jobs; the head of the queue is the first by rank that is not parked. `failed` counts
         accepted outcomes that say failed or dead; `run_seconds` sums up `ended_at - started_at` of these and of
-        completed.
+        completed, `wait_seconds` their `waited`. `marks` counts those of every accepted outcome.
         """
 
     async def instances(self) -> list[InstanceRecord]:

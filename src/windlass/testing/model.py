@@ -216,6 +216,8 @@ class Histories(RuleBasedStateMachine):
                 result=b"r" if ending.status is JobStatus.COMPLETED else None,
                 error=None if ending.status is JobStatus.COMPLETED else f"e {claimed.id}",
                 report=report(claimed),
+                waited=0.5,
+                marks=f"w{claimed.attempt} {ending.status}",
             )
 
         pairs = [self.claimed[-1 - n % len(self.claimed)] for n in which]
@@ -327,8 +329,9 @@ class Histories(RuleBasedStateMachine):
         wanted, got = self.both(lambda store: store.stats(self.now))
         for stats in (wanted, got):
             # Sums of floats may differ in the last digit; what has nothing to count may be there or not.
-            rounded = {name: replace(one, run_seconds=round(one.run_seconds, 6)) for name, one in stats.pools.items()}
-            stats.pools = {name: one for name, one in rounded.items() if one != PoolStats()}
+            for one in stats.pools.values():
+                one.run_seconds, one.wait_seconds = round(one.run_seconds, 6), round(one.wait_seconds, 6)
+            stats.pools = {name: one for name, one in stats.pools.items() if one != PoolStats()}
             stats.workers = {name: one for name, one in stats.workers.items() if one != WorkerStats()}
         equal(got.pools, wanted.pools, "the pools' numbers")
         equal(got.workers, wanted.workers, "the workers' numbers")

@@ -89,5 +89,9 @@ def _stored(state: WorkerState) -> WorkerState:
 def _alike(one: PoolStats | None, other: PoolStats) -> bool:
     if one is None:
         return False
-    same = (one.added, one.completed, one.failed) == (other.added, other.completed, other.failed)
-    return same and isclose(one.run_seconds, other.run_seconds, abs_tol=1e-6)
+    counts = [(of.added, of.completed, of.failed, of.marks) for of in (one, other)]
+    return (
+        counts[0] == counts[1]
+        and isclose(one.run_seconds, other.run_seconds, abs_tol=1e-6)
+        and isclose(one.wait_seconds, other.wait_seconds, abs_tol=1e-6)
+    )

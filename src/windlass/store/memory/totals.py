@@ -23,21 +23,29 @@ class Totals:
         """These are the totals from now on."""
         for pool, told in totals.items():
             self._pools[pool] = PoolStats(
-                added=told.added, completed=told.completed, failed=told.failed, run_seconds=told.run_seconds
+                added=told.added,
+                completed=told.completed,
+                failed=told.failed,
+                run_seconds=told.run_seconds,
+                wait_seconds=told.wait_seconds,
+                marks=dict(told.marks),
             )
 
     def added(self, pool: str) -> None:
         self._pools[pool].added += 1
 
     def finished(self, job: JobRecord, outcome: Outcome) -> None:
-        """Count an attempt that completed or failed, and how long it ran."""
+        """Count an attempt that ended: its marks, and how long it waited and ran if it completed or failed."""
+        totals = self._pools[job.pool]
+        for mark in outcome.marks.split():
+            totals.marks[mark] = totals.marks.get(mark, 0) + 1
         completed = outcome.status is JobStatus.COMPLETED
         failed = outcome.status in (JobStatus.FAILED, JobStatus.DEAD)
         if completed or failed:
-            totals = self._pools[job.pool]
             totals.completed += completed
             totals.failed += failed
             totals.run_seconds += max(0.0, outcome.ended_at - (job.started_at or outcome.ended_at))
+            totals.wait_seconds += outcome.waited
 
     def stats(self, jobs: JobTable) -> Stats:
         return Stats(
@@ -48,7 +56,8 @@ class Totals:
     def _pool(self, name: str, jobs: JobTable) -> PoolStats:
         first = jobs.first(name)
         counts = _counts(jobs.by_pool.get(name) or Counter())
-        return replace(self._pools[name], **counts, oldest_run_at=first.run_at if first else None)
+        totals = self._pools[name]
+        return replace(totals, **counts, marks=dict(totals.marks), oldest_run_at=first.run_at if first else None)
 
 
 def _counts(counter: Counter[JobStatus]) -> dict[str, int]:

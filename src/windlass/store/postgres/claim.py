@@ -60,7 +60,7 @@ class Claimer:
 
 async def _note_starts(session: Session, choice: Choice) -> None:
     limited = list(choice.rate_at)
-    told = (arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(choice.rate_at.values()))
+    told = (arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(list(choice.rate_at.values())))
     session.ring(await session.value("note_starts", (session.namespace, *told)))
 
 

@@ -46,7 +46,8 @@ SELECT windlass.note_starts(%s::int, %s::text[], %s::text[], %s::float8[]);
 -- name: finish
 SELECT accepted, disabled, topics FROM windlass.finish(
     %s::int, %s::float8, %s::text[], %s::bigint[], %s::int2[], %s::float8[], %s::float8[], %s::int[], %s::int[],
-    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[]
+    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::text[], %s::float8[],
+    %s::text
 );
 
 -- name: beat
@@ -114,7 +115,9 @@ SELECT windlass.take_state(
 );
 
 -- name: take_totals
-SELECT windlass.take_totals(%s::int, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::float8);
+SELECT windlass.take_totals(
+    %s::int, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::float8, %s::text[], %s::float8[]
+);
 
 -- name: fence_above
 SELECT windlass.fence_above(%s::bigint);
@@ -185,16 +188,18 @@ SELECT done, had, topics FROM windlass.requeue(
 SELECT done, had, '{}'::text[] FROM windlass.discard(%s::int, %s::text[]);
 
 -- name: stats
--- serves: lanes_pkey, jobs_ready
+-- serves: lanes_pkey, jobs_ready, marks_pkey
+-- The marks of a pool are told with the first of its workers.
 SELECT
     l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
-    l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at
+    l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at, m.marks
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
         sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
         sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
-        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds
+        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds,
+        row_number() OVER (PARTITION BY pool ORDER BY worker) AS place
     FROM windlass.lanes WHERE namespace = %(namespace)s::int AND pool <> '' GROUP BY pool, worker
 ) AS l
 LEFT JOIN LATERAL (
@@ -203,6 +208,11 @@ LEFT JOIN LATERAL (
         AND j.status = 2 AND NOT j.parked
     ORDER BY j.rank, j.id LIMIT 1
 ) AS h ON true
+LEFT JOIN LATERAL (
+    SELECT json_object_agg(s.name, s.n)::text AS marks FROM (
+        SELECT name, sum(n) AS n FROM windlass.marks WHERE namespace = %(namespace)s::int AND pool = l.pool GROUP BY name
+    ) AS s
+) AS m ON l.place = 1
 ORDER BY l.pool, l.worker;
 
 -- name: instances

@@ -7,7 +7,7 @@ them without being able to read the docs.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import MsgspecError, msgpack
+from msgspec import MsgspecError, json, msgpack
 from msgspec.structs import replace
 
 from windlass.core.admission import Gates
@@ -107,6 +107,10 @@ async def stats(session: Session) -> Stats:
         numbers.completed += counts[8]
         numbers.failed += counts[9]
         numbers.run_seconds += counts[10]
+        if counts[14] is not None:
+            marks = json.decode(counts[14], type=dict[str, float])
+            numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
+            numbers.marks = {name: int(n) for name, n in marks.items()}
         if any(counts[:7]):
             _count(answer.workers.setdefault(worker, WorkerStats()), counts)
         if counts[11] is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from windlass.core.model import JobRecord, PoolStats, WorkerState
-from windlass.store.postgres import rows
+from windlass.store.postgres import arrays, rows
 from windlass.store.postgres.session import Session
 
 
@@ -21,7 +21,9 @@ async def take_over(
             session.ring(await session.value("take_state", (session.namespace, *_state(state))))
         for pool, told in totals.items():
             grown = (told.added, told.completed, told.failed, told.run_seconds)
-            await session.rows("take_totals", (session.namespace, pool, *grown))
+            marks: dict[str, float] = {rows.WAITED: told.wait_seconds, **told.marks}
+            columns = (arrays.texts(list(marks)), arrays.numbers(list(marks.values())))
+            await session.rows("take_totals", (session.namespace, pool, *grown, *columns))
         above: int = await session.value("fence_above", (fence,))
     session.ring(("state", "leader"))
     return above

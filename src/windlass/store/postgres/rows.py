@@ -1,9 +1,10 @@
 """Jobs into columns, and rows into jobs."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import MsgspecError, msgpack
+from msgspec import MsgspecError, json, msgpack
 
 from windlass.core.model import (
     Attempt,
@@ -30,6 +31,9 @@ STATUSES: Final = (
 )
 """By their number in the column `status`."""
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+RAN: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
+WAITED: Final = ""
+"""The name under which the table of marks keeps how long runs had waited."""
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
 
 Row = Sequence[Any]
@@ -97,6 +101,25 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
         arrays.texts([storable(one.error) for one in outcomes]),
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),
         arrays.optional_numbers([one.keep_until for one in outcomes]),
+        *_outcome_marks(outcomes),
+    )
+
+
+def _outcome_marks(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
+    """What outcomes add to the counters of their pools: by pool and name, in order; and each alone."""
+    singly = [(one.pool, one.marks, one.waited if one.status in RAN else 0.0) for one in outcomes]
+    told: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (pool, marks), n in Counter([one[:2] for one in singly]).items():
+        for mark in marks.split():
+            told[pool, mark] += n
+    for pool, _, waited in singly:
+        told[pool, WAITED] += waited
+    keys = sorted(told)
+    return (
+        arrays.texts([pool for pool, _ in keys]),
+        arrays.texts([name for _, name in keys]),
+        arrays.numbers([told[key] for key in keys]),
+        json.encode(singly).decode(),
     )
 
 

@@ -1,6 +1,6 @@
--- finish: now, how many, whether completed jobs are counted, and the columns id, fence, worker, pool, status, ended_at, run_at, attempt, crashes, verdict,
--- disable_after, result, error, keep_until, cause, report, where result and report are places in ARGV. Answers with
--- what was rung, 1 or 0 for each outcome, and the workers that were disabled.
+-- finish: now, how many, whether completed jobs are counted, and the columns id, fence, worker, pool, status, ended_at,
+-- run_at, attempt, crashes, verdict, disable_after, result, error, keep_until, cause, report, waited, marks, where result
+-- and report are places in ARGV. Answers with what was rung, 1 or 0 for each outcome, and the workers that were disabled.
 
 local NUMBERS = {
   completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
@@ -9,8 +9,9 @@ local NUMBERS = {
 local A_DAY = 86400
 local now, many, counted, columns = A[1], A[2], A[3], A[4]
 local ids, fences, statuses, verdicts = columns[1], columns[2], columns[5], columns[10]
-local errors, reports = columns[13], columns[16]
+local errors, reports, waits = columns[13], columns[16], columns[17]
 local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
+local marks = {} -- pool -> all marks of an outcome, as they were told -> how many outcomes have the same
 
 local function landing(job, said, run_at)
   if said >= COMPLETED then
@@ -23,7 +24,26 @@ local function landing(job, said, run_at)
   return said == FAILED and FAILED or SCHEDULED
 end
 
-local function count_run(job, said, ended_at)
+local function mark(pool, told)
+  local of_pool = marks[pool]
+  if not of_pool then
+    of_pool = {}
+    marks[pool] = of_pool
+  end
+  of_pool[told] = (of_pool[told] or 0) + 1
+end
+
+local function flush_marks()
+  for pool, of_pool in pairs(marks) do
+    for told, n in pairs(of_pool) do
+      for name in string.gmatch(told, '%S+') do
+        call('HINCRBY', P .. 'marks', name .. ' ' .. pool, n)
+      end
+    end
+  end
+end
+
+local function count_run(job, said, ended_at, waited)
   local at = lane(job.pool, job.worker)
   if said == COMPLETED then
     at.completed = at.completed + 1
@@ -34,8 +54,9 @@ local function count_run(job, said, ended_at)
   end
   local seconds = ended_at - job.started
   if seconds > 0 then
-    at.seconds = at.seconds + seconds
+    at.ran = at.ran + seconds
   end
+  at.waited = at.waited + waited
 end
 
 local function keep_field(job, name, flag, value) -- one that few jobs have
@@ -77,7 +98,8 @@ local function complete(n, id, run_by, told_before, head_start, started_at)
   end
   append(at.over, id)
   at.plain = at.plain + 1
-  at.completed, at.seconds = at.completed + 1, at.seconds + math.max(0, ended_at - started_at)
+  at.completed, at.waited = at.completed + 1, at.waited + waits[n]
+  at.ran = at.ran + math.max(0, ended_at - started_at)
   holding[run_by] = (holding[run_by] or 0) - 1
   if columns[14][n] then
     -- To the millisecond, and none too early: jobs that end together are kept together, and score_of has it written.
@@ -106,7 +128,7 @@ local function settle_outcome(job, told)
     jobs[job.id] = job
   end
   take_out(job)
-  count_run(job, said, told[6])
+  count_run(job, said, told[6], told[17])
   if is(job, CANCELLING) then
     call('SREM', P .. 'cancels', job.id)
     set(job, CANCELLING, false)
@@ -134,7 +156,7 @@ end
 
 local function row(n)
   local told = {}
-  for column = 1, 16 do
+  for column = 1, 17 do
     told[column] = columns[column][n]
   end
   return told
@@ -155,6 +177,7 @@ local function finish(n) -- whether it was accepted
   if fence ~= fences[n] then
     return 0
   end
+  mark(columns[4][n], columns[18][n])
   local plain = flags == 0 and statuses[n] == 'completed' and verdicts[n] ~= 'failure'
   if plain and not errors[n] and not reports[n] then
     complete(n, id, string.sub(state, LENGTH + 1), told_before, head_start, started_at)
@@ -176,6 +199,7 @@ end
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
 flush()
+flush_marks()
 flush_groups()
 flush_standings()
 for worker in pairs(workers) do

@@ -46,6 +46,8 @@ _told: Final = attrgetter(
     "keep_until",
     "cause",
     "report",
+    "waited",
+    "marks",
 )
 OWN_ARGUMENTS: Final = 2
 """How many places are taken in ARGV before the bytes that are sent behind the arguments."""
@@ -114,8 +116,8 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.report is not None:
         behind.append(_encode(one.report))
         report = OWN_ARGUMENTS + len(behind)
-    *before, _, error, keep_until, cause, _ = _told(one)
-    return (*before, result, error, keep_until, cause, report)
+    *before, _, error, keep_until, cause, _, waited, marks = _told(one)
+    return (*before, result, error, keep_until, cause, report, waited, marks)
 
 
 def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:

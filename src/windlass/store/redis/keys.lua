@@ -21,7 +21,9 @@
 --   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
 --   cancels        set     processing jobs that were asked to stop
 --   np, nw         hash    status and pool, status and worker -> how many jobs
---   totals         hash    what only grows, by pool: a added, c completed, f failed      seconds  hash  run_seconds
+--   totals         hash    what only grows, by pool: a added, c completed, f failed
+--   seconds        hash    likewise: r run_seconds, w wait_seconds
+--   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
 --   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
@@ -118,7 +120,7 @@ local function lane(pool, worker)
       pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
       run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
       into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
-      plain = 0, failed = 0, seconds = 0,
+      plain = 0, failed = 0, ran = 0, waited = 0,
     }
     of_pool[worker] = found
   end
@@ -203,8 +205,11 @@ local function flush_numbers(at)
   if at.failed ~= 0 then
     call('HINCRBY', P .. 'totals', 'f' .. at.pool, at.failed)
   end
-  if at.seconds ~= 0 then
-    call('HINCRBYFLOAT', P .. 'seconds', at.pool, at.seconds)
+  if at.ran ~= 0 then
+    call('HINCRBYFLOAT', P .. 'seconds', 'r' .. at.pool, at.ran)
+  end
+  if at.waited ~= 0 then
+    call('HINCRBYFLOAT', P .. 'seconds', 'w' .. at.pool, at.waited)
   end
 end
 

@@ -1,7 +1,7 @@
 """What people read, from what the scripts answer: states, facts, numbers, instances, events."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import MsgspecError, msgpack
@@ -21,6 +21,7 @@ COUNTED: Final = {
 }
 """Statuses that the numbers name, and how."""
 TOTALS: Final = {"a": "added", "c": "completed", "f": "failed"}
+SECONDS: Final = {"r": "run_seconds", "w": "wait_seconds"}
 LEASE: Final = struct.Struct("<dd")
 NUMBER: Final = 8
 """Bytes that a stored event begins with: its number, so that no two are alike."""
@@ -59,6 +60,13 @@ def told_state(known: WorkerState) -> tuple[str, list[str]]:
     return known.worker, [str(part) for pair in fields.items() if pair[1] is not None for part in pair]
 
 
+def told_marks(totals: Mapping[str, PoolStats]) -> list[str]:
+    """The marks of pools as `take_over.lua` takes them: names of fields, each with its value behind it."""
+    return [
+        part for pool, told in totals.items() for mark, n in told.marks.items() for part in (f"{mark} {pool}", f"{n}")
+    ]
+
+
 def facts(answer: Sequence[Any]) -> Facts:
     """What `survey.lua` tells."""
     gates, breakers, pools, served, lanes = answer
@@ -87,13 +95,16 @@ def _lane(answer: Sequence[Any]) -> Lane:
 
 def stats(answer: Sequence[Any]) -> Stats:
     """What `stats.lua` counts."""
-    by_pool, by_worker, totals, seconds, heads = answer
+    by_pool, by_worker, totals, seconds, marks, heads = answer
     told = Stats()
     for field, n in _pairs(totals):
         pool = told.pools.setdefault(field[1:], PoolStats())
         setattr(pool, TOTALS[field[0]], int(n))
-    for name, n in _pairs(seconds):
-        told.pools.setdefault(name, PoolStats()).run_seconds = float(n)
+    for field, n in _pairs(seconds):
+        setattr(told.pools.setdefault(field[1:], PoolStats()), SECONDS[field[0]], float(n))
+    for field, n in _pairs(marks):
+        mark, _, name = field.partition(" ")
+        told.pools.setdefault(name, PoolStats()).marks[mark] = int(n)
     for name, run_at in _pairs(heads):
         told.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
     for field, n in _pairs(by_pool):

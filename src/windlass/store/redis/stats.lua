@@ -1,4 +1,4 @@
--- stats: counts by pool, counts by worker, totals, run_seconds, and the run_at of the first job of each ready pool.
+-- stats: counts by pool, counts by worker, totals, seconds, marks, and the run_at of the first job of each ready pool.
 
 local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
@@ -18,5 +18,5 @@ for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
 end
 return {
   call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'),
-  call('HGETALL', P .. 'seconds'), heads,
+  call('HGETALL', P .. 'seconds'), call('HGETALL', P .. 'marks'), heads,
 }

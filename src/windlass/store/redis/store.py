@@ -217,10 +217,11 @@ class RedisStore:
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
         grown = [
-            (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}")
+            (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}", f"{one.wait_seconds!r}")
             for pool, one in totals.items()
         ]
-        [answer] = await self._write("take_over", [people.told_state(state) for state in states], grown, fence)
+        told = [people.told_state(state) for state in states]
+        [answer] = await self._write("take_over", told, grown, people.told_marks(totals), fence)
         return int(answer)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────

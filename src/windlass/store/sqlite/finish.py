@@ -21,6 +21,7 @@ from windlass.store.sqlite.session import (
     RUN_SECONDS,
     SCHEDULED,
     SUCCEEDED,
+    WAIT_SECONDS,
     Session,
     as_list,
 )
@@ -142,9 +143,12 @@ def _count(session: Session, settled: Sequence[Settled]) -> None:
         counts = session.lane(row[3], row[4])
         counts[PROCESSING] -= 1
         counts[landing] += 1
+        if outcome.marks:
+            session.mark(row[3], outcome.marks)
         if outcome.status in RAN:
             counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
             counts[RUN_SECONDS] += max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
+            counts[WAIT_SECONDS] += outcome.waited
 
 
 def _ring(session: Session, settled: Sequence[Settled]) -> None:

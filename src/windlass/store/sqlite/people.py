@@ -16,6 +16,7 @@ from windlass.store.sqlite.session import (
     RUN_SECONDS,
     SCHEDULED,
     SUCCEEDED,
+    WAIT_SECONDS,
     Session,
 )
 
@@ -32,10 +33,12 @@ def stats(session: Session) -> Stats:
         numbers.completed += counts[SUCCEEDED]
         numbers.failed += counts[FAILURES]
         numbers.run_seconds += counts[RUN_SECONDS]
+        numbers.wait_seconds += counts[WAIT_SECONDS]
         if any(counts[:ADDED]):
             _add(answer.workers.setdefault(worker, WorkerStats()), counts)
     for name, pool in pools.items():
         answer.pools[name].oldest_run_at = _oldest(session, pool)
+        answer.pools[name].marks = dict(session.run("read_marks", (pool,)).fetchall())
     return answer
 
 

@@ -84,9 +84,9 @@ WHERE no = ?;
 -- serves: lanes (pool, worker)
 INSERT INTO lanes (
     pool, worker, scheduled, retrying, queued, processing, completed, dead, cancelled, added, succeeded, failed,
-    run_seconds
+    run_seconds, wait_seconds
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (pool, worker) DO UPDATE SET
     scheduled = scheduled + excluded.scheduled,
     retrying = retrying + excluded.retrying,
@@ -98,13 +98,23 @@ ON CONFLICT (pool, worker) DO UPDATE SET
     added = added + excluded.added,
     succeeded = succeeded + excluded.succeeded,
     failed = failed + excluded.failed,
-    run_seconds = run_seconds + excluded.run_seconds;
+    run_seconds = run_seconds + excluded.run_seconds,
+    wait_seconds = wait_seconds + excluded.wait_seconds;
+
+-- name: count_mark
+-- serves: marks (pool, name)
+INSERT INTO marks (pool, name, n) VALUES (?, ?, ?) ON CONFLICT (pool, name) DO UPDATE SET n = n + excluded.n;
+
+-- name: read_marks
+-- serves: marks (pool, name)
+SELECT name, n FROM marks WHERE pool = ? AND n <> 0;
 
 -- name: read_lanes
 -- serves: pools (namespace, name), lanes (pool, worker)
 SELECT
     pools.no, pools.name, workers.name, lanes.scheduled, lanes.retrying, lanes.queued, lanes.processing,
-    lanes.completed, lanes.dead, lanes.cancelled, lanes.added, lanes.succeeded, lanes.failed, lanes.run_seconds
+    lanes.completed, lanes.dead, lanes.cancelled, lanes.added, lanes.succeeded, lanes.failed,
+    lanes.run_seconds, lanes.wait_seconds
 FROM pools CROSS JOIN lanes CROSS JOIN workers
 WHERE pools.namespace = ? AND lanes.pool = pools.no AND workers.no = lanes.worker
 ORDER BY pools.name;

@@ -19,6 +19,7 @@ from windlass.store.sqlite.session import (
     QUEUED,
     RUN_SECONDS,
     SUCCEEDED,
+    WAIT_SECONDS,
     Session,
     as_list,
 )
@@ -141,3 +142,6 @@ def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> Non
     counts[SUCCEEDED] += told.completed - there.completed
     counts[FAILURES] += told.failed - there.failed
     counts[RUN_SECONDS] += told.run_seconds - there.run_seconds
+    counts[WAIT_SECONDS] += told.wait_seconds - there.wait_seconds
+    for mark in told.marks.keys() | there.marks.keys():
+        session.mark(pool, mark, told.marks.get(mark, 0) - there.marks.get(mark, 0))

@@ -70,7 +70,15 @@ CREATE TABLE lanes (
     succeeded   INTEGER NOT NULL,
     failed      INTEGER NOT NULL,
     run_seconds REAL NOT NULL,
+    wait_seconds REAL NOT NULL,
     PRIMARY KEY (pool, worker)
+) WITHOUT ROWID;
+
+CREATE TABLE marks (   -- what is counted of ended runs; it only grows
+    pool INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    n    INTEGER NOT NULL,
+    PRIMARY KEY (pool, name)
 ) WITHOUT ROWID;
 
 CREATE INDEX lanes_by_worker ON lanes (worker);

@@ -5,6 +5,7 @@ and written once, however many operations share the transaction. It never begins
 trusts its memory when somebody else has written or a transaction was undone.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from sqlite3 import Cursor
@@ -28,7 +29,7 @@ STATUSES: Final = (
     JobStatus.DEAD,
     JobStatus.CANCELLED,
 )
-ADDED, SUCCEEDED, FAILURES, RUN_SECONDS = range(7, 11)
+ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(7, 12)
 """Where a lane's counters keep what only grows, behind those of the statuses."""
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 WIDTHS: Final = (64, 16, 4, 1)
@@ -132,6 +133,7 @@ class Session:
         self._states: dict[int, WorkerState] = {}
         self._changed_states: set[int] = set()
         self._lanes: dict[tuple[int, int], list[float]] = {}
+        self._marks: Counter[tuple[int, str]] = Counter()
         self.lost: dict[int, bool] = {}
         """By instance: whether it is lost."""
 
@@ -177,6 +179,10 @@ class Session:
         if self._lanes:
             self.run_many("move_lane", [(*lane, *counts) for lane, counts in self._lanes.items()])
             self._lanes.clear()
+        if self._marks:
+            rows = [(pool, mark, by) for (pool, marks), by in self._marks.items() for mark in marks.split()]
+            self.run_many("count_mark", rows)
+            self._marks.clear()
         if self._changed_states:
             self.run_many("write_state", [_state_row(number, self._states[number]) for number in self._changed_states])
             self._changed_states.clear()
@@ -268,8 +274,12 @@ class Session:
         """What is to be added to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
-            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0]
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
         return counts
+
+    def mark(self, pool: int, marks: str, by: int = 1) -> None:
+        """Count these marks for a pool so many times more."""
+        self._marks[pool, marks] += by
 
     def count(self, pool: int, worker: int, status: Any, by: int = 1) -> None:
         """So many jobs more (or fewer) of this lane are in this status. A status that does not exist is not counted."""

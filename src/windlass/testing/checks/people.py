@@ -1,6 +1,7 @@
 """`get`, `find`, `amend` and `stats`: what people see and change."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from windlass.store.protocol import Store
 from windlass.testing.acts import (
     NOW,
     add,
+    claim,
     claim_ids,
     claim_one,
     failed,
@@ -253,21 +255,46 @@ async def check_stats_follow_a_history(lab: Lab) -> None:
     one = await claim_one(store, "1", now=NOW)
     two = await claim_one(store, "2", now=NOW + 1)
     three = await claim_one(store, "3", now=NOW + 2)
-    await finish(store, succeeded(one, now=NOW + 2.5))
-    await finish(store, outcome(two, JobStatus.FAILED, run_at=LATER, now=NOW + 2))
-    await store.finish([succeeded(one), succeeded(two)], NOW)
-    await finish(store, outcome(three, JobStatus.QUEUED, now=NOW + 9))
-    wanted = PoolStats(queued=1, scheduled=1, retrying=1, added=4, completed=1, failed=1, run_seconds=3.5)
+    await finish(store, succeeded(one, now=NOW + 2.5, waited=0.25, marks="w2 r8"))
+    raised: dict[str, Any] = {"run_at": LATER, "waited": 1.5, "marks": "w2 r7 raised"}
+    await finish(store, outcome(two, JobStatus.FAILED, now=NOW + 2, **raised))
+    await store.finish([succeeded(stale, waited=9.0, marks="w9") for stale in (one, two)], NOW)
+    await finish(store, outcome(three, JobStatus.QUEUED, now=NOW + 9, waited=9.0, marks="drained"))
+    marks = {"w2": 2, "r8": 1, "r7": 1, "raised": 1, "drained": 1}
+    grown: dict[str, Any] = {"added": 4, "completed": 1, "failed": 1, "run_seconds": 3.5, "wait_seconds": 1.75}
+    grown["marks"] = marks
+    wanted = PoolStats(queued=1, scheduled=1, retrying=1, **grown)
     equal((await store.stats(NOW)).pools["p"], replace(wanted, oldest_run_at=NOW), "after one success and one failure")
     await store.promote(10, LATER)
-    for id in ("3", "2", "4"):
-        await finish(store, failed(await claim_one(store, id, now=LATER), now=LATER + 1))
-    wanted = PoolStats(dead=3, added=4, completed=1, failed=4, run_seconds=6.5)
+    claimed = [await claim_one(store, id, now=LATER) for id in ("3", "2", "4")]
+    await finish(store, *(failed(one, now=LATER + 1, waited=0.5, marks="w2 r7") for one in claimed))
+    marks |= {"w2": 5, "r7": 4}
+    grown |= {"failed": 4, "run_seconds": 6.5, "wait_seconds": 3.25}
+    wanted = PoolStats(dead=3, **grown)
     equal((await store.stats(NOW)).pools["p"], wanted, "after all have ended")
     await store.amend(["2", "3"], Discard(), NOW)
     await store.amend(["4"], Requeue(run_at=LATER), LATER)
     wanted = replace(wanted, dead=0, queued=1, oldest_run_at=LATER)
     equal((await store.stats(NOW)).pools["p"], wanted, "after some were discarded, and one requeued")
+
+
+async def check_marks_are_counted_by_pool_of_what_is_accepted(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"), job("2"), job("3", "v"), job("4", pool="q"))
+    one, two, three = await claim(store, workers=["w", "v"])
+    [four] = await claim(store, pool="q")
+    ended = [
+        succeeded(one, waited=1.0, marks="w7 r1"),
+        failed(three, waited=0.5, marks="w6 r1 raised"),
+        succeeded(four, waited=0.25, marks="w5 r1"),
+    ]
+    stale = replace(succeeded(two, waited=9.0, marks="w10 r1"), fence=two.fence - 1)
+    accepted = (await store.finish([ended[0], stale, *ended[1:], ended[0]], NOW)).accepted
+    equal(accepted, [True, False, True, True, False], "accepted")
+    pools = (await (await lab.restart()).stats(NOW)).pools
+    equal(pools["p"].marks, {"w7": 1, "w6": 1, "r1": 2, "raised": 1}, "the marks of pool p")
+    equal(pools["q"].marks, {"w5": 1, "r1": 1}, "the marks of pool q")
+    equal((pools["p"].wait_seconds, pools["q"].wait_seconds), (1.5, 0.25), "seconds waited")
 
 
 async def check_the_head_of_the_queue_is_the_first_by_rank(lab: Lab) -> None:

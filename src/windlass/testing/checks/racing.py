@@ -57,7 +57,7 @@ async def _work_off(store: Store, instance: str, witness: Witness, total: int) -
         await asyncio.sleep(0)
         for claimed in taken:
             witness.ends(claimed)
-            await finish(store, succeeded(claimed))
+            await finish(store, succeeded(claimed, waited=0.5, marks="w6 r0"))
 
 
 async def check_every_job_is_claimed_once_by_tasks(lab: Lab) -> None:
@@ -81,6 +81,8 @@ async def check_every_job_is_run_once_by_threads(lab: Lab) -> None:
     await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", witness, total))
     equal((len(witness.seen), max(witness.seen.values())), (total, 1), "jobs seen, and how often at most")
     equal(witness.overlaps, [], "overlaps")
+    numbers = (await lab.store.stats(NOW)).pools["p"]
+    equal((numbers.marks, numbers.wait_seconds), ({"w6": total, "r0": total}, total / 2), "what was counted of them")
 
 
 async def check_conflicts_never_overlap(lab: Lab) -> None:

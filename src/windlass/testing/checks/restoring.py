@@ -227,9 +227,13 @@ async def check_states_are_taken_over(lab: Lab) -> None:
 async def check_totals_are_taken_over(lab: Lab) -> None:
     store = lab.store
     told = {
-        "p": PoolStats(added=90, completed=70, failed=8, run_seconds=120.5),
-        "gone": PoolStats(added=5, completed=4, failed=3, run_seconds=2.25),
+        "p": PoolStats(
+            added=90, completed=70, failed=8, run_seconds=120.5, wait_seconds=9.5, marks={"w3": 70, "raised": 8}
+        ),
+        "gone": PoolStats(added=5, completed=4, failed=3, run_seconds=2.25, marks={"r1": 7}),
     }
+    await add(store, job("0"))
+    await finish(store, succeeded(await claim_one(store, "0"), waited=2.0, marks="w3 r9"))
     await store.restore([record("1")], NOW)
     for _ in range(2):
         await store.take_over([], told, 0)

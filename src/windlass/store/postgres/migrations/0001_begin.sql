@@ -5,6 +5,8 @@
 --               ├─▶ lanes       per worker and pool: how many jobs, by status, what only grows, and when a run last
 --               │               started, ended and succeeded; in slots, so that connections do not wait for each other.
 --               │               Without a pool: only when; without a worker: only what grows (both from another store)
+--               ├─▶ marks       per pool: how often each mark was given to a run; for the name '', how many seconds runs
+--               │               had waited; in slots, as lanes are
 --               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
 --               ├─▶ instances   leases. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
@@ -20,6 +22,7 @@
 --   2  components               advisory; one for all workers that gates tie together: their claims go one by one
 --   3  concurrency keys         advisory; taken in an earlier statement than the one that counts
 --   4  jobs, by id (a claim skips what is locked)   5  workers, by name   6  lanes, by worker and pool
+--   7  marks, by pool and name
 --
 -- Planning does not depend on statistics: whatever the planner believes of the tables, each function forbids it the
 -- plans that read them whole. Where jobs are looked up by id, `status + 0` keeps it from reaching for the index of a
@@ -134,6 +137,16 @@ CREATE TABLE windlass.lanes (
     last_ended   double precision,
     last_success double precision,
     PRIMARY KEY (namespace, worker, pool, slot)
+)
+WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE TABLE windlass.marks (
+    namespace integer NOT NULL,
+    pool      text COLLATE "C" NOT NULL,
+    slot      bigint NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    n         double precision NOT NULL,
+    PRIMARY KEY (namespace, pool, name, slot)
 )
 WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
@@ -786,11 +799,13 @@ END $$;
 -- ── finish ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- Write what became of claimed jobs. Answers with the places of those that were accepted, and of those that disabled
--- their worker.
+-- their worker. What is to be counted for their pools comes added up, and for each of them in `singly`,
+-- which is read only if one is refused: to add it up here would cost three times as much.
 CREATE FUNCTION windlass.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
     results bytea[], errors text[], reports bytea[], keeps double precision[],
+    mark_pools text[], mark_names text[], mark_numbers double precision[], singly text,
     OUT accepted integer[], OUT disabled integer[], OUT topics text[]
 )
 LANGUAGE plpgsql AS $$
@@ -901,6 +916,35 @@ BEGIN
         topics := topics || 'leader'::text;
     END IF;
     topics := topics || windlass.stirred(ns, workers);
+    IF cardinality(accepted) < cardinality(ids) THEN
+        SELECT a.pools, a.names, a.numbers INTO mark_pools, mark_names, mark_numbers
+        FROM windlass.marks_of(singly::json, accepted) AS a;
+    END IF;
+    INSERT INTO windlass.marks AS m (namespace, pool, slot, name, n)
+    SELECT ns, t.pool, pg_backend_pid() % 8, t.name, t.n
+    FROM unnest(mark_pools, mark_names, mark_numbers) AS t (pool, name, n)
+    ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
+END $$;
+
+-- What the outcomes at these places add to the counters of their pools, by pool and name, in order. Of each outcome there
+-- is told: its pool, its marks with spaces between them, the seconds it had waited.
+CREATE FUNCTION windlass.marks_of(
+    singly json, places integer[], OUT pools text[], OUT names text[], OUT numbers double precision[]
+)
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    SELECT array_agg(a.pool), array_agg(a.name), array_agg(a.n) INTO pools, names, numbers
+    FROM (
+        SELECT (t.told ->> 0) COLLATE "C" AS pool, g.name COLLATE "C" AS name, sum(g.n) AS n
+        FROM json_array_elements(singly) WITH ORDINALITY AS t (told, place)
+        CROSS JOIN LATERAL (
+            SELECT s.name, 1::double precision AS n FROM unnest(string_to_array(t.told ->> 1, ' ')) AS s (name)
+            UNION ALL
+            SELECT '', (t.told ->> 2)::double precision
+        ) AS g
+        WHERE t.place = ANY (places)
+        GROUP BY 1, 2 ORDER BY 1, 2
+    ) AS a;
 END $$;
 
 -- Whether these outcomes may disable a worker. Then no claim must be under way that still counts on it.
@@ -1348,7 +1392,8 @@ END $$;
 
 -- Totals are counted by lane and read by pool: what is missing is added to a lane of nobody's.
 CREATE FUNCTION windlass.take_totals(
-    ns integer, in_pool text, all_added bigint, all_succeeded bigint, all_failed bigint, seconds double precision
+    ns integer, in_pool text, all_added bigint, all_succeeded bigint, all_failed bigint, seconds double precision,
+    names text[], numbers double precision[]
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -1360,6 +1405,10 @@ BEGIN
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         added = l.added + excluded.added, succeeded = l.succeeded + excluded.succeeded,
         failed = l.failed + excluded.failed, run_seconds = l.run_seconds + excluded.run_seconds;
+    DELETE FROM windlass.marks m WHERE m.namespace = ns AND m.pool = in_pool;
+    INSERT INTO windlass.marks (namespace, pool, slot, name, n)
+    SELECT ns, in_pool, 0, t.name, t.n FROM unnest(names, numbers) AS t (name, n)
+    ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = excluded.n;
 END $$;
 
 -- A fence above another store's. The sequence is never set back: there is room for those who take one at this moment.
