@@ -8,6 +8,8 @@
               says whether the target exists, without running the tests inside the tests.
     text      shown, not run.
 
+The port 8437 in a block is another one each time, that is free: documents are tried side by side.
+
 Any other language, or none, is an error: nothing is skipped silently.
 """
 
@@ -19,6 +21,7 @@ import inspect
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +43,7 @@ FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
 LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
+A_PORT: Final = "8437"
 RUNNING: Final = " workers in "
 """What `windlass run` says once it does."""
 
@@ -83,6 +87,7 @@ class Reader:
     def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
         self.module = ModuleType(f"document_{name}")
+        self._port = _free_port()
         self._loop = asyncio.Runner()
         self._beside: list[subprocess.Popen[str]] = []
         self._lexer = RawFencedCodeBlockLexer(LANGUAGE)
@@ -112,6 +117,9 @@ class Reader:
             region.evaluator = self._evaluators.get(language, _refuse)
             yield region
 
+    def _placed(self, source: str) -> str:
+        return source.replace(A_PORT, self._port)
+
     # ── python ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_python(self, example: Example) -> None:
@@ -120,7 +128,7 @@ class Reader:
         if named:
             self._import_file(named[1], example)
             return
-        source = pad(example.parsed, example.line + example.parsed.line_offset)
+        source = pad(self._placed(example.parsed), example.line + example.parsed.line_offset)
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         code = compile(source, example.path, "exec", flags=flags, dont_inherit=True)
         pending = eval(code, example.namespace)  # noqa: S307 - our own documentation
@@ -143,7 +151,7 @@ class Reader:
 
     def run_console(self, example: Example) -> str | None:
         """Run a block of commands; answers with what is wrong, if anything is."""
-        for command, shown in _commands(example.parsed):
+        for command, shown in _commands(self._placed(example.parsed)):
             wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
             if wrong:
                 return f"$ {command}\n{wrong}"
@@ -201,6 +209,11 @@ class Reader:
                 said = (self.folder / f"beside-{number}.log").read_text()
                 message = f"{process.args!r} ended with {process.returncode}:\n{said}"
                 raise AssertionError(message)
+
+
+def _free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        return str(here.getsockname()[1])
 
 
 def _leave(_: Example) -> None:
