@@ -15,17 +15,18 @@ import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from windlass.bulk import Action, Bulk, Changed, selection
 from windlass.codec import Packed, pack_plain, plain
 from windlass.core.health import Finding, Health
 from windlass.core.model import (
     Added,
     Cancel,
     Change,
+    DeadJob,
     Discard,
     Doc,
     Event,
     JobRecord,
-    JobStatus,
     NewJob,
     PoolConfig,
     Requeue,
@@ -72,6 +73,8 @@ logger: Final = logging.getLogger("windlass")
 STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
+_DONE: Final[Mapping[Action, str]] = {"cancel": "cancelled", "retry": "retried", "discard": "discarded"}
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -113,6 +116,7 @@ class WorkerOrchestrator:
         self._hooks = Hooks()
         self._registered = Registrations(self, max_concurrent=max_concurrent, max_payload_bytes=max_payload_bytes)
         self._operations = Operations(self._store, self._clock.now)
+        self._bulk = Bulk(self._store, self._clock.now)
         self._steering = Steering(self._store, self._operations, self._clock.now)
         self._inspector = Inspector(self._store, self._operations, self._clock.now)
         self._watch: Watch | None = None
@@ -556,15 +560,39 @@ class WorkerOrchestrator:
 
     async def cancel_jobs(self, **wanted: Any) -> int:
         """Cancel all that match (see `find_jobs`); answers how many."""
-        return await self._amend_all("cancelled", Cancel(), wanted)
+        return (await self.change_jobs("cancel", **wanted)).count
 
-    async def retry_jobs(self, **wanted: Any) -> int:
-        """Queue all that match again; dead ones unless a status is given. Answers how many."""
-        return await self._amend_all("retried", Requeue(self.now()), {"status": JobStatus.DEAD} | wanted)
+    async def retry_jobs(self, *, rate: str | None = None, **wanted: Any) -> int:
+        """Queue all that match again; dead ones unless a status is given. Answers how many.
+
+        `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
+        """
+        return (await self.change_jobs("retry", rate=rate, **wanted)).count
 
     async def discard_jobs(self, **wanted: Any) -> int:
-        """Delete all that match; dead ones unless a status is given. Answers how many."""
-        return await self._amend_all("discarded", Discard(), {"status": JobStatus.DEAD} | wanted)
+        """Delete all that match, or a `group`; dead ones unless a status is given. Answers how many."""
+        return (await self.change_jobs("discard", **wanted)).count
+
+    async def change_jobs(self, action: Action, *, rate: str | None = None, **wanted: Any) -> Changed:
+        """What the three above do; answers also when the last job is due, where they are spread over time."""
+        chosen = selection(action, wanted)
+        await self._store_to_change()
+        changed = await self._bulk.change(action, chosen, rate)
+        shown = {name: str(value) for name, value in (wanted | {"rate": rate}).items() if value is not None}
+        done = _DONE[action]
+        await self._operations.record("jobs.amended", done, f"{changed.count} jobs were {done}", **shown)
+        return changed
+
+    async def count_jobs(self, action: Action, **wanted: Any) -> int:
+        """How many jobs `change_jobs` would mean."""
+        chosen = selection(action, wanted)
+        await self.store()
+        return await self._bulk.count(chosen)
+
+    async def dead_jobs(self, limit: int | None = None) -> list[DeadJob]:
+        """The newest dead jobs, or all of them, with little more than why they are dead: to sum them up."""
+        await self.store()
+        return [job async for job in self._bulk.dead(limit)]
 
     async def _pack(self, worker: str, payload: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> Packed:
         """A payload for a worker: checked if it is registered here, otherwise by what the store knows of it.
@@ -581,13 +609,6 @@ class WorkerOrchestrator:
         await self._store_to_change()
         await self._operations.amend_one(job_id, change)
         return await self.get_job(job_id)
-
-    async def _amend_all(self, done: str, change: Change, wanted: Mapping[str, Any]) -> int:
-        await self._store_to_change()
-        changed = await self._operations.amend_all(job_filter(**wanted), change, at_most=wanted.get("limit"))
-        shown = {name: str(value) for name, value in wanted.items()}
-        await self._operations.record("jobs.amended", done, f"{changed} jobs were {done}", **shown)
-        return changed
 
     async def _shown(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
         """Handles that know what must not be shown: by the workers registered here, or as others published them."""
@@ -854,10 +875,10 @@ class WorkerOrchestrator:
         strays = self._node.strays() if self._node is not None else {}
         return await self._operations.health(strays, lease_seconds=self._settings.lease_seconds)
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        """What happened, newest last."""
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        """What happened, newest last: the newest of those numbered above `after`, and below `before`."""
         store = await self.store()
-        return await store.events(after, limit)
+        return await store.events(after, limit, before=before)
 
     def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
         """The HTTP API and the dashboard, to be mounted in an ASGI application of your own (needs `windlass[web]`).

@@ -100,20 +100,6 @@ class Operations:
             message = f"job {job_id} is {amended.status}: {_REFUSED[type(change)]}"
             raise JobStateError(message)
 
-    async def amend_all(self, wanted: JobFilter, change: Change, *, at_most: int | None = None) -> int:
-        """Change every job that matches (or the first so many), in batches; answers how many were changed."""
-        changed, left = 0, at_most
-        page = await self._store.find(_page(wanted, wanted.after, left))
-        while page:
-            left = None if left is None else left - len(page)
-            more = len(page) == BULK and left != 0
-            # The next page is fetched first: a discarded job cannot say what came behind it.
-            behind = await self._store.find(_page(wanted, page[-1].id, left)) if more else []
-            amended = await self._store.amend([record.id for record in page], change, self._now())
-            changed += sum(one.ok for one in amended)
-            page = behind
-        return changed
-
     async def explain(self, job_id: str) -> Explanation:
         """Why the job is not running, or how it ended."""
         record = await self.job(job_id)
@@ -349,10 +335,6 @@ def _status(name: Any) -> JobStatus:
     except ValueError:
         message = f"there is no status {name!r}: {nearest(str(name), [status.value for status in JobStatus])}"
         raise UnknownOptionError(message) from None
-
-
-def _page(wanted: JobFilter, after: str | None, left: int | None) -> JobFilter:
-    return replace(wanted, after=after, limit=BULK if left is None else min(BULK, left))
 
 
 def _behind(record: JobRecord, facts: Facts) -> list[Wait]:

@@ -119,7 +119,8 @@ def test_a_live_job_is_not_discarded(shop: Terminal) -> None:
         ("retry", "which jobs? Give their IDs, or --dead"),
         ("cancel", "which jobs? Give their IDs, or --waiting or --all"),
         ("discard --worker resize", "which jobs? Give their IDs, or --dead"),
-        ("retry x --dead", "name jobs by ID, or select them with --dead, not both"),
+        ("retry x --dead", "name jobs by ID, or select them with --dead or --group, not both"),
+        ("retry x --rate 1/s", "--rate is for many jobs"),
         ("cancel x --worker resize", "name jobs by ID, or select them"),
         ("retry a b --payload {}", "--payload is for one job"),
         ("retry a --payload [1]", "a payload is a JSON object"),
@@ -156,9 +157,28 @@ def test_bulk_without_anybody_to_ask_changes_nothing(shop: Terminal) -> None:
 def test_bulk_by_error_and_worker(shop: Terminal) -> None:
     bury(3)
     assert shop.ok("retry", "--dead", "--error", "width -2", "--yes") == "1 of 1 job: queued again\n"
-    assert shop.json("discard", "--dead", "--worker", "resize", "--yes") == {"matched": 2, "changed_count": 2}
+    assert shop.json("discard", "--dead", "--worker", "resize", "--yes") == {
+        "matched": 2,
+        "changed_count": 2,
+        "until_at": None,
+    }
     result = shop.run("discard", "--dead", "--worker", "resize")
     assert (result.exit_code, result.stderr) == (0, "no jobs match; nothing was changed\n")
+
+
+def test_bulk_by_group_at_a_rate(shop: Terminal) -> None:
+    bury(3)
+    (group,) = shop.json("dead")["groups"]
+    refused = shop.run("retry", "--group", group["key"], "--rate", "fast", "--yes")
+    assert (refused.exit_code, "rate must be a count per time" in refused.stderr) == (1, True)
+    assert shop.json("discard", "--group", "0" * 24, "--yes")["matched"] == 0
+    said = shop.ok("retry", "--group", group["key"], "--rate", "1/h", "--yes")
+    assert said.startswith("3 of 3 jobs: queued again, the last one due at ")
+    assert sorted(job["status"] for job in shop.json("jobs", "--worker", "resize")["jobs"]) == [
+        "queued",
+        "scheduled",
+        "scheduled",
+    ]
 
 
 def test_cancel_all_that_wait(shop: Terminal) -> None:

@@ -254,8 +254,8 @@ def test_explain_how_it_ended(shop: Terminal, dead: list[str]) -> None:
 def test_dead_jobs_are_summed_up_by_worker_and_error(shop: Terminal, dead: list[str]) -> None:
     result = shop.run("dead")
     lines = result.stdout.splitlines()
-    assert re.match(rf" +2  resize .* {dead[1]}  ValueError: width -2 is negative", lines[1])
-    assert re.match(rf" +1  resize .* {dead[2]}  .*wrong", lines[2])
+    assert re.match(rf" +2  resize .* {dead[1]}  [0-9a-f]{{24}}  ValueError: width -2 is negative", lines[1])
+    assert re.match(rf" +1  resize .* {dead[2]}  [0-9a-f]{{24}}  .*wrong", lines[2])
     assert "3 dead jobs" in result.stderr
     assert "windlass retry --dead" in result.stderr
 

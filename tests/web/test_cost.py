@@ -42,7 +42,7 @@ class Counting:
         async def counted(*args: Any, **kwargs: Any) -> Any:
             self.calls[name] += 1
             answer = await method(*args, **kwargs)
-            if name in {"find", "get", "events"}:
+            if name in {"find", "dead", "get", "events"}:
                 self.records += len(answer)
             return answer
 

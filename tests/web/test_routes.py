@@ -222,11 +222,11 @@ async def test_many_jobs_are_counted_first_and_then_changed(web: Web) -> None:
         await job_that(web, width=width)
     bulk = {"action": "cancel", "filter": {"worker": "resize"}}
     counted = (await web.post("jobs/bulk", bulk | {"dry_run": True})).json()
-    assert counted == {"matched": 5, "changed": 0}
-    assert (await web.post("jobs/bulk", bulk | {"limit": 2})).json() == {"matched": 2, "changed": 2}
-    assert (await web.post("jobs/bulk", bulk)).json() == {"matched": 3, "changed": 3}
+    assert counted == {"matched": 5, "changed": 0, "until": None}
+    assert (await web.post("jobs/bulk", bulk | {"limit": 2})).json() == {"matched": 2, "changed": 2, "until": None}
+    assert (await web.post("jobs/bulk", bulk)).json() == {"matched": 3, "changed": 3, "until": None}
     again = {"action": "retry", "filter": {"status": ["cancelled"]}}
-    assert (await web.post("jobs/bulk", again)).json() == {"matched": 5, "changed": 5}
+    assert (await web.post("jobs/bulk", again)).json() == {"matched": 5, "changed": 5, "until": None}
 
 
 async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:

@@ -7,21 +7,21 @@ import click
 from msgspec import Struct, field
 
 from windlass.app import WorkerOrchestrator
+from windlass.bulk import Action, Changed, check_rate
 from windlass.cli.connect import Source, with_source
-from windlass.cli.dead import every_job
 from windlass.cli.output import aside, json_option, show_json
 from windlass.cli.parameters import json_object
 from windlass.cli.words import counted
 from windlass.core.model import JobStatus
 from windlass.errors import JobError
+from windlass.operations import clock_time
+from windlass.shapes import iso
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
 One = Callable[[WorkerOrchestrator, str], Awaitable[str]]
 """Change one job; answers what was done, for people."""
-Many = Callable[[WorkerOrchestrator, dict[str, Any]], Awaitable[int]]
-"""Change all that match; answers how many."""
 
 
 class Changes(Struct):
@@ -45,6 +45,9 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+_group = click.option("--group", metavar="KEY", help="Dead ones that failed alike: a group of `windlass dead`.")
+
+
 @click.command()
 @_selection
 @click.option("--waiting", is_flag=True, help="All that have not started.")
@@ -60,12 +63,14 @@ def cancel(
     if wanted is None:
         _each(source, ids, _cancel, as_json=as_json)
     else:
-        _in_bulk(source, "cancel", wanted, lambda app, these: app.cancel_jobs(**these), yes=yes, as_json=as_json)
+        _in_bulk(source, "cancel", wanted, yes=yes, as_json=as_json)
 
 
 @click.command()
 @_selection
 @click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@_group
+@click.option("--rate", metavar="RATE", help="In bulk: spread them over time, beginning now: 10/s, 600/m.")
 @click.option(
     "--payload", type=json_object, metavar="JSON", help="For one job: run it with this payload; - reads stdin."
 )
@@ -76,13 +81,17 @@ def retry(
     source: Source,
     *,
     dead: bool,
+    rate: str | None,
     payload: dict[str, Any] | None,
     yes: bool,
     as_json: bool,
     **narrowed: Any,
 ) -> None:
     """Queue dead, cancelled, failed or scheduled jobs again, now, with their counts at zero."""
-    wanted = _wanted(ids, (JobStatus.DEAD,) if dead else None, narrowed, "--dead")
+    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
+    if rate is not None and wanted is None:
+        message = "--rate is for many jobs: select them with --dead or --group"
+        raise click.UsageError(message)
     if payload is not None and len(ids) != 1:
         message = "--payload is for one job: give one ID"
         raise click.UsageError(message)
@@ -94,21 +103,22 @@ def retry(
     if wanted is None:
         _each(source, ids, again, as_json=as_json)
     else:
-        _in_bulk(source, "retry", wanted, lambda app, these: app.retry_jobs(**these), yes=yes, as_json=as_json)
+        _in_bulk(source, "retry", wanted, rate=rate, yes=yes, as_json=as_json)
 
 
 @click.command()
 @_selection
 @click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@_group
 @with_source
 @json_option
 def discard(ids: Sequence[str], source: Source, *, dead: bool, yes: bool, as_json: bool, **narrowed: Any) -> None:
     """Delete jobs that have ended, for good."""
-    wanted = _wanted(ids, (JobStatus.DEAD,) if dead else None, narrowed, "--dead")
+    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if wanted is None:
         _each(source, ids, _discard, as_json=as_json)
     else:
-        _in_bulk(source, "discard", wanted, lambda app, these: app.discard_jobs(**these), yes=yes, as_json=as_json)
+        _in_bulk(source, "discard", wanted, yes=yes, as_json=as_json)
 
 
 def _wanted(
@@ -125,6 +135,10 @@ def _wanted(
         message = f"which jobs? Give their IDs, or {flags}"
         raise click.UsageError(message)
     return {"status": statuses} | given
+
+
+def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | None:
+    return (JobStatus.DEAD,) if dead or narrowed["group"] else None
 
 
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,18 +181,24 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _in_bulk(source: Source, verb: str, wanted: dict[str, Any], act: Many, *, yes: bool, as_json: bool) -> None:
-    async def act_on_all(app: WorkerOrchestrator) -> tuple[int, int]:
-        matched = sum([1 async for _ in every_job(app, wanted)])
-        return matched, await act(app, wanted) if matched and (yes or _agreed(verb, matched)) else 0
+def _in_bulk(
+    source: Source, verb: Action, wanted: dict[str, Any], *, yes: bool, as_json: bool, rate: str | None = None
+) -> None:
+    async def act_on_all(app: WorkerOrchestrator) -> tuple[int, Changed]:
+        check_rate(verb, rate)
+        matched = await app.count_jobs(verb, **wanted)
+        if not matched or not (yes or _agreed(verb, matched)):
+            return matched, Changed(0)
+        return matched, await app.change_jobs(verb, rate=rate, **wanted)
 
     matched, changed = source.ask(act_on_all)
     if as_json:
-        show_json({"matched": matched, "changed_count": changed})
+        show_json({"matched": matched, "changed_count": changed.count, "until_at": iso(changed.until)})
     elif not matched:
         aside("no jobs match; nothing was changed")
     else:
-        click.echo(f"{changed:,} of {counted(matched, 'job')}: {_PAST[verb]}")
+        until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
+        click.echo(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
 
 
 def _agreed(verb: str, matched: int) -> bool:

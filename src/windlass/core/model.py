@@ -309,6 +309,16 @@ class JobRecord(Struct, frozen=True, kw_only=True):
         )
 
 
+class DeadJob(Struct, frozen=True):
+    """A dead job, as far as it takes to sum up very many of them."""
+
+    id: str
+    worker: str
+    error: str | None
+    created_at: float
+    ended_at: float | None
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """What shall become of a claimed job. Accepted only while the job is processing under this fence."""
 

@@ -35,6 +35,7 @@ from windlass.core.model import (
     Beat,
     Change,
     Claimed,
+    DeadJob,
     Doc,
     Event,
     Finished,
@@ -287,6 +288,12 @@ class Store(Protocol):
         gone there is nothing.
         """
 
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        """Dead jobs in the order of `find`, for who sums up very many: cheap, with little more than why they are dead.
+
+        `behind` is a place in that order (`created_at`, `id`), whether or not a job is there any more.
+        """
+
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         """Apply one change to many jobs, each answered in order. `core.model` says which statuses allow it.
 
@@ -309,8 +316,8 @@ class Store(Protocol):
     async def record(self, events: Sequence[Event]) -> None:
         """Keep events, numbered upwards."""
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        """The newest `limit` events with a higher number than `after`, oldest of them first."""
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        """The newest `limit` events with a higher number than `after` (and a lower one than `before`), oldest first."""
 
     def listen(self, topics: Collection[str]) -> Bell:
         """A bell for these topics. Call it from the event loop that will wait."""

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from windlass.core.alike import Group, groups_of
 from windlass.core.model import Event
 from windlass.operations import Operations
 from windlass.store.protocol import Store
@@ -14,6 +15,11 @@ from windlass.web.history import STEP_SECONDS, History
 from windlass.web.limits import Limiter, Rate
 from windlass.web.live import Live
 from windlass.web.looks import Shared
+
+MOST_DEAD: Final = 5_000
+"""Dead jobs that are looked at in order to group them, the newest,"""
+DEAD_SECONDS: Final = 5.0
+"""and how long that is good for, while nobody changes any here."""
 
 
 class Site:
@@ -31,6 +37,7 @@ class Site:
     ) -> None:
         self.desk = desk
         self.overview = Shared(desk.overview, desk.now)
+        self.dead = Shared(self._newest_dead, desk.now, seconds=DEAD_SECONDS)
         self.history = History(self._store, desk.now, step=step_seconds)
         self.live = Live(self._store)
         self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
@@ -70,6 +77,10 @@ class Site:
         """Why nobody should be sent here; None if all is well. Raises what the store raises."""
         await (await self.desk.store()).server_time()
         return None if self._ready is None else self._ready()
+
+    async def _newest_dead(self) -> tuple[list[Group], int]:
+        jobs = await self.desk.dead_jobs(MOST_DEAD)
+        return groups_of(jobs), len(jobs)
 
     async def _store(self) -> Store:
         return await self.desk.store()

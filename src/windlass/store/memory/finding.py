@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from windlass.core.model import JobFilter, JobRecord
+from windlass.core.model import DeadJob, JobFilter, JobRecord, JobStatus
 
 EXACT: Final = ("worker", "pool", "key", "unique_key", "instance")
 
@@ -20,6 +20,13 @@ def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
     if last is not None:
         matching = (job for job in matching if _age(job) < _age(last))
     return [replace(job, attempts=()) for job in nlargest(wanted.limit, matching, key=_age)]
+
+
+def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    ended = (job for job in jobs.values() if job.status is JobStatus.DEAD and (behind is None or _age(job) < behind))
+    found = nlargest(limit, ended, key=_age)
+    return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]
 
 
 def _age(job: JobRecord) -> tuple[float, str]:

@@ -24,6 +24,7 @@ from windlass.core.model import (
     Cancel,
     Change,
     Claimed,
+    DeadJob,
     Doc,
     Event,
     Finished,
@@ -45,7 +46,7 @@ from windlass.core.standing import after_run
 from windlass.store.bells import Bells
 from windlass.store.memory import lanes
 from windlass.store.memory.docs import READ, DocTable
-from windlass.store.memory.finding import find
+from windlass.store.memory.finding import dead, find
 from windlass.store.memory.jobs import JobTable
 from windlass.store.memory.leases import Instances, Places
 from windlass.store.memory.states import StateTable
@@ -308,6 +309,10 @@ class MemoryStore:
         with self._change() as table:
             return find(table.by_id, wanted)
 
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        with self._change() as table:
+            return dead(table.by_id, behind, limit)
+
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         with self._change() as table:
             return [self._amend(table, id, change, now) for id in ids]
@@ -362,9 +367,9 @@ class MemoryStore:
                 self._event_count += 1
                 self._events.append(replace(event, seq=self._event_count))
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         with self._change():
-            later = [event for event in self._events if event.seq > after]
+            later = [event for event in self._events if event.seq > after and (before is None or event.seq < before)]
             return later[max(0, len(later) - limit) :]
 
     def listen(self, topics: Collection[str]) -> Bell:

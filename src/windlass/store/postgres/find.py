@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from heapq import nlargest
+from math import inf
 from typing import Any, Final
 
-from windlass.core.model import JobFilter, JobRecord
+from windlass.core.model import DeadJob, JobFilter, JobRecord
 from windlass.store.columns import COLUMNS
 from windlass.store.postgres import rows
 from windlass.store.postgres.rows import NUMBERS
@@ -23,6 +24,8 @@ CONDITIONS: Final = (
     ("behind", "(j.created_at, j.id) < (%(behind)s, %(after)s)"),
     ("status", "j.status = ANY (%(status)s::int2[])"),
 )
+EVERYTHING: Final = (inf, "")
+"""The place that all jobs are behind."""
 _COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
 
 
@@ -42,6 +45,12 @@ async def find(session: Session, wanted: JobFilter) -> list[JobRecord]:
         found += await _search(session, statement, args | more)
     newest = nlargest(wanted.limit, found, key=lambda row: (row[COLUMNS.index("created_at")], row[0]))
     return [rows.record(row) for row in newest]
+
+
+async def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    found = await session.rows("dead", (session.namespace, *(behind or EVERYTHING), limit))
+    return [DeadJob(*row) for row in found]
 
 
 async def _searches(

@@ -170,6 +170,13 @@ SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
     ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
+-- name: dead
+-- serves: jobs_unusual
+SELECT j.id, j.worker, j.error, j.created_at, j.ended_at FROM windlass.jobs j
+WHERE j.namespace = %s AND j.status = 5 AND (j.status <= 1 OR j.status >= 5)
+    AND (j.created_at, j.id) < (%s::float8, %s::text)
+ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
+
 -- name: find_running
 -- serves: jobs_running
 SELECT {columns} FROM windlass.jobs j
@@ -224,7 +231,7 @@ SELECT windlass.record(%s::int, %s::bytea[]);
 
 -- name: events
 -- serves: events_pkey
-SELECT seq, body FROM windlass.events WHERE namespace = %s AND seq > %s ORDER BY seq DESC LIMIT %s;
+SELECT seq, body FROM windlass.events WHERE namespace = %s AND seq > %s AND seq < %s ORDER BY seq DESC LIMIT %s;
 
 -- name: docs_read
 SELECT kind, name, body FROM windlass.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')

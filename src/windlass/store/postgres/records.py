@@ -5,7 +5,7 @@ them without being able to read the docs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import MsgspecError, json, msgpack
 from msgspec.structs import replace
@@ -16,6 +16,9 @@ from windlass.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerSta
 from windlass.store.postgres import arrays, rows
 from windlass.store.postgres.facts import READ, read_doc, survey
 from windlass.store.postgres.session import Session
+
+LAST: Final = 2**63 - 1
+"""A number that no event has."""
 
 
 async def docs(session: Session, kind: str | None) -> list[Doc]:
@@ -82,9 +85,10 @@ async def record(session: Session, events: Sequence[Event]) -> None:
     await session.value("record", (session.namespace, arrays.blobs([msgpack.encode(event) for event in events])))
 
 
-async def events(session: Session, after: int, limit: int) -> list[Event]:
-    """The newest events behind a number, oldest of them first."""
-    found = await session.rows("events", (session.namespace, after, limit))
+async def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
+    """The newest events between two numbers, oldest of them first."""
+    end = LAST if before is None else before
+    found = await session.rows("events", (session.namespace, after, end, limit))
     return [_event(seq, body) for seq, body in reversed(found)]
 
 

@@ -20,6 +20,7 @@ from windlass.core.model import (
     Amended,
     Beat,
     Change,
+    DeadJob,
     Doc,
     Event,
     Finished,
@@ -167,6 +168,9 @@ class PostgresStore:
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         return await self._lines.read(lambda session: find.find(session, wanted))
 
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return await self._lines.read(lambda session: find.dead(session, behind, limit))
+
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._call(jobs.amend, ids, change, now) if ids else []
 
@@ -180,8 +184,8 @@ class PostgresStore:
         if events:
             await self._call(records.record, events)
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        return await self._call(records.events, after, limit)
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return await self._call(records.events, after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._lines.doorbell.listen(topics)

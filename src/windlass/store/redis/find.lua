@@ -13,21 +13,7 @@ end
 -- How many members of an index are to be passed over: those created too late, and those up to where to begin.
 local function start_of(index)
   local skip = before and call('ZCOUNT', index, before, '+inf') or 0
-  if not behind then
-    return skip
-  end
-  local low, high = 0, call('ZCARD', index)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    local found = call('ZREVRANGE', index, middle, middle, 'WITHSCORES')
-    local created = tonumber(found[2])
-    if created < behind[1] or (created == behind[1] and less(found[1], behind[2])) then
-      high = middle
-    else
-      low = middle + 1
-    end
-  end
-  return math.max(skip, low)
+  return behind and math.max(skip, up_to(index, behind)) or skip
 end
 
 local function walk(index, into)

@@ -11,7 +11,18 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
-from windlass.core.model import Added, Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Outcome, Progress
+from windlass.core.model import (
+    Added,
+    Attempt,
+    Claimed,
+    DeadJob,
+    JobPriority,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    Outcome,
+    Progress,
+)
 
 STATE: Final = struct.Struct("<BBHIIddddd")
 STATUSES: Final = (
@@ -225,6 +236,21 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "trace": trace,
     }
     return convert(told, JobRecord)
+
+
+def dead(flat: Sequence[bytes]) -> list[DeadJob]:
+    """What `dead.lua` answers."""
+    told = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
+    return [
+        DeadJob(
+            id.decode(),
+            _whereabouts({b"i": never_changes})[0],
+            error.decode(errors="replace") or None,
+            float(created_at),
+            _instant(STATE.unpack_from(state)[-1]) if len(state) >= STATE.size else None,
+        )
+        for id, created_at, state, never_changes, error in told
+    ]
 
 
 def _instant(number: float) -> float | None:

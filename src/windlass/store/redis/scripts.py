@@ -30,13 +30,14 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "take_over": ("keys", "jobs", "standing", "gates"),
     "survey": ("keys", "jobs", "standing", "gates", "admission"),
     "get": ("keys", "jobs"),
-    "find": ("keys", "jobs"),
+    "find": ("keys", "jobs", "walking"),
+    "dead": ("keys", "walking"),
     "amend": ("keys", "jobs", "burial", "standing", "gates"),
     "bury": ("keys", "jobs", "burial"),
     "stats": ("keys", "jobs"),
     "record": ("keys",),
 }
-READERS: Final = ("survey", "get", "find", "stats")
+READERS: Final = ("survey", "get", "find", "dead", "stats")
 REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
 """What would fill a full server further. All else goes on, so that a full queue can be worked off: docs too, which are
 few and small, and without which no pool gets its workers and no breaker opens."""

@@ -23,6 +23,7 @@ from windlass.core.model import (
     Beat,
     Cancel,
     Change,
+    DeadJob,
     Doc,
     Event,
     Finished,
@@ -249,6 +250,9 @@ class RedisStore:
             behind = (float(behind[0]), behind[1].decode())
         return records
 
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return jobs.dead(await self._run("dead", behind, limit))
+
     async def _bury(self, found: Found, now: float, pool: str = "") -> None:
         """Put what could not be read into the dead-letter queue."""
         if found.broken:
@@ -279,9 +283,9 @@ class RedisStore:
         if events:
             await self._run("record", behind=map(msgpack.encode, events))
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        key = self._prefix + b"events"
-        newest = ("ZRANGE", key, "+inf", f"({after}", "BYSCORE", "REV", "LIMIT", 0, max(0, limit), "WITHSCORES")
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        key, end = self._prefix + b"events", "+inf" if before is None else f"({before}"
+        newest = ("ZRANGE", key, end, f"({after}", "BYSCORE", "REV", "LIMIT", 0, max(0, limit), "WITHSCORES")
         flat = await self._client.ask(*newest)
         pairs = zip(flat[::2], flat[1::2], strict=True)
         return [people.event(int(number), body) for body, number in reversed(list(pairs))]

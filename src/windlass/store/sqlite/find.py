@@ -7,15 +7,18 @@ are searched one after the other, each only as far back as the worst of what was
 
 from collections.abc import Sequence
 from heapq import nlargest
+from math import inf
 from typing import Any, Final
 
-from windlass.core.model import JobFilter, JobRecord
-from windlass.store.sqlite.jobs import Unreadable, records
+from windlass.core.model import DeadJob, JobFilter, JobRecord
+from windlass.store.sqlite.jobs import Unreadable, number, records
 from windlass.store.sqlite.session import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED, Session, as_list
 from windlass.store.sqlite.sql import SQL
 
 FEW: Final = 20_000
 """Up to so many queued jobs of a worker are sorted rather than looked for among all of its jobs."""
+EVERYTHING: Final = (inf, "")
+"""The place that all jobs are behind."""
 CONDITIONS: Final = (
     ("status", "jobs.status = :status"),
     ("pool", "jobs.pool = :pool"),
@@ -48,6 +51,15 @@ def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRec
     rows = session.run("records_of_seqs", (as_list(seq for _, _, seq in best),)).fetchall()
     by_seq = {row[0]: row for row in rows}
     return records(session, [by_seq[seq] for _, _, seq in best], broken, whole=False)
+
+
+def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
+    return [
+        DeadJob(str(id), worker or "", None if error is None else str(error), number(created_at), ended_at)
+        for id, worker, error, created_at, ended_at in rows
+    ]
 
 
 class _Search:

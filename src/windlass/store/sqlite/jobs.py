@@ -185,14 +185,15 @@ def _remains(row: Row, attempts: tuple[Attempt, ...], reason: str) -> JobRecord:
         payload=payload if isinstance(payload, bytes) else b"",
         priority=JobPriority.NORMAL,
         head_start=0.0,
-        run_at=_number(fields["run_at"]),
-        created_at=_number(fields["created_at"]),
+        run_at=number(fields["run_at"]),
+        created_at=number(fields["created_at"]),
         error=reason,
         attempts=attempts,
     )
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """A number from a column that may be damaged."""
     return float(value) if isinstance(value, int | float) else 0.0
 
 

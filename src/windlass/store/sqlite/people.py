@@ -1,6 +1,7 @@
 """The numbers and the events, for people. No ended job is looked at for it."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from windlass.store.sqlite.session import (
     WAIT_SECONDS,
     Session,
 )
+
+LAST: Final = 2**63 - 1
+"""A number that no event has."""
 
 
 def stats(session: Session) -> Stats:
@@ -64,9 +68,10 @@ def record(session: Session, events: Sequence[Event]) -> None:
     session.run_many("add_event", rows)
 
 
-def events(session: Session, after: int, limit: int) -> list[Event]:
-    """The newest events behind a number, oldest of them first."""
-    rows = session.run("newest_events", (session.namespace, after, limit)).fetchall()
+def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
+    """The newest events between two numbers, oldest of them first."""
+    end = LAST if before is None else before
+    rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
     return [_event(seq, body) for seq, body in reversed(rows)]
 
 

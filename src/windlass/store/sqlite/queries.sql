@@ -450,6 +450,14 @@ SELECT created_at, id, seq FROM jobs INDEXED BY jobs_unusual
 WHERE namespace = :namespace AND status = :status AND (status <= 1 OR status >= 5) AND {wanted}
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
+-- name: newest_dead
+-- serves: jobs_unusual
+SELECT jobs.id, workers.name, jobs.error, jobs.created_at, jobs.ended_at
+FROM jobs INDEXED BY jobs_unusual LEFT JOIN workers ON workers.no = jobs.worker
+WHERE jobs.namespace = ?1 AND jobs.status = 5 AND (jobs.status <= 1 OR jobs.status >= 5)
+    AND (jobs.created_at, jobs.id) < (?2, ?3)
+ORDER BY jobs.created_at DESC, jobs.id DESC LIMIT ?4;
+
 -- name: find_running
 -- serves: jobs_running
 SELECT created_at, id, seq FROM jobs INDEXED BY jobs_running
@@ -536,7 +544,7 @@ INSERT INTO events (namespace, seq, body) VALUES (?, ?, ?);
 
 -- name: newest_events
 -- serves: events (namespace, seq)
-SELECT seq, body FROM events WHERE namespace = ? AND seq > ? ORDER BY seq DESC LIMIT ?;
+SELECT seq, body FROM events WHERE namespace = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?;
 
 -- name: known_workers
 -- Those that have a state or jobs.

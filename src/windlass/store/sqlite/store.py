@@ -20,6 +20,7 @@ from windlass.core.model import (
     Amended,
     Beat,
     Change,
+    DeadJob,
     Doc,
     Event,
     Finished,
@@ -42,7 +43,7 @@ from windlass.store.sqlite.claim import claim
 from windlass.store.sqlite.docs import docs, drop, hold, put, switch
 from windlass.store.sqlite.engine import Engine
 from windlass.store.sqlite.facts import survey
-from windlass.store.sqlite.find import find
+from windlass.store.sqlite.find import dead, find
 from windlass.store.sqlite.finish import finish, note
 from windlass.store.sqlite.instances import beat, instances, leave
 from windlass.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
@@ -172,6 +173,9 @@ class SqliteStore:
         await self._bury(broken)
         return found
 
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return await self._read(partial(dead, behind=behind, limit=limit))
+
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._write(partial(amend, ids=ids, change=change, now=now))
 
@@ -184,8 +188,8 @@ class SqliteStore:
     async def record(self, events: Sequence[Event]) -> None:
         await self._write(partial(record, events=events))
 
-    async def events(self, after: int = 0, limit: int = 100) -> list[Event]:
-        return await self._read(partial(events, after=after, limit=limit))
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return await self._read(partial(events, after=after, before=before, limit=limit))
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._engine.listen(topics)

@@ -10,6 +10,7 @@ from windlass.core.model import (
     Amended,
     Cancel,
     Change,
+    DeadJob,
     Discard,
     JobFilter,
     JobStatus,
@@ -127,6 +128,23 @@ async def check_pages_follow_each_other(lab: Lab) -> None:
     found = await store.find(JobFilter(worker="v", after="33", limit=3))
     equal([record.id for record in found], ["31", "23", "21"], "a page of one worker's")
     equal(await store.find(JobFilter(after="gone")), [], "after one that is gone")
+
+
+async def check_dead_jobs_are_read_newest_first_behind_a_place(lab: Lab) -> None:
+    store = lab.store
+    for second in range(3):
+        await add(store, *(job(f"{second}{n}", "wv"[n % 2]) for n in range(3)), now=NOW + second)
+    taken = await claim(store, 9, workers=["w", "v"], now=NOW + 2)
+    doomed = [one for one in taken if one.id != "11"]
+    await finish(store, *(failed(one, now=NOW + 5, error=f"broke {one.id}") for one in doomed), now=NOW + 5)
+    dead = await store.dead()
+    equal([one.id for one in dead], ["22", "21", "20", "12", "10", "02", "01", "00"], "the order")
+    equal(dead[1], DeadJob("21", "v", "broke 21", NOW + 2, NOW + 5), "what is told of one")
+    await store.amend(["20", "12"], Requeue(run_at=LATER), NOW + 6)
+    page = await store.dead((NOW + 2, "21"), 2)
+    equal([one.id for one in page], ["10", "02"], "the next two")
+    equal([one.id for one in await store.dead((NOW + 2, "20"))], ["10", "02", "01", "00"], "behind one that is gone")
+    equal([await store.dead((NOW, "00")), await store.dead(None, 0)], [[], []], "behind the last, and none")
 
 
 # ── amend ────────────────────────────────────────────────────────────────────────────────────────────────────────────

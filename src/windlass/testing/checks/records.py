@@ -76,3 +76,8 @@ async def check_the_newest_events_are_read_oldest_first(lab: Lab) -> None:
     equal([event.seq for event in await store.events(numbers[-3])], numbers[-2:], "all of two")
     equal(await store.events(numbers[-1]), [], "after the last")
     equal(await store.events(0, 0), [], "none")
+    older = await store.events(0, 3, before=numbers[-3])
+    equal([event.seq for event in older], numbers[-6:-3], "the newest three of the older ones")
+    between = await store.events(numbers[1], before=numbers[4])
+    equal([event.seq for event in between], numbers[2:4], "all between two")
+    equal(await store.events(before=numbers[0]), [], "before the first")

@@ -1,13 +1,14 @@
 """Jobs: finding them, adding them, changing one or many, and the dead letters."""
 
 import hashlib
-import re
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field, structs
 
+from windlass.bulk import Action, check_rate
+from windlass.core.alike import Group
 from windlass.core.model import JobPriority, JobStatus
 from windlass.shapes import (
     ExplanationShape,
@@ -27,12 +28,11 @@ PAGE: Final = 1_000
 MOST_LOOKED_AT: Final = 5_000
 """Jobs that one request looks at, where no index can tell which match. The next page goes on from there."""
 MOST_CHANGED: Final = 100_000
-SAMPLES: Final = 5
-_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
-Action = Literal["cancel", "retry", "discard"]
+GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
+Rate = Annotated[str, Meta(min_length=1, max_length=30)]
 
 
 class JobsQuery(Query, frozen=True, kw_only=True):
@@ -100,27 +100,35 @@ class BulkFilter(Body, frozen=True, kw_only=True):
     error: Text | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
+    group: GroupKey | None = None
 
 
 class Bulk(Body, frozen=True, kw_only=True):
-    """What shall become of which jobs. Without a status, cancel means those that wait, all else dead ones."""
+    """What shall become of which jobs. Without a status, cancel means those that wait, all else dead ones.
+
+    At a `rate`, such as "10/s" or "600/m", they are retried one after the other, beginning now.
+    """
 
     action: Action
     filter: BulkFilter
+    rate: Rate | None = None
     dry_run: bool = False
     limit: Annotated[int, Meta(ge=1, le=MOST_CHANGED)] = MOST_CHANGED
 
 
 class BulkAnswer(Struct, frozen=True, kw_only=True):
-    """How many jobs match, at most as many as the limit says, and how many were changed."""
+    """How many jobs match, at most as many as the limit says; how many were changed; when the last of them is due."""
 
     matched: int
     changed: int
+    until: str | None
+    """Null without a rate."""
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):
-    """Dead jobs of one worker that failed alike."""
+    """Dead jobs of one worker that failed alike. `key` stands for all of them in a filter."""
 
+    key: str
     worker: str
     error: str
     count: int
@@ -185,31 +193,20 @@ async def explanation(site: Site, id: Name) -> ExplanationShape:
 @get("/dead")
 async def dead(site: Site) -> Dead:
     """The dead-letter queue, summed up by worker and error, from the newest dead jobs."""
-    groups: dict[tuple[str, str], list[Job[Any]]] = {}
-    after, looked_at = None, 0
-    while looked_at < MOST_LOOKED_AT:
-        page = await site.desk.find_jobs(status=JobStatus.DEAD, limit=PAGE, after=after)
-        for one in page:
-            groups.setdefault((one.worker, _NUMBER.sub("N", one.error or "")), []).append(one)
-        looked_at += len(page)
-        if len(page) < PAGE:
-            break
-        after = page[-1].id
+    groups, looked_at = await site.dead.get()
     known = sum(pool.stats.dead for pool in (await site.overview.get()).pools)
-    shown = sorted((_group(members) for members in groups.values()), key=lambda group: (-group.count, group.worker))
-    return Dead(total=max(known, looked_at), looked_at=looked_at, groups=shown)
+    return Dead(total=max(known, looked_at), looked_at=looked_at, groups=[_group(group) for group in groups])
 
 
-def _group(members: list[Job[Any]]) -> DeadGroup:
-    newest = members[0]
-    ends = [one.record.ended_at or one.record.created_at for one in members]
+def _group(group: Group) -> DeadGroup:
     return DeadGroup(
-        worker=newest.worker,
-        error=newest.error or "no error was kept",
-        count=len(members),
-        newest=iso(max(ends)),
-        oldest=iso(min(ends)),
-        sample_ids=[one.id for one in members[:SAMPLES]],
+        key=group.key,
+        worker=group.worker,
+        error=group.error,
+        count=group.count,
+        newest=iso(group.newest_at),
+        oldest=iso(group.oldest_at),
+        sample_ids=group.sample_ids,
     )
 
 
@@ -260,32 +257,23 @@ async def discard_job(site: Site, id: Name) -> Discarded:
 
 @post("/jobs/bulk")
 async def change_jobs(site: Site, body: Bulk) -> BulkAnswer:
-    """Cancel, retry or discard all that match; with `dry_run` only count them."""
+    """Cancel, retry or discard all that match; with `dry_run` only count them. A `rate` spreads retries over time."""
     wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
-    wanted.setdefault("status", list(_WAITING) if body.action == "cancel" else [JobStatus.DEAD])
-    matched = await _count(site, wanted, body.limit)
+    if body.action == "cancel":
+        wanted.setdefault("status", list(_WAITING))
+    check_rate(body.action, body.rate)
+    matched = await site.desk.count_jobs(body.action, **wanted, limit=body.limit)
     if body.dry_run or not matched:
-        return BulkAnswer(matched=matched, changed=0)
-    desk = site.desk
-    act = {"cancel": desk.cancel_jobs, "retry": desk.retry_jobs, "discard": desk.discard_jobs}[body.action]
-    changed = await act(**wanted, limit=body.limit)
+        return BulkAnswer(matched=matched, changed=0, until=None)
+    changed = await site.desk.change_jobs(body.action, rate=body.rate, **wanted, limit=body.limit)
+    site.dead.forget()
     site.changed()
-    return BulkAnswer(matched=matched, changed=changed)
-
-
-async def _count(site: Site, wanted: dict[str, Any], most: int) -> int:
-    counted, after = 0, None
-    while counted < most:
-        page = await site.desk.find_jobs(**wanted, limit=min(PAGE, most - counted), after=after)
-        counted += len(page)
-        if len(page) < PAGE:
-            break
-        after = page[-1].id
-    return counted
+    return BulkAnswer(matched=matched, changed=changed.count, until=iso(changed.until))
 
 
 async def _told(site: Site, changed: Job[Any], what: str, **data: Any) -> JobShape:
     message = f"job {changed.id} of {changed.worker} was {what}"
     await site.tell("jobs.amended", what, message, id=changed.id, worker=changed.worker, **data)
+    site.dead.forget()
     site.changed()
     return job_shape(changed)

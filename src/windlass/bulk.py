@@ -1,0 +1,157 @@
+"""Many jobs at once: which are meant, how many they are, changing them, and summing up the dead ones.
+
+Whoever asks may die half way: every batch is changed on its own, and what was not reached stays as it was.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.core.alike import group_key
+from windlass.core.model import Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
+from windlass.core.options import parse_rate
+from windlass.errors import ConfigurationError
+from windlass.operations import job_filter
+from windlass.store.protocol import Store
+
+BATCH: Final = 1_000
+AT_A_TIME: Final = 100
+"""Calls to the store that are under way together."""
+RESOLUTION_SECONDS: Final = 0.05
+"""Jobs that are due within so short a time of each other may be due at the same time."""
+FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
+"""What can narrow a group."""
+
+Action = Literal["cancel", "retry", "discard"]
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Which jobs are meant."""
+
+    wanted: JobFilter
+    group: str | None = None
+    """Dead jobs that failed alike; see `core.alike`."""
+    at_most: int | None = None
+
+
+class Changed(Struct, frozen=True):
+    """How many jobs were changed, and when the last of them is due, if they were spread over time."""
+
+    count: int
+    until: float | None = None
+
+
+def selection(action: Action, wanted: Mapping[str, Any]) -> Selection:
+    """Which jobs a person means: as `find_jobs` has it, or a `group`. Without a status, dead ones, but to cancel."""
+    said = dict(wanted)
+    group = said.pop("group", None)
+    if group is not None and action == "cancel":
+        raise ConfigurationError("a group is of dead jobs, which cannot be cancelled: retry or discard them")
+    if action != "cancel":
+        said.setdefault("status", JobStatus.DEAD)
+    chosen = job_filter(**said)
+    if group is not None and chosen.status != (JobStatus.DEAD,):
+        raise ConfigurationError("a group is of dead jobs: leave the status out, or say dead")
+    return Selection(wanted=chosen, group=group, at_most=said.get("limit"))
+
+
+def check_rate(action: Action, rate: str | None) -> float | None:
+    """Seconds from one job to the next, at a rate such as "10/s"; None if they are not spread."""
+    if rate is None:
+        return None
+    if action != "retry":
+        raise ConfigurationError(f"a rate is for queueing jobs again: {action} knows none")
+    try:
+        limit = parse_rate(str(rate))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"rate {error}") from None
+    return limit.seconds / limit.count
+
+
+class Bulk:
+    """Many jobs of a store."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+
+    async def dead(self, at_most: int | None = None) -> AsyncIterator[DeadJob]:
+        """The newest dead jobs, or all of them. Read in short calls, so that nobody else waits long."""
+        behind, left = None, at_most
+        while left != 0:
+            page = await self._store.dead(behind, BATCH if left is None else min(BATCH, left))
+            for job in page:
+                yield job
+            if len(page) < BATCH:
+                return
+            left = None if left is None else left - len(page)
+            behind = page[-1].created_at, page[-1].id
+
+    async def count(self, chosen: Selection) -> int:
+        """How many jobs are meant."""
+        return sum([len(batch) async for batch in self._batches(chosen)])
+
+    async def change(self, action: Action, chosen: Selection, rate: str | None = None) -> Changed:
+        """Change all that are meant. At a rate, they are queued again one after the other, beginning now."""
+        spread = check_rate(action, rate)
+        now, count, reached = self._now(), 0, 0
+        until: float | None = None
+        async for ids in self._batches(chosen):
+            if spread is None:
+                amended = await self._store.amend(ids, _change(action, self._now()), self._now())
+                count += sum(one.ok for one in amended)
+                continue
+            done, due = await self._requeue(ids, [now + spread * (reached + n) for n in range(len(ids))], spread)
+            count, reached, until = count + done, reached + len(ids), due
+        return Changed(count, until if count else None)
+
+    async def _requeue(self, ids: Sequence[str], due: Sequence[float], spread: float) -> tuple[int, float]:
+        """Queue these again, each when it is due; those that are due nearly together in one call."""
+        together = max(1, int(RESOLUTION_SECONDS / spread))
+        calls = [(ids[n : n + together], Requeue(due[n])) for n in range(0, len(ids), together)]
+        count = 0
+        for n in range(0, len(calls), AT_A_TIME):
+            now = self._now()
+            made = [self._store.amend(some, change, now) for some, change in calls[n : n + AT_A_TIME]]
+            count += sum(one.ok for answers in await asyncio.gather(*made) for one in answers)
+        return count, calls[-1][1].run_at
+
+    async def _batches(self, chosen: Selection) -> AsyncIterator[list[str]]:
+        """The ids, in batches."""
+        left = chosen.at_most
+        async for ids in self._found(chosen.wanted, left) if chosen.group is None else self._alike(chosen):
+            some = ids if left is None else ids[:left]
+            if some:
+                yield some
+            left = None if left is None else left - len(some)
+            if left == 0:
+                return
+
+    async def _found(self, wanted: JobFilter, left: int | None) -> AsyncIterator[list[str]]:
+        size = BATCH if left is None else min(BATCH, left)
+        page = await self._store.find(replace(wanted, limit=size))
+        while page:
+            more = len(page) == size
+            # The next page is fetched first: a discarded job cannot say what came behind it.
+            behind = await self._store.find(replace(wanted, limit=size, after=page[-1].id)) if more else []
+            yield [record.id for record in page]
+            page = behind
+
+    async def _alike(self, chosen: Selection) -> AsyncIterator[list[str]]:
+        wanted = chosen.wanted
+        narrowed = any(getattr(wanted, name) is not None for name in FIELDS)
+        behind: tuple[float, str] | None = None
+        while page := await self._store.dead(behind, BATCH):
+            behind = page[-1].created_at, page[-1].id
+            batch = [job.id for job in page if group_key(job.worker, job.error) == chosen.group]
+            if batch and narrowed:
+                ids = tuple(id for id in batch if wanted.ids is None or id in wanted.ids)
+                batch = [one.id for one in await self._store.find(replace(wanted, ids=ids, after=None, limit=len(ids)))]
+            yield batch
+
+
+def _change(action: Action, now: float) -> Change:
+    return Cancel() if action == "cancel" else Discard() if action == "discard" else Requeue(now)
