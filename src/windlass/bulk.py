@@ -25,6 +25,9 @@ RESOLUTION_SECONDS: Final = 0.05
 FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
 """What can narrow a group."""
 
+RATE_PATTERN: Final = r"^ *0*[1-9][0-9]* */ *(0*[1-9][0-9]*(\.[0-9]+)?)? *[smhd] *$"
+"""What a rate looks like, for those who cannot ask `parse_rate`."""
+
 Action = Literal["cancel", "retry", "discard"]
 
 
@@ -48,14 +51,9 @@ def selection(action: Action, wanted: Mapping[str, Any]) -> Selection:
     """Which jobs a person means: as `find_jobs` has it, or a `group`. Without a status, dead ones, but to cancel."""
     said = dict(wanted)
     group = said.pop("group", None)
-    if group is not None and action == "cancel":
-        raise ConfigurationError("a group is of dead jobs, which cannot be cancelled: retry or discard them")
     if action != "cancel":
         said.setdefault("status", JobStatus.DEAD)
-    chosen = job_filter(**said)
-    if group is not None and chosen.status != (JobStatus.DEAD,):
-        raise ConfigurationError("a group is of dead jobs: leave the status out, or say dead")
-    return Selection(wanted=chosen, group=group, at_most=said.get("limit"))
+    return Selection(wanted=job_filter(**said), group=group, at_most=said.get("limit"))
 
 
 def check_rate(action: Action, rate: str | None) -> float | None:
@@ -142,6 +140,8 @@ class Bulk:
 
     async def _alike(self, chosen: Selection) -> AsyncIterator[list[str]]:
         wanted = chosen.wanted
+        if wanted.status is not None and JobStatus.DEAD not in wanted.status:
+            return  # a group has none of those
         narrowed = any(getattr(wanted, name) is not None for name in FIELDS)
         behind: tuple[float, str] | None = None
         while page := await self._store.dead(behind, BATCH):

@@ -53,6 +53,8 @@ async def test_a_group_has_a_key_that_means_all_of_it(web: Web, monkeypatch: pyt
     alike = {"group": group["key"]}
     assert await _bulk(web, "discard", alike, dry_run=True) == {"matched": many, "changed": 0, "until": None}
     assert (await _bulk(web, "discard", alike | {"ids": ["resize-00007", "fetch-00001"]}))["changed"] == 1
+    assert (await _bulk(web, "discard", alike | {"status": ["cancelled"]}))["matched"] == 0
+    assert (await _bulk(web, "cancel", alike))["matched"] == 0
     assert (await _bulk(web, "retry", alike, limit=3))["changed"] == 3
     assert (await _bulk(web, "discard", alike))["changed"] == many - 4
     left = await web.get("dead")
@@ -109,8 +111,8 @@ async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
         ({"action": "retry", "filter": {}, "rate": "soon"}, 'rate must be a count per time, such as "100/m"'),
         ({"action": "retry", "filter": {}, "rate": "0/s"}, "rate must be a count per time"),
         ({"action": "discard", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: discard knows none"),
-        ({"action": "cancel", "filter": {"group": "0" * 24}}, "a group is of dead jobs, which cannot be cancelled"),
-        ({"action": "retry", "filter": {"group": "0" * 24, "status": ["cancelled"]}}, "a group is of dead jobs"),
+        ({"action": "cancel", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: cancel knows none"),
+        ({"action": "bury", "filter": {}}, "Invalid value 'bury'"),
     ],
 )
 async def test_what_makes_no_sense_is_refused(web: Web, body: Any, words: str) -> None:

@@ -13,7 +13,9 @@ from httpx2 import AsyncClient
 from tests.runtime.stage import Hatch
 from tests.web.conftest import JSON, Web
 from windlass import JobStatus, WindlassError, errors
+from windlass.core.model import Event
 from windlass.web.problems import problem
+from windlass.web.routes import looking
 from windlass.web.routing import ROUTES
 
 
@@ -143,6 +145,29 @@ async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
     ]
     assert (await web.get("events", after=events[1]["seq"]))["events"] == events[2:]
     assert (await web.get("events", subject="images", name="pool.paused"))["events"] == events[:1]
+
+
+async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "PAGE", 4)
+    monkeypatch.setattr(looking, "MOST_LOOKED_AT", 8)
+    store = await web.app.store()
+    names = ["rare" if number == 2 else "odd" if number % 2 else "even" for number in range(20)]
+    await store.record([Event(at=1.0, name=name, subject="s", message="") for name in names])
+
+    async def pages(**query: Any) -> list[list[int]]:
+        found: list[list[int]] = []
+        before: dict[str, int] = {}
+        while True:
+            page = await web.get("events", **query, **before)
+            found.append([event["seq"] for event in page["events"]])
+            if page["next_before"] is None:
+                return found
+            before = {"before": page["next_before"]}
+
+    assert await pages(limit=8) == [[*range(13, 21)], [*range(5, 13)], [*range(1, 5)]]
+    assert await pages(limit=3, name="odd") == [[16, 18, 20], [10, 12, 14], [4, 6, 8], [2]]
+    assert await pages(limit=3, name="rare") == [[], [], [3]]
+    assert (await web.get("events", after=18))["next_before"] is None
 
 
 async def test_the_history_counts_what_ended_between_two_looks(open_web: Web) -> None:

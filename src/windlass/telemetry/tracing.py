@@ -6,11 +6,12 @@ conventions for messaging have it; the pool is the destination.
 """
 
 import logging
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context as Variables
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,21 +24,54 @@ logger: Final = logging.getLogger("windlass")
 _NO_ERROR: Final = {EndKind.RETURNED, EndKind.DRAINED, EndKind.CANCELLED}
 _HEADERS: Final = ("traceparent", "tracestate")
 _ID_LENGTH: Final = 32
+_LONGEST_STATE: Final = 512
+_TRACEPARENT: Final = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+)
+_caller: Final[ContextVar[str | None]] = ContextVar("windlass_caller", default=None)
 
 
 @contextmanager
 def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     """Around adding jobs to the store: a span, and the jobs as they shall be added, with its context."""
+    caller = _caller.get()
     if "opentelemetry.trace" not in sys.modules or not jobs:
-        yield jobs
+        yield [replace(job, trace=caller) for job in jobs] if caller else jobs
         return
     from opentelemetry import trace  # noqa: PLC0415 - see above
 
     workers = {job.worker for job in jobs}
     name = f"send {workers.pop()}" if len(workers) == 1 else "send"
-    with trace.get_tracer("windlass").start_as_current_span(name, kind=trace.SpanKind.PRODUCER, attributes=_sent(jobs)):
-        carried = _carried()
+    # A span that is current continues the caller's trace already, if anybody does.
+    parent = None if caller is None or trace.get_current_span().get_span_context().is_valid else _extracted(caller)
+    with trace.get_tracer("windlass").start_as_current_span(
+        name, context=parent, kind=trace.SpanKind.PRODUCER, attributes=_sent(jobs)
+    ):
+        carried = _carried() or caller
         yield [replace(job, trace=carried) for job in jobs] if carried else jobs
+
+
+@contextmanager
+def continuing(traceparent: str | None, tracestate: str | None) -> Iterator[None]:
+    """Jobs that are added in here continue the trace of a caller who sent these headers. What is none is ignored."""
+    found = _TRACEPARENT.fullmatch((traceparent or "").strip())
+    if found is None or not _makes_sense(found):
+        yield
+        return
+    said = (tracestate or "").strip()
+    parent = f"00-{found['trace']}-{found['span']}-{found['flags']}"
+    fine = said.isascii() and said.isprintable() and 0 < len(said) <= _LONGEST_STATE
+    token = _caller.set(f"{parent} {said}" if fine else parent)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def _makes_sense(found: re.Match[str]) -> bool:
+    """Version 00 has nothing behind its flags, what a later one has there is passed over, and ff is none."""
+    known = found["more"] is None if found["version"] == "00" else found["version"] != "ff"
+    return known and bool(found["trace"].strip("0")) and bool(found["span"].strip("0"))
 
 
 class RunSpan:
@@ -104,11 +138,8 @@ def _about(operation: str) -> dict[str, Any]:
 
 def _open(job: Claimed) -> RunSpan:
     from opentelemetry import context, trace  # noqa: PLC0415
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
-    # Not the context that is current here: it is that of whoever started the node.
-    headers = dict(zip(_HEADERS, (job.trace or "").split(" ", 1), strict=False))
-    parent = TraceContextTextMapPropagator().extract(headers, context=context.Context())
+    parent = _extracted(job.trace or "")
     about = _about("process") | {
         "messaging.destination.name": job.pool,
         "messaging.message.id": job.id,
@@ -122,6 +153,15 @@ def _open(job: Claimed) -> RunSpan:
     variables = copy_context()
     variables.run(context.attach, trace.set_span_in_context(span, parent))
     return RunSpan(span, variables)
+
+
+def _extracted(carried: str) -> Any:
+    """The context that a text stands for, and not the one that is current here: that of whoever started the node."""
+    from opentelemetry import context  # noqa: PLC0415
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+    headers = dict(zip(_HEADERS, carried.split(" ", 1), strict=False))
+    return TraceContextTextMapPropagator().extract(headers, context=context.Context())
 
 
 def _close(span: Any, end: End) -> None:

@@ -30,7 +30,12 @@ Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 """Something that a person wrote."""
 
 
-HEADERS: Final = {"idempotency_key": "idempotency-key", "last_event_id": "last-event-id"}
+HEADERS: Final = {
+    "idempotency_key": "idempotency-key",
+    "last_event_id": "last-event-id",
+    "traceparent": "traceparent",
+    "tracestate": "tracestate",
+}
 """Parameters of functions that are read from a header."""
 
 _UNIONS: Final = (Union, UnionType)

@@ -1,13 +1,14 @@
 """Jobs: finding them, adding them, changing one or many, and the dead letters."""
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field, structs
 
-from windlass.bulk import Action, check_rate
+from windlass.bulk import RATE_PATTERN, Action, check_rate
 from windlass.core.alike import Group
 from windlass.core.model import JobPriority, JobStatus
 from windlass.shapes import (
@@ -20,6 +21,7 @@ from windlass.shapes import (
     payload_shape,
     whole_job_shape,
 )
+from windlass.telemetry.tracing import continuing
 from windlass.web.routing import Body, Name, Query, Text, get, post
 from windlass.web.site import Site
 from windlass.worker import Job, Options
@@ -32,7 +34,9 @@ _WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
-Rate = Annotated[str, Meta(min_length=1, max_length=30)]
+Rate = Annotated[str, Meta(max_length=30, extra_json_schema={"pattern": RATE_PATTERN})] | None
+NoRate = Annotated[str | None, Meta(extra_json_schema={"type": "null"})]
+"""Read all the same, so that it is refused in words."""
 
 
 class JobsQuery(Query, frozen=True, kw_only=True):
@@ -103,17 +107,30 @@ class BulkFilter(Body, frozen=True, kw_only=True):
     group: GroupKey | None = None
 
 
-class Bulk(Body, frozen=True, kw_only=True):
-    """What shall become of which jobs. Without a status, cancel means those that wait, all else dead ones.
+class Bulk(Body, frozen=True, kw_only=True, tag_field="action"):
+    """Which jobs are meant, and how many of them at most."""
 
-    At a `rate`, such as "10/s" or "600/m", they are retried one after the other, beginning now.
-    """
-
-    action: Action
     filter: BulkFilter
-    rate: Rate | None = None
     dry_run: bool = False
     limit: Annotated[int, Meta(ge=1, le=MOST_CHANGED)] = MOST_CHANGED
+
+
+class CancelJobs(Bulk, frozen=True, kw_only=True, tag="cancel"):
+    """Cancel them; without a status, those that wait."""
+
+    rate: NoRate = None
+
+
+class RetryJobs(Bulk, frozen=True, kw_only=True, tag="retry"):
+    """Queue them again, now, or one after the other at a rate such as "10/s"; without a status, dead ones."""
+
+    rate: Rate = None
+
+
+class DiscardJobs(Bulk, frozen=True, kw_only=True, tag="discard"):
+    """Delete them; without a status, dead ones."""
+
+    rate: NoRate = None
 
 
 class BulkAnswer(Struct, frozen=True, kw_only=True):
@@ -214,15 +231,21 @@ def _group(group: Group) -> DeadGroup:
 
 
 @post("/jobs")
-async def enqueue(site: Site, body: NewJob, idempotency_key: Name | None) -> Enqueued:
-    """Add a job. With a `job_id`, or the header Idempotency-Key, asking again adds nothing."""
+async def enqueue(
+    site: Site, body: NewJob, idempotency_key: Name | None, traceparent: str | None, tracestate: str | None
+) -> Enqueued:
+    """Add a job. With a `job_id`, or the header Idempotency-Key, asking again adds nothing.
+
+    It continues the trace that the header traceparent names.
+    """
     options = Options(
         priority=JobPriority[body.priority.upper()] if body.priority else None,
         delay_seconds=body.delay_seconds,
         unique_key=body.unique_key,
         job_id=body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key)),
     )
-    added, created = await site.desk.enqueue(body.worker, body.payload, options)
+    with continuing(traceparent, tracestate):
+        added, created = await site.desk.enqueue(body.worker, body.payload, options)
     site.changed()
     return Enqueued(created, job_shape(added))
 
@@ -256,19 +279,23 @@ async def discard_job(site: Site, id: Name) -> Discarded:
 
 
 @post("/jobs/bulk")
-async def change_jobs(site: Site, body: Bulk) -> BulkAnswer:
+async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) -> BulkAnswer:
     """Cancel, retry or discard all that match; with `dry_run` only count them. A `rate` spreads retries over time."""
     wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
-    if body.action == "cancel":
+    if isinstance(body, CancelJobs):
         wanted.setdefault("status", list(_WAITING))
-    check_rate(body.action, body.rate)
-    matched = await site.desk.count_jobs(body.action, **wanted, limit=body.limit)
+    action = _ACTIONS[type(body)]
+    check_rate(action, body.rate)
+    matched = await site.desk.count_jobs(action, **wanted, limit=body.limit)
     if body.dry_run or not matched:
         return BulkAnswer(matched=matched, changed=0, until=None)
-    changed = await site.desk.change_jobs(body.action, rate=body.rate, **wanted, limit=body.limit)
+    changed = await site.desk.change_jobs(action, rate=body.rate, **wanted, limit=body.limit)
     site.dead.forget()
     site.changed()
     return BulkAnswer(matched=matched, changed=changed.count, until=iso(changed.until))
+
+
+_ACTIONS: Final[Mapping[type[Bulk], Action]] = {CancelJobs: "cancel", RetryJobs: "retry", DiscardJobs: "discard"}
 
 
 async def _told(site: Site, changed: Job[Any], what: str, **data: Any) -> JobShape:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
+from windlass.core.model import Event
 from windlass.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
 from windlass.tokens import Role
 from windlass.web.access import Visitor
@@ -14,8 +15,9 @@ from windlass.web.routing import Name, Query, get
 from windlass.web.series import Series
 from windlass.web.site import Site
 
-KEPT_EVENTS: Final = 10_000
-"""As many as a store keeps."""
+PAGE: Final = 1_000
+MOST_LOOKED_AT: Final = 5_000
+"""Events that one request looks at, where only some of them match. The next page goes on from there."""
 Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
@@ -66,9 +68,10 @@ class EventsQuery(Query, frozen=True, kw_only=True):
 
 
 class EventsAnswer(Struct, frozen=True, kw_only=True):
-    """What happened, newest last."""
+    """What happened, newest last. `next_before` asks for the next older page, and is null at the end."""
 
     events: list[EventShape]
+    next_before: int | None
 
 
 @get("/overview")
@@ -106,17 +109,26 @@ async def history(site: Site, query: HistoryQuery) -> Series:
 
 @get("/events")
 async def events(site: Site, query: EventsQuery) -> EventsAnswer:
-    """What happened, newest last: the newest that match."""
-    narrow = query.before is not None or query.name is not None or query.subject is not None
-    found = await site.desk.events(query.after, KEPT_EVENTS if narrow else query.limit)
-    matching = [
-        event
-        for event in found
-        if (query.before is None or event.seq < query.before)
-        and query.name in {None, event.name}
-        and query.subject in {None, event.subject}
-    ]
-    return EventsAnswer(events=[event_shape(event) for event in matching[-query.limit :]])
+    """What happened, newest last: the newest that match. A page may be short: it then goes on before `next_before`."""
+    matching: list[Event] = []
+    before, whole = query.before, query.name is None and query.subject is None
+    for _ in range(1 if whole else MOST_LOOKED_AT // PAGE):
+        page = await site.desk.events(query.after, query.limit if whole else PAGE, before=before)
+        matching = [event for event in page if _matches(event, query)] + matching
+        if len(page) < (query.limit if whole else PAGE):
+            before = None
+            break
+        before = page[0].seq
+        if len(matching) >= query.limit:
+            break
+    if len(matching) > query.limit:
+        matching = matching[-query.limit :]
+        before = matching[0].seq
+    return EventsAnswer(events=[event_shape(event) for event in matching], next_before=before)
+
+
+def _matches(event: Event, query: EventsQuery) -> bool:
+    return query.name in {None, event.name} and query.subject in {None, event.subject}
 
 
 @get("/me")
