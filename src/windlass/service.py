@@ -42,6 +42,8 @@ class Web(Struct, frozen=True, kw_only=True):
     port: int = 8421
     demanded: bool = False
     """Whether somebody asked for it; otherwise it is served if it can be."""
+    trust_loopback: bool = True
+    """Whether whoever sits at this machine needs no token."""
 
 
 class KnownWorker(Struct):
@@ -127,6 +129,8 @@ class Service:
             yield
             return
         others = "; from elsewhere it demands a token: windlass token create" if server.beyond_loopback else ""
+        if self._web is not None and not self._web.trust_loopback:
+            others = "; it demands a token of everybody: windlass token create"
         logger.info("the dashboard is at %s%s", server.address, others)
         try:
             yield
@@ -144,7 +148,9 @@ class Service:
             logger.info("no dashboard: %s", remedy)
             return None
         desk = WorkerOrchestrator(store, clock=self._clock)
-        return WebServer(desk, host=web.host, port=web.port, ready=self._why_not_ready)
+        return WebServer(
+            desk, host=web.host, port=web.port, trust_loopback=web.trust_loopback, ready=self._why_not_ready
+        )
 
     def _hurry(self) -> None:
         if self._node is not None:

@@ -88,13 +88,18 @@ def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(star
     assert node.stop() == 0
 
 
-def test_a_stream_that_is_open_keeps_no_node_from_stopping(start: Start) -> None:
-    node = start("run", "shop:app", "--web", "127.0.0.1:0")
+def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping(start: Start, tmp_path: Path) -> None:
+    node = start("run", "shop:app", "--web", "127.0.0.1:0", "--always-token")
     address = node.address()
+    assert "it demands a token of everybody" in node.said
+    assert httpx2.get(f"{address}api/v1/me").status_code == 401
+    command = [sys.executable, "-m", "windlass", "token", "create", "ada", "--role", "read", "--app", "shop:app"]
+    token = subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    known = {"Authorization": f"Bearer {token}"}
     heard = threading.Event()
 
     def listen() -> None:
-        with httpx2.stream("GET", f"{address}api/v1/live", timeout=60) as response:
+        with httpx2.stream("GET", f"{address}api/v1/live", timeout=60, headers=known) as response:
             for _ in response.iter_lines():
                 heard.set()
 

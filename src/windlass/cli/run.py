@@ -43,6 +43,7 @@ logger: Final = logging.getLogger("windlass")
     help="Where to serve the dashboard and the API; or WINDLASS_WEB.  [default: 127.0.0.1:8421]",
 )
 @click.option("--no-web", is_flag=True, help="Serve neither.")
+@click.option("--always-token", is_flag=True, help="Demand a token on loopback too: behind a proxy on this machine.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
@@ -53,6 +54,7 @@ def run(
     probe_file: Path | None,
     web: str | None,
     no_web: bool,
+    always_token: bool,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -62,7 +64,10 @@ def run(
     at the next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
-    place = None if no_web else _web(web)
+    if no_web and always_token:
+        message = "--always-token is about the web, and --no-web serves none"
+        raise click.UsageError(message)
+    place = None if no_web else _web(web, always_token=always_token)
 
     async def go() -> None:
         service = Service(
@@ -73,11 +78,11 @@ def run(
     asyncio.run(go())
 
 
-def _web(text: str | None) -> Web:
+def _web(text: str | None, *, always_token: bool) -> Web:
     if text is None:
-        return Web()
+        return Web(trust_loopback=not always_token)
     host, port = host_and_port(text)
-    return Web(host=host, port=port, demanded=True)
+    return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
 
 
 async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
