@@ -69,6 +69,10 @@ class Api:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1003})
 
+    async def close(self) -> None:
+        """End all streams and stop looking at the store: where nobody tells us of a server's end, as in a mount."""
+        await self.site.close()
+
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
@@ -76,7 +80,7 @@ class Api:
                 self.site.begin()
                 await send({"type": "lifespan.startup.complete"})
             else:
-                await self.site.close()
+                await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
