@@ -7,11 +7,13 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from msgspec.structs import fields
 
 from windlass.cli.entry import main
 from windlass.cli.parameters import seconds
@@ -20,10 +22,13 @@ from windlass.leaving import EXIT_SECONDS
 from windlass.runtime import herald, node, notify
 from windlass.runtime.settings import Settings
 from windlass.vitals import FRESH_SECONDS
+from windlass.web.api import pools
+from windlass.web.openapi import API
+from windlass.web.routing import find_route
 
 VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes that the manifests are held to."""
-FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "scaling.yaml")
+FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "web.yaml", "scaling.yaml")
 LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + herald.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
@@ -47,6 +52,12 @@ def pod(manifests: dict[tuple[str, str], Any]) -> Any:
 @pytest.fixture
 def container(pod: Any) -> Any:
     return pod["containers"][0]
+
+
+@pytest.fixture
+def web(manifests: dict[tuple[str, str], Any]) -> Any:
+    """The container of the web."""
+    return manifests["Deployment", "windlass-web"]["spec"]["template"]["spec"]["containers"][0]
 
 
 @pytest.fixture
@@ -79,7 +90,7 @@ def grace(command: list[str]) -> float:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kubernetes_accepts_the_manifests(version: str, manifests: dict[tuple[str, str], Any]) -> None:
     ours = [manifest for manifest in manifests.values() if "keda.sh" not in manifest["apiVersion"]]
-    assert len(ours) == 4
+    assert len(ours) == 7
     for manifest in ours:
         kubernetes_validate.validate(manifest, version, strict=True)
 
@@ -143,7 +154,37 @@ def test_everything_that_is_referred_to_is_there(
     assert ("TriggerAuthentication", scaled["triggers"][0]["authenticationRef"]["name"]) in manifests
 
 
-def test_what_is_applied_does_not_need_what_is_not_there_yet(checkout: Path) -> None:
+def test_keda_is_told_by_the_web_how_many_nodes_are_wanted(manifests: dict[tuple[str, str], Any]) -> None:
+    trigger = manifests["ScaledObject", "windlass"]["spec"]["triggers"][0]
+    url = urlsplit(trigger["metadata"]["url"])
+    service = manifests["Service", url.hostname]["spec"]
+    assert url.port in {port["port"] for port in service["ports"]}
+    route, found = find_route("GET", url.path.removeprefix(f"{API}/").split("/"))
+    assert (route.handler, found) == (pools.scale, {"pool": "images"})
+    assert trigger["metadata"]["valueLocation"] in {field.name for field in fields(route.answer)}
+    [told] = manifests["TriggerAuthentication", trigger["authenticationRef"]["name"]]["spec"]["secretTargetRef"]
+    assert told["key"] in manifests["Secret", told["name"]]["stringData"]
+
+
+def test_the_service_leads_to_the_web_and_not_to_nodes(manifests: dict[tuple[str, str], Any], web: Any) -> None:
+    service = manifests["Service", "windlass-web"]["spec"]
+    pods = {
+        name: manifests["Deployment", name]["spec"]["template"]["metadata"]["labels"].items()
+        for name in ("windlass", "windlass-web")
+    }
+    assert pods["windlass-web"] >= service["selector"].items()
+    assert not pods["windlass"] >= service["selector"].items()
+    assert not pods["windlass-web"] >= manifests["Deployment", "windlass"]["spec"]["selector"]["matchLabels"].items()
+    [port] = web["ports"]
+    assert web["command"][web["command"].index("--port") + 1] == str(port["containerPort"])
+    assert [one["targetPort"] for one in service["ports"]] == [port["name"]]
+    for kind, path in (("liveness", "/livez"), ("readiness", "/readyz")):
+        assert web[f"{kind}Probe"]["httpGet"] == {"path": path, "port": port["name"]}
+    assert "--always-token" in web["command"]
+    assert ("Secret", web["envFrom"][0]["secretRef"]["name"]) in manifests
+
+
+def test_what_is_applied_does_not_need_what_a_cluster_may_lack(checkout: Path) -> None:
     [applied] = documents(checkout, "kustomization.yaml")
     assert applied["resources"] == [file for file in FILES if file != "scaling.yaml"]
 
@@ -154,10 +195,10 @@ def test_the_probe_file_lies_where_the_node_may_write(manifests: dict[tuple[str,
     assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # stacks are written there
 
 
-def test_the_commands_exist(container: Any, unit: configparser.SectionProxy) -> None:
+def test_the_commands_exist(container: Any, web: Any, unit: configparser.SectionProxy) -> None:
     probes = [container[f"{kind}Probe"]["exec"]["command"] for kind in ("startup", "liveness", "readiness")]
     environment = {"WINDLASS_APP": "shop:app", "WINDLASS_PROBE": "/run/windlass/probe"}
-    for program, name, *arguments in [container["command"], *probes, unit["ExecStart"].split()]:
+    for program, name, *arguments in [container["command"], web["command"], *probes, unit["ExecStart"].split()]:
         assert Path(program).name == "windlass"
         command = main.commands[name]
         with pytest.MonkeyPatch.context() as patch:
