@@ -17,6 +17,7 @@ from windlass.inspecting import JobStack
 from windlass.operations import Explanation
 from windlass.remedies import remedy
 from windlass.telemetry.tracing import trace_id
+from windlass.tokens import Role, Token
 from windlass.views import NodePool, NodeView, Overview, PoolView, WorkerView
 from windlass.worker import Job
 
@@ -260,6 +261,17 @@ class EventShape(Struct, frozen=True, kw_only=True):
     data: Any
 
 
+class TokenShape(Struct, frozen=True, kw_only=True):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+
+
 class Glance(Struct, frozen=True, kw_only=True):
     """What everybody who looks sees first."""
 
@@ -497,6 +509,18 @@ def event_shape(event: Event) -> EventShape:
         subject=event.subject,
         message=event.message,
         data=json_safe(event.data),
+    )
+
+
+def token_shape(token: Token) -> TokenShape:
+    """A token, without its secret."""
+    return TokenShape(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        created_at=iso(token.created_at),
+        expires_at=iso(token.expires_at),
+        revoked_at=iso(token.revoked_at),
     )
 
 

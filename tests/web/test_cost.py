@@ -109,6 +109,7 @@ QUESTIONS: Final[list[tuple[str, dict[str, Any], int]]] = [
     ("nodes", {}, A_PAGE),
     ("events", {}, A_PAGE),
     ("events", {"name": "pool.scaled"}, A_PAGE),
+    ("tokens", {}, 0),
     ("me", {}, 0),
     ("openapi.json", {}, 0),
 ]

@@ -1,15 +1,16 @@
 """`windlass token`: who may use the HTTP API from elsewhere."""
 
-from typing import Any, cast
+from typing import cast
 
 import click
+from msgspec.structs import asdict
 
 from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import aside, json_option, show_json, show_table
 from windlass.cli.parameters import seconds
 from windlass.cli.words import ago
-from windlass.shapes import iso
+from windlass.shapes import token_shape
 from windlass.tokens import Role, Token, Tokens
 
 
@@ -33,7 +34,7 @@ def create(name: str, role: str, valid: float | None, source: Source, *, as_json
 
     made, secret = source.ask(make, create=True)
     if as_json:
-        show_json(_shape(made) | {"token": secret})
+        show_json(asdict(token_shape(made)) | {"token": secret})
     else:
         click.echo(secret)
         aside(f"token {name} may {role}; it is not shown again. Use it as: Authorization: Bearer {secret[:6]}…")
@@ -50,7 +51,7 @@ def list_tokens(source: Source, *, as_json: bool) -> None:
 
     tokens, now = source.ask(ask)
     if as_json:
-        show_json({"tokens": [_shape(one) for one in tokens]})
+        show_json({"tokens": [token_shape(one) for one in tokens]})
     elif tokens:
         rows = [(one.name, one.role, one.id, ago(one.created_at, now), _state(one, now)) for one in tokens]
         show_table(("TOKEN", "ROLE", "ID", "CREATED", "STATE"), rows)
@@ -70,7 +71,7 @@ def revoke(name: str, source: Source, *, as_json: bool) -> None:
 
     revoked = source.ask(end)
     if as_json:
-        show_json(_shape(revoked))
+        show_json(token_shape(revoked))
     else:
         click.echo(f"token {revoked.name} lets nobody in any more")
 
@@ -81,14 +82,3 @@ def _state(one: Token, now: float) -> str:
     if one.expires_at is None:
         return "good until revoked"
     return f"good, ends {ago(one.expires_at, now)}" if one.holds(now) else f"ended {ago(one.expires_at, now)}"
-
-
-def _shape(one: Token) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "name": one.name,
-        "role": one.role,
-        "created_at": iso(one.created_at),
-        "expires_at": iso(one.expires_at),
-        "revoked_at": iso(one.revoked_at),
-    }

@@ -41,6 +41,8 @@ class Visitor(Struct, frozen=True, kw_only=True):
     role: Role
     via: Literal["loopback", "bearer", "cookie", "host"]
     csrf: str = ""
+    expires_at: float | None = None
+    """When the token ends that was shown, if it does by itself."""
 
     def may(self, role: Role) -> bool:
         """Whether this role is covered."""
@@ -82,7 +84,7 @@ class Access:
         token = await (await self._turnstile()).admit(shown)
         if token is None:
             raise _stranger("this token lets nobody in: it is unknown, revoked or has expired")
-        return Visitor(name=token.name, role=token.role, via=via, csrf=csrf_of(shown))
+        return Visitor(name=token.name, role=token.role, via=via, csrf=csrf_of(shown), expires_at=token.expires_at)
 
     def is_local(self, request: Request) -> bool:
         """Whether somebody sits at this very machine, as far as can be told."""

@@ -19,11 +19,11 @@ from windlass.web.assets import asset
 from windlass.web.limits import read_body
 from windlass.web.openapi import API
 from windlass.web.problems import Refused, problem
-from windlass.web.routes import jobs, looking, nodes, pools, session, workers
+from windlass.web.routes import doctor, jobs, looking, nodes, pools, session, tokens, workers
 from windlass.web.routing import Remembered, Route, find_route
 from windlass.web.site import Site
 
-__all__ = ["Api", "jobs", "looking", "nodes", "pools", "session", "workers"]
+__all__ = ["Api", "doctor", "jobs", "looking", "nodes", "pools", "session", "tokens", "workers"]
 
 logger: Final = logging.getLogger("windlass")
 

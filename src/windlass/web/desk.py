@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from windlass.bulk import Action, Changed
+from windlass.core.health import Finding
 from windlass.core.model import DeadJob, Event, PoolConfig, WorkerInstance
 from windlass.inspecting import JobStack
 from windlass.operations import Explanation
 from windlass.store.protocol import Store
+from windlass.transfer.late import Left
 from windlass.views import NodeView, Overview
 from windlass.worker import Job, Options
 
@@ -15,7 +17,14 @@ from windlass.worker import Job, Options
 class Desk(Protocol):
     """Whom the web asks, and through whom it changes things. `WorkerOrchestrator` is one."""
 
+    @property
+    def store_url(self) -> str: ...
+
     def now(self) -> float: ...
+
+    async def check(self) -> dict[str, Finding]: ...
+
+    async def left_behind(self) -> Left | None: ...
 
     async def store(self) -> Store: ...
 

@@ -148,9 +148,9 @@ ROUTES: Final[list[Route]] = []
 """All there are, once `windlass.web.routes` has been imported."""
 
 
-def get(path: str, *, media_type: str = "application/json") -> Callable[[Handler], Handler]:
+def get(path: str, *, media_type: str = "application/json", role: Role = "read") -> Callable[[Handler], Handler]:
     """A route that only reads."""
-    return _route("GET", path, "read", media_type)
+    return _route("GET", path, role, media_type)
 
 
 def post(path: str, *, public: bool = False) -> Callable[[Handler], Handler]:

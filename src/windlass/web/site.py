@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from windlass.checkup import Report, examine
 from windlass.core.alike import Group, groups_of
 from windlass.core.model import Event
 from windlass.operations import Operations
@@ -14,7 +15,7 @@ from windlass.web.desk import Desk
 from windlass.web.history import STEP_SECONDS, History
 from windlass.web.limits import Limiter, Rate
 from windlass.web.live import Live
-from windlass.web.looks import Shared
+from windlass.web.looks import LONGEST_SECONDS, Shared
 
 MOST_DEAD: Final = 5_000
 """Dead jobs that are looked at in order to group them, the newest,"""
@@ -38,6 +39,7 @@ class Site:
         self.desk = desk
         self.overview = Shared(desk.overview, desk.now)
         self.dead = Shared(self._newest_dead, desk.now, seconds=DEAD_SECONDS)
+        self.doctor = Shared(self._examine, desk.now, seconds=LONGEST_SECONDS)
         self.history = History(self._store, desk.now, step=step_seconds)
         self.live = Live(self._store)
         self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
@@ -81,6 +83,9 @@ class Site:
     async def _newest_dead(self) -> tuple[list[Group], int]:
         jobs = await self.desk.dead_jobs(MOST_DEAD)
         return groups_of(jobs), len(jobs)
+
+    async def _examine(self) -> Report:
+        return await examine(self.desk)
 
     async def _store(self) -> Store:
         return await self.desk.store()

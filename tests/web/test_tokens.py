@@ -1,0 +1,55 @@
+"""Tokens over HTTP: nobody gets further by one than they came, and the doctor."""
+
+from math import inf
+from typing import Any
+
+from httpx2 import Response
+
+from tests.web.conftest import Web
+from windlass.tokens import Tokens
+
+OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
+
+
+async def _make(web: Web, token: str, **body: Any) -> Response:
+    async with web.client(**OUTSIDE, headers={"Authorization": f"Bearer {token}"}) as client:
+        return await client.post("tokens", json=body)
+
+
+async def test_at_the_machine_any_token_is_made_listed_and_revoked(web: Web) -> None:
+    made = (await web.post("tokens", {"name": "ci", "role": "operate", "valid_seconds": 60})).json()
+    assert (await _make(web, made["token"], name="wall", role="read")).status_code == 200
+    listed = (await web.get("tokens"))["tokens"]
+    assert [(one["name"], one["role"]) for one in listed] == [("ci", "operate"), ("wall", "read")]
+    assert "wl_" not in str(listed)
+    assert (await web.post("tokens", {"name": "ci", "role": "read"})).status_code == 409
+    assert (await web.post("tokens/wall/revoke")).json()["revoked_at"] is not None
+    assert (await web.post("tokens/wall/revoke")).status_code == 404
+    assert (await web.post("tokens", {"name": "loopback", "role": "read"})).status_code == 400
+    told = [(event["name"], event["data"]["by"]) for event in (await web.get("events"))["events"]]
+    assert told == [("token.created", "loopback"), ("token.created", "ci"), ("token.revoked", "loopback")]
+
+
+async def test_a_token_makes_no_equal_and_none_that_outlives_it(web: Web) -> None:
+    tokens = Tokens(await web.app.store(), web.app.now)
+    own, operate = await tokens.create("ci", "operate", valid_seconds=3_600)
+    _, read = await tokens.create("wall", "read")
+    refused = await _make(web, operate, name="more", role="operate")
+    assert (refused.status_code, "only tokens that read" in refused.json()["detail"]) == (403, True)
+    assert (await _make(web, read, name="more", role="read")).status_code == 403
+    assert own.expires_at is not None
+    for name, asked in (("short", 60), ("long", 86_400), ("endless", None)):
+        made = await _make(web, operate, name=name, role="read", valid_seconds=asked)
+        assert made.status_code == 200, made.text
+    ends = {one.name: one.expires_at or inf for one in await tokens.known()}
+    assert max(ends[name] for name in ("short", "long", "endless")) <= own.expires_at + 1e-3
+    assert ends["short"] < own.expires_at - 3_000
+
+
+async def test_the_doctor_tells_what_the_command_does(web: Web) -> None:
+    told = (await web.post("doctor")).json()
+    assert told["findings"]["store"] == "memory"
+    assert {"windlass", "latency", "clock"} <= told["findings"].keys()
+    overview = await web.get("overview")
+    assert told["status"] == overview["status"] == "failing"  # nobody serves this shop
+    assert {one["code"] for one in told["problems"]} == {one["code"] for one in overview["problems"]}
