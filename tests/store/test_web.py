@@ -72,17 +72,22 @@ async def _check(web: Web, dead: str) -> None:
     assert (whole["status"], whole["result"]) == ("completed", AWKWARD)
     found = await web.get("jobs", error="100 %", status="dead")
     assert [job["id"] for job in found["jobs"]] == [dead]
-    assert (await web.get("dead"))["groups"][0]["error"] == f"ValueError: {AWKWARD}"
-    bulk: dict[str, Any] = {"action": "discard", "filter": {"status": ["dead"], "error": AWKWARD}}
-    assert (await web.post("jobs/bulk", bulk)).json() == {"matched": 1, "changed": 1}
+    [group] = (await web.get("dead"))["groups"]
+    assert group["error"] == f"ValueError: {AWKWARD}"
+    alike: dict[str, Any] = {"filter": {"group": group["key"], "error": AWKWARD}}
+    again = (await web.post("jobs/bulk", {"action": "retry", "rate": "10/s", "limit": 1} | alike)).json()
+    assert (again["matched"], again["changed"], again["until"] is None) == (1, 1, False)
+    await (await web.app.get_job(dead)).ended(DEADLINE)
+    gone = {"matched": 1, "changed": 1, "until": None}
+    assert (await web.post("jobs/bulk", {"action": "discard"} | alike)).json() == gone
     assert (await web.post("pools/default/bounds", {"min": 1, "max": 2})).json()["bounds_changed"] is True
     token = await web.token(AWKWARD, "operate")
     async with web.client(peer="203.0.113.9", headers={"Authorization": f"Bearer {token}"}) as client:
         assert (await client.post("workers/act/disable", json={"reason": AWKWARD})).json()["reason"] == AWKWARD
         metrics = (await client.get("http://127.0.0.1:8421/metrics")).text
-    for counted in ('run_seconds_count{pool="default"} 2', 'wait_seconds_bucket{pool="default",le="+Inf"} 2'):
+    for counted in ('run_seconds_count{pool="default"} 3', 'wait_seconds_bucket{pool="default",le="+Inf"} 3'):
         assert f"windlass_{counted}\n" in metrics
-    assert 'windlass_attempts_total{pool="default",end="raised"} 1\n' in metrics
+    assert 'windlass_attempts_total{pool="default",end="raised"} 2\n' in metrics
     assert (await web.get("events"))["events"][-1]["data"]["by"] == AWKWARD
 
 
