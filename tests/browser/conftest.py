@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.browser.stage import Site, Watched, eventually
 
@@ -57,7 +57,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def _fill(site: Site) -> None:
-    eventually(lambda: len(site.ask("workers")["workers"]) == 9)
+    eventually(lambda: len(site.ask("workers")["workers"]) == 10)
     eventually(lambda: site.ask("nodes")["nodes"])
     for number in range(40):
         site.enqueue("send_mail", to=f"customer-{number}@example.org")
@@ -69,12 +69,16 @@ def _fill(site: Site) -> None:
     eventually(lambda: any(not worker["enabled"] for worker in site.ask("workers")["workers"]))
 
 
+def browser_path(playwright: Playwright) -> str:
+    found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
+    return next(filter(None, found), playwright.chromium.executable_path)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A browser for one module, no longer: Playwright has a loop running meanwhile, and no test of asyncio could."""
     with sync_playwright() as playwright:
-        found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
-        path = next(filter(None, found), playwright.chromium.executable_path)
+        path = browser_path(playwright)
         if not Path(path).exists():
             message = "no Chromium on PATH: apt-get install chromium, playwright install chromium, or WINDLASS_CHROMIUM"
             if os.environ.get("CI"):

@@ -2,9 +2,12 @@
 
 import asyncio
 import time
-from typing import Literal
+from datetime import date
+from typing import Annotated, Literal
 
-from windlass import Context, JobPriority, Retry, WorkerOrchestrator
+from msgspec import Meta, Struct
+
+from windlass import Context, JobPriority, Retry, Secret, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///market.db", tick_interval=0.5, max_concurrent=8)
 app.register_pool(
@@ -74,5 +77,30 @@ async def long_report(ctx: Context, pages: int) -> int:
     """Tells how far it is, for as long as a test wants to look at it."""
     for page in range(pages):
         ctx.progress(page, pages, f"page {page} of {pages}")
+        ctx.logger.log(30 if page % 5 == 4 else 20, "page %s is written", page)
         await asyncio.sleep(0.5)
     return pages
+
+
+class Customer(Struct):
+    """Who orders."""
+
+    name: str
+    password: Annotated[str, Secret]
+    born: date | None = None
+
+
+class Line(Struct):
+    """What is ordered."""
+
+    article: str
+    pieces: Annotated[int, Meta(ge=1, le=99)] = 1
+
+
+@app.task(pool="reports")
+async def place_order(
+    customer: Customer, lines: list[Line], pay: Literal["card", "invoice"], note: str | None = None
+) -> str:
+    """Takes something of everything that a form can have."""
+    pieces = ", ".join(f"{line.pieces} {line.article}" for line in lines)
+    return f"{pieces} for {customer.name} ({customer.born}, {len(customer.password)} letters), by {pay}, {note}"

@@ -49,11 +49,12 @@ export function clock(ms: number, seconds = true): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
 }
 
-export function moment(ms: number): string {
+export function day(ms: number): string {
   const at = new Date(ms);
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return `${day} ${clock(ms)}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
+
+export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 
 /** "12 s ago", "in 3 min". */
 export function ago(ms: number, now: number): string {

@@ -1,8 +1,8 @@
 /**
  * Keeps what is shown up to date: the server says what changed, and the questions that this concerns are asked again.
  *
- * Each kind of answer has a pace of its own: what is big or moves slowly is not asked for at every change. Nothing is
- * asked while the page is hidden or paused.
+ * Each kind of answer has a pace of its own: what is big or moves slowly is not asked for at every change, and what takes
+ * long to answer, less often still. Nothing is asked while the page is hidden or paused.
  */
 
 import type { QueryClient } from "@tanstack/react-query";
@@ -15,6 +15,7 @@ type State = { link: Link; paused: boolean; waiting: boolean; lostAt: number | n
 const PACE_MS: Record<string, number> = {
   overview: 1_000,
   history: 5_000,
+  "long history": 60_000,
   pools: 1_000,
   workers: 2_000,
   graph: 15_000,
@@ -31,16 +32,19 @@ const CONCERNS: Record<string, string[]> = {
   workers: ["overview", "workers", "graph"],
   nodes: ["overview", "nodes", "pools"],
   events: ["events", "overview", "pools"],
-  history: ["history"],
+  history: ["history", "long history"],
 };
 
 const LONGEST_RETRY_MS = 10_000;
 const BEAT_MS = 250;
+/** Of the time, at most one part in so many is spent asking for one kind of answer. */
+const SHARE = 10;
 
 let state: State = { link: "connecting", paused: false, waiting: false, lostAt: null };
 const listeners = new Set<() => void>();
 const stale = new Set<string>();
 const asked = new Map<string, number>();
+const took = new Map<string, number>();
 let source: EventSource | null = null;
 let retryMs = 1_000;
 
@@ -91,10 +95,13 @@ export function listen(client: QueryClient) {
     if (state.paused || document.hidden) return;
     const now = Date.now();
     for (const root of stale) {
-      if (now - (asked.get(root) ?? 0) < (PACE_MS[root] ?? 0)) continue;
+      const pace = Math.max(PACE_MS[root] ?? 0, SHARE * (took.get(root) ?? 0));
+      if (now - (asked.get(root) ?? 0) < pace) continue;
       stale.delete(root);
       asked.set(root, now);
-      client.invalidateQueries({ queryKey: [root] }, { cancelRefetch: false });
+      client
+        .invalidateQueries({ queryKey: [root] }, { cancelRefetch: false })
+        .then(() => took.set(root, Date.now() - now));
     }
     if (state.waiting) set({ waiting: false });
   }, BEAT_MS);

@@ -17,10 +17,25 @@ function useAsk<T>(root: string, path: string, params: Params = {}, enabled = tr
 export const useMe = () => useQuery({ queryKey: ["me"], queryFn: ({ signal }) => whoami(signal), staleTime: Infinity });
 export const useMay = () => useMe().data?.role === "operate";
 export const useOverview = () => useAsk<t.Overview>("overview", "overview");
-export const useHistory = (seconds: number) => useAsk<t.History>("history", "history", { seconds });
+/** Beyond an hour it moves by the minute, and is asked for by the minute. */
+export const useHistory = (seconds: number) =>
+  useQuery({
+    queryKey: [seconds > 3_600 ? "long history" : "history", seconds],
+    queryFn: ({ signal }) => ask<t.History>("history", { seconds }, signal),
+    placeholderData: keepPreviousData,
+  });
 export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");
 export const usePool = (name: string) => useAsk<t.PoolDetail>("pools", `pools/${segment(name)}`);
 export const useWorkers = (enabled = true) => useAsk<{ workers: t.Worker[] }>("workers", "workers", {}, enabled);
+/** For fields that offer them: a name more or less does not matter for some minutes. */
+export const useWorkerNames = (enabled: boolean) =>
+  useQuery({
+    queryKey: ["names"],
+    queryFn: ({ signal }) => ask<{ workers: t.Worker[] }>("workers", {}, signal),
+    select: ({ workers }) => workers.map((worker) => worker.name),
+    staleTime: 300_000,
+    enabled,
+  });
 export const useWorker = (name: string, enabled = true) =>
   useAsk<t.WorkerDetail>("workers", `workers/${segment(name)}`, {}, enabled);
 export const useGraph = () => useAsk<t.Graph>("graph", "graph");
@@ -37,6 +52,8 @@ export interface JobFilter {
   pool?: string;
   key?: string;
   error?: string;
+  /** The key of a group of dead jobs. */
+  group?: string;
   payload?: string;
   created_after?: string;
   created_before?: string;
@@ -47,15 +64,6 @@ export function useJobs(filter: JobFilter, after: string | null, limit: number) 
   return useQuery({
     queryKey: ["jobs", "jobs", params],
     queryFn: ({ signal }) => ask<{ jobs: t.Job[]; next_after: string | null }>("jobs", params, signal),
-    placeholderData: keepPreviousData,
-  });
-}
-
-export function useEvents(filter: { name?: string; subject?: string }, limit: number) {
-  const params: Params = { ...filter, limit };
-  return useQuery({
-    queryKey: ["events", "events", params],
-    queryFn: ({ signal }) => ask<{ events: t.Event[] }>("events", params, signal),
     placeholderData: keepPreviousData,
   });
 }

@@ -2,7 +2,7 @@
 
 import type { Line } from "../parts/chart";
 import { millis } from "../words";
-import type { History } from "./types";
+import type { History, PoolHistory, Series } from "./types";
 
 const INKS = 7;
 const DRAWN = 6;
@@ -14,10 +14,8 @@ export function inks(names: string[]): Map<string, string> {
 
 export const instants = (history: History) => history.at.map((at) => millis(at) / 1000);
 
-type Values = (number | null)[];
-
 /** Added up over pools; unknown only where none is known. */
-export function total(series: Values[]): Values {
+export function total(series: Series[]): Series {
   const length = Math.max(0, ...series.map((one) => one.length));
   return Array.from({ length }, (_, index) => {
     const known = series.map((one) => one[index]).filter((value) => value !== null && value !== undefined);
@@ -25,11 +23,15 @@ export function total(series: Values[]): Values {
   });
 }
 
-export const rate = (values: Values, step: number): Values =>
+export const rate = (values: Series, step: number): Series =>
   values.map((value) => (value === null ? null : value / step));
 
+/** Nobody waits: that is no gap, but nothing. */
+export const zeroed = (pool: PoolHistory, values: Series): Series =>
+  values.map((value, index) => (value === null && pool.queued[index] !== null ? 0 : value));
+
 /** One line a pool: the largest ones if there are many. */
-export function perPool(history: History, kind: "queued" | "oldest_wait"): Line[] {
+export function perPool(history: History, kind: "queued" | "oldest_wait" | "wait_p95" | "run_p95"): Line[] {
   const names = Object.keys(history.pools);
   const ink = inks(names);
   const peak = (name: string) => Math.max(0, ...(history.pools[name]?.[kind] ?? []).map((value) => value ?? 0));
@@ -37,11 +39,22 @@ export function perPool(history: History, kind: "queued" | "oldest_wait"): Line[
   return drawn.sort().map((name) => ({
     name,
     ink: ink.get(name) ?? "series-7",
-    // Nobody waits: that is no gap, but nothing.
-    values: (history.pools[name]?.[kind] ?? []).map((value, index) =>
-      kind === "oldest_wait" && value === null && history.pools[name]?.queued[index] !== null ? 0 : value,
-    ),
+    values: valuesOf(history.pools[name] as PoolHistory, kind),
+    through: kind === "wait_p95" || kind === "run_p95",
   }));
+}
+
+function valuesOf(pool: PoolHistory, kind: "queued" | "oldest_wait" | "wait_p95" | "run_p95"): Series {
+  const values = pool[kind] ?? [];
+  return kind === "oldest_wait" ? zeroed(pool, values) : values;
+}
+
+/** At each moment, the share of attempts that went well, in percent; unknown where none ended. */
+export function successes(completed: Series, failed: Series): Series {
+  return completed.map((well, index) => {
+    const badly = failed[index] ?? 0;
+    return well === null || well + badly === 0 ? null : (100 * well) / (well + badly);
+  });
 }
 
 /** The share of attempts that went well, in the time shown; null if there was none. */

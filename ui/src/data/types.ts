@@ -39,6 +39,8 @@ export interface Pool {
   completed: number;
   failed: number;
   oldest_wait_seconds: number | null;
+  /** Of the last five minutes. */
+  wait_p95_seconds?: number | null;
   paused: boolean;
   paused_at: string | null;
   reason: string | null;
@@ -56,6 +58,8 @@ export interface Instance {
   completed: number;
   failed: number;
   memory_bytes: number;
+  cpu_percent?: number | null;
+  lag_seconds?: number | null;
   started_at: string;
   last_beat_at: string;
 }
@@ -114,10 +118,20 @@ export interface Schema {
   format?: string;
   properties?: Record<string, Schema>;
   required?: string[];
-  items?: Schema;
+  items?: Schema | false;
+  prefixItems?: Schema[];
+  additionalProperties?: Schema | boolean;
   anyOf?: Schema[];
   minimum?: number;
   maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
+  multipleOf?: number;
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+  minItems?: number;
+  maxItems?: number;
   writeOnly?: boolean;
 }
 
@@ -153,13 +167,29 @@ export interface Attempt {
   traceback: string | null;
 }
 
+export interface LogLine {
+  at: string;
+  level: string;
+  message: string;
+  attempt: number;
+}
+
+/** What every thread and task of a job's process was doing, the job's own first. */
+export interface Stack {
+  job_id: string;
+  at: string;
+  instance: string;
+  pid: number;
+  stack: string;
+}
+
 export interface WholeJob extends Job {
   result: unknown;
   why: string;
   attempts: Attempt[];
-  fence?: number | null;
-  trace_id?: string | null;
-  logs?: { at: string; level: string; message: string }[];
+  fence: number;
+  trace_id: string | null;
+  logs: LogLine[];
 }
 
 export interface Explanation {
@@ -180,6 +210,11 @@ export interface Node {
   drained_at: string | null;
   cores: number;
   memory_bytes: number;
+  /** 100 is one core, kept busy by the node and its processes. */
+  cpu_percent?: number | null;
+  memory_used_bytes?: number | null;
+  loop_lag_seconds?: number | null;
+  store_seconds?: number | null;
   labels: string[];
   hosts: string[];
   runs: { pool: string; instances: number; workers: number; busy: number; memory_bytes: number }[];
@@ -197,21 +232,26 @@ export interface Overview {
   counts: Partial<Record<string, number>>;
 }
 
-type Series = (number | null)[];
+export type Series = (number | null)[];
+export type PoolHistory = Record<
+  "queued" | "processing" | "workers" | "wanted" | "oldest_wait" | "completed" | "failed",
+  Series
+> &
+  Partial<Record<"wait_p95" | "run_p95" | "retried", Series>>;
+
 export interface History {
   step: number;
   at: (string | number)[];
-  pools: Record<
-    string,
-    Record<"queued" | "processing" | "workers" | "wanted" | "oldest_wait" | "completed" | "failed", Series>
-  >;
+  pools: Record<string, PoolHistory>;
 }
 
 export interface DeadGroup {
+  key: string;
   worker: string;
   error: string;
   count: number;
-  newest: string;
+  newest: string | null;
+  oldest: string | null;
   sample_ids: string[];
 }
 

@@ -1,29 +1,41 @@
 import { useState } from "react";
-import { useDead, useJob, useJobs } from "../data/queries";
+import { type JobFilter, useDead, useJob, useJobs, useMay } from "../data/queries";
 import type { DeadGroup } from "../data/types";
-import { Answer, Badge, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
-import { BulkButton, EditAndRequeue } from "../parts/jobactions";
+import { Answer, Button, Empty, Failure, Heading, Panel, Time } from "../parts/basics";
+import { BulkButton } from "../parts/bulk";
+import { EditAndRequeue } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { Link, to, useParams } from "../router";
-import { count, counted } from "../words";
+import { compact, count, counted } from "../words";
+
+const SHOWN = 10;
 
 export function DeadPage() {
   const dead = useDead();
-  const [params] = useParams();
+  const [params, change] = useParams();
   const worker = params.get("worker");
   const chosen = (groups: DeadGroup[]) => groups.filter((group) => !worker || group.worker === worker);
-  const all = { status: ["dead"], ...(worker ? { worker } : {}) };
+  const all: JobFilter = { status: ["dead"], ...(worker ? { worker } : {}) };
   const sum = dead.data && chosen(dead.data.groups).reduce((n, group) => n + group.count, 0);
+  const what = worker ? `of ${worker} in the dead-letter queue` : "in the dead-letter queue";
   return (
     <>
       <Heading
         title="Dead letters"
-        about={sum !== undefined && `${counted(sum, "job")} failed for good, by worker and error`}
+        about={
+          sum !== undefined &&
+          `${counted(sum, "job")}${worker ? ` of ${worker}` : ""} failed for good, by worker and error`
+        }
       >
+        {worker && (
+          <Button kind="quiet" onClick={() => change({ worker: null })}>
+            Of all workers
+          </Button>
+        )}
         {sum ? (
           <>
-            <BulkButton action="retry" filter={all} label="Requeue all" what="in the dead-letter queue" />
-            <BulkButton action="discard" filter={all} label="Discard all" what="in the dead-letter queue" />
+            <BulkButton action="retry" filter={all} label="Requeue all" what={what} />
+            <BulkButton action="discard" filter={all} label="Discard all" what={what} />
           </>
         ) : null}
       </Heading>
@@ -37,7 +49,7 @@ export function DeadPage() {
                 </p>
               )}
               {chosen(groups).map((group) => (
-                <Group key={`${group.worker} ${group.error}`} group={group} />
+                <Group key={group.key} group={group} />
               ))}
             </div>
           ) : (
@@ -51,47 +63,44 @@ export function DeadPage() {
   );
 }
 
-/** The longest part of an error without numbers: jobs are grouped by what is around these. */
-function gist(error: string): string {
-  return error.split(/0x[0-9a-f]+|\d+/).reduce((longest, part) => (part.length > longest.length ? part : longest), "");
-}
-
 function Group({ group }: { group: DeadGroup }) {
+  const may = useMay();
   const [open, setOpen] = useState(false);
   const [editing, setEditing] = useState<string | null>(null);
-  const filter = { status: ["dead"], worker: group.worker, error: gist(group.error) };
-  const what = `of ${group.worker} whose error contains “${gist(group.error).trim()}”`;
+  const filter: JobFilter = { status: ["dead"], group: group.key };
+  const what = `of ${group.worker} that failed with “${group.error}” (numbers may differ)`;
   return (
     <Panel flush>
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-2 px-3 py-2">
-        <Badge tone="bad">{count(group.count)}</Badge>
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3">
+        <div className="w-14 shrink-0 text-center">
+          <div className="text-xl leading-tight font-semibold text-bad">{compact(group.count)}</div>
+          <div className="text-xs text-muted">{group.count === 1 ? "job" : "jobs"}</div>
+        </div>
         <div className="min-w-0 grow basis-60">
-          <div className="text-sm">
+          <div className="font-mono text-sm break-words text-bad">{group.error}</div>
+          <div className="mt-0.5 text-xs text-muted">
             <Link className="text-accent underline" href={to(["workers", group.worker])}>
               {group.worker}
             </Link>
-            <span className="text-xs text-muted">
-              , newest <Time at={group.newest} />
-            </span>
+            , newest <Time at={group.newest} />, oldest <Time at={group.oldest} />
           </div>
-          <div className="font-mono text-xs break-words text-bad">{group.error}</div>
         </div>
         <div className="flex flex-wrap gap-1.5">
           <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? "Hide" : "Inspect"}
           </Button>
-          {group.sample_ids[0] && (
-            <Button small onClick={() => setEditing(group.sample_ids[0] ?? null)}>
-              Edit newest
-            </Button>
-          )}
           <BulkButton small action="retry" filter={filter} label="Requeue" what={what} />
           <BulkButton small action="discard" filter={filter} label="Discard" what={what} />
         </div>
       </div>
       {open && (
         <div className="border-t border-line">
-          <Members filter={filter} group={group} />
+          <Members filter={filter} edit={may ? setEditing : null} />
+          <p className="border-t border-line px-4 py-2 text-xs">
+            <Link href={to(["jobs"], { status: "dead", group: group.key })}>
+              All {counted(group.count, "job")} of this kind
+            </Link>
+          </p>
         </div>
       )}
       {editing && <Edit id={editing} close={() => setEditing(null)} />}
@@ -99,19 +108,21 @@ function Group({ group }: { group: DeadGroup }) {
   );
 }
 
-function Members({ filter, group }: { filter: { status: string[]; worker: string; error: string }; group: DeadGroup }) {
-  const jobs = useJobs(filter, null, 10);
+function Members({ filter, edit }: { filter: JobFilter; edit: ((id: string) => void) | null }) {
+  const jobs = useJobs(filter, null, SHOWN);
   return (
     <Answer of={jobs} rows={3}>
       {(page) => (
-        <>
-          <JobTable jobs={page.jobs} without="worker" empty={<Empty title="They are gone" />} />
-          {page.next_after && (
-            <p className="px-3 py-2 text-xs">
-              <Link href={to(["jobs"], filter)}>All {count(group.count)}</Link>
-            </p>
+        <JobTable
+          jobs={page.jobs}
+          without="worker"
+          empty={<Empty title="They are gone" />}
+          action={(job) => (
+            <Button small disabled={!edit} aria-label={`Edit and requeue ${job.id}`} onClick={() => edit?.(job.id)}>
+              Edit and requeue
+            </Button>
           )}
-        </>
+        />
       )}
     </Answer>
   );

@@ -1,18 +1,18 @@
-import { useState } from "react";
-import { useEvents } from "../data/queries";
+import { Fragment } from "react";
+import { useEventLog } from "../data/eventlog";
 import type { Event } from "../data/types";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
+import { brief } from "../parts/jobtable";
 import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
-import { counted, moment } from "../words";
+import { clock, counted, day } from "../words";
 
-const MORE = 100;
-const MOST = 1000;
 const NAMES = [
   "job.dead",
   "job.lost",
   "jobs.amended",
   "job.triggered",
+  "job.inspected",
   "token.created",
   "token.revoked",
   "worker.disabled",
@@ -52,13 +52,18 @@ const TONES: Record<string, Tone> = {
 
 export function EventsPage() {
   const [params, change] = useParams();
-  const [limit, setLimit] = useState(MORE);
   const name = params.get("name") ?? "";
   const subject = params.get("subject") ?? "";
-  const events = useEvents({ name, subject }, limit);
+  const log = useEventLog({ name, subject });
   return (
     <>
-      <Heading title="Events" about="The audit log: who, or which rule, did what, and why" />
+      <Heading title="Events" about="The audit log: who, or which rule, did what, and why">
+        {(name || subject) && (
+          <Button kind="quiet" onClick={() => change({ name: null, subject: null })}>
+            Clear filters
+          </Button>
+        )}
+      </Heading>
       <Panel flush>
         <div className="flex flex-wrap gap-2 border-b border-line p-2">
           <select
@@ -79,27 +84,23 @@ export function EventsPage() {
             take={(written) => change({ subject: written })}
           />
         </div>
-        <Answer of={events} rows={10}>
-          {(page) => (
+        <Answer of={log.answer} rows={10}>
+          {({ events }) => (
             <>
-              {page.events.length ? (
-                <ol className="divide-y divide-line">
-                  {[...page.events]
-                    .sort((a, b) => b.seq - a.seq)
-                    .map((event) => (
-                      <Row key={event.seq} event={event} />
-                    ))}
-                </ol>
+              {events.length ? (
+                <List events={events} only={(chosen) => change({ subject: chosen })} />
               ) : (
                 <Empty title="Nothing has happened">
                   {name || subject ? "Not of this kind." : "What the rules and people do is told here."}
                 </Empty>
               )}
-              <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
-                <span>{counted(page.events.length, "event")}, newest first</span>
-                {page.events.length >= limit && limit < MOST && (
-                  <Button small className="ml-auto" onClick={() => setLimit(Math.min(limit * 2, MOST))}>
-                    Show more
+              <div className="flex min-h-10 items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
+                <span>
+                  {counted(events.length, "event")}, newest first{log.older ? "" : "; these are all that are kept"}
+                </span>
+                {log.older && (
+                  <Button small className="ml-auto" disabled={log.busy} onClick={log.older}>
+                    {log.busy ? "Loading…" : "Older"}
                   </Button>
                 )}
               </div>
@@ -108,6 +109,27 @@ export function EventsPage() {
         </Answer>
       </Panel>
     </>
+  );
+}
+
+function List({ events, only }: { events: Event[]; only: (subject: string) => void }) {
+  let last = "";
+  return (
+    <ol>
+      {events.map((event) => {
+        const date = day(Date.parse(event.at));
+        const fresh = date !== last;
+        last = date;
+        return (
+          <Fragment key={event.seq}>
+            {fresh && (
+              <li className="border-b border-line bg-ground px-3 py-1 text-xs font-medium text-muted">{date}</li>
+            )}
+            <Row event={event} only={only} />
+          </Fragment>
+        );
+      })}
+    </ol>
   );
 }
 
@@ -120,25 +142,43 @@ function addressOf({ name, subject }: Event): string | null {
   return null;
 }
 
-function Row({ event }: { event: Event }) {
+/** Rows that are not in sight cost nothing: there may be thousands. */
+const UNSEEN = "[contain-intrinsic-size:auto_2.4rem] [content-visibility:auto]";
+
+function Row({ event, only }: { event: Event; only: (subject: string) => void }) {
   const address = addressOf(event);
   const by = typeof event.data?.by === "string" ? event.data.by : null;
   return (
-    <li className="grid grid-cols-[minmax(0,1fr)] gap-x-3 gap-y-0.5 px-3 py-2 text-sm md:grid-cols-[9.5rem_8.5rem_minmax(0,1fr)]">
+    <li
+      className={`grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 text-sm last:border-0 hover:bg-sunken md:grid-cols-[4.5rem_8.5rem_minmax(0,1fr)_10rem] ${UNSEEN}`}
+    >
       <time dateTime={event.at} className="text-xs leading-5 whitespace-nowrap text-muted">
-        {moment(Date.parse(event.at))}
+        {clock(Date.parse(event.at))}
       </time>
       <span>
         <Badge tone={TONES[event.name] ?? "plain"}>{event.name}</Badge>
       </span>
-      <span className="min-w-0 break-words">
-        {event.message}{" "}
+      <span className="min-w-0 break-words max-md:col-span-2">
+        {event.message}
+        {by && <span className="ml-2 text-xs whitespace-nowrap text-muted">by {by}</span>}
+      </span>
+      <span className="flex min-w-0 items-center gap-2 text-xs max-md:col-span-2 md:justify-end">
         {address && (
-          <Link className="link text-xs whitespace-nowrap" href={address} aria-label={`Open ${event.subject}`}>
-            open
+          <Link className="link min-w-0 truncate" href={address} title={event.subject}>
+            {brief(event.subject)}
           </Link>
         )}
-        {by && <span className="block text-xs text-muted">by {by}</span>}
+        <button
+          type="button"
+          className="shrink-0 rounded text-muted hover:text-ink"
+          aria-label={`Only events about ${event.subject}`}
+          title="Only events about this"
+          onClick={() => only(event.subject)}
+        >
+          <svg aria-hidden="true" viewBox="0 0 16 16" className="size-3.5" fill="none" stroke="currentColor">
+            <path strokeWidth="1.5" strokeLinejoin="round" d="M2 3h12L9.5 8.5V13l-3-1.5v-3z" />
+          </svg>
+        </button>
       </span>
     </li>
   );

@@ -2,9 +2,11 @@ import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
 import type { Attempt, WholeJob } from "../data/types";
 import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
+import { Copy, Verbatim } from "../parts/copy";
 import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
+import { Log } from "../parts/log";
 import { Link, to } from "../router";
 import { duration, moment, span } from "../words";
 
@@ -47,7 +49,9 @@ export function JobPage({ id }: { id: string }) {
                   <Attempts job={seen} />
                 </Panel>
               )}
-              {seen.logs && seen.logs.length > 0 && <Logs lines={seen.logs} />}
+              {(seen.logs.length > 0 || seen.status === "processing") && (
+                <Log lines={seen.logs} live={seen.status === "processing"} />
+              )}
             </div>
             <div className="flex min-w-0 flex-col gap-3">
               <Panel title="About">
@@ -69,6 +73,15 @@ export function JobPage({ id }: { id: string }) {
   );
 }
 
+function Long({ text, what }: { text: string; what: string }) {
+  return (
+    <span className="flex items-center gap-2">
+      <span className="min-w-0 font-mono text-xs break-all">{text}</span>
+      <Copy text={text} what={what} />
+    </span>
+  );
+}
+
 function About({ job }: { job: WholeJob }) {
   const items: [string, React.ReactNode][] = [
     [
@@ -83,12 +96,7 @@ function About({ job }: { job: WholeJob }) {
         {job.pool}
       </Link>,
     ],
-    [
-      "Id",
-      <span key="i" className="font-mono text-xs">
-        {job.id}
-      </span>,
-    ],
+    ["Id", <Long key="i" text={job.id} what="job id" />],
     ["Made by", job.cause],
     ["Priority", job.priority],
     ["Attempt", `${job.attempt}${job.crashes ? `, ${job.crashes} crashes` : ""}`],
@@ -104,14 +112,8 @@ function About({ job }: { job: WholeJob }) {
     ]);
   if (job.unique_key) items.push(["Unique key", job.unique_key]);
   if (job.concurrency_key) items.push(["Concurrency key", job.concurrency_key]);
-  if (job.fence !== undefined && job.fence !== null) items.push(["Fence", job.fence]);
-  if (job.trace_id)
-    items.push([
-      "Trace",
-      <span key="t" className="font-mono text-xs">
-        {job.trace_id}
-      </span>,
-    ]);
+  items.push(["Fence", job.fence]);
+  if (job.trace_id) items.push(["Trace", <Long key="t" text={job.trace_id} what="trace id" />]);
   return <Facts items={items} />;
 }
 
@@ -266,33 +268,11 @@ function AttemptRow({ attempt, open }: { attempt: Attempt; open: boolean }) {
       <div className="px-3 pb-3">
         {attempt.instance && <p className="pb-1 pl-4 text-xs text-muted">on {attempt.instance}</p>}
         {attempt.traceback ? (
-          <pre
-            role="region"
-            tabIndex={0}
-            aria-label={`Traceback of attempt ${attempt.number}`}
-            className="max-h-96 overflow-auto rounded-md bg-sunken p-3 font-mono text-xs leading-5"
-          >
-            {attempt.traceback}
-          </pre>
+          <Verbatim text={attempt.traceback} what={`Traceback of attempt ${attempt.number}`} />
         ) : (
           <p className="pl-4 text-xs text-muted">No traceback.</p>
         )}
       </div>
     </details>
-  );
-}
-
-function Logs({ lines }: { lines: NonNullable<WholeJob["logs"]> }) {
-  return (
-    <Panel title="Log" flush>
-      <pre
-        role="region"
-        tabIndex={0}
-        aria-label="Log"
-        className="max-h-80 overflow-auto p-3 font-mono text-xs leading-5"
-      >
-        {lines.map((line) => `${line.at}  ${line.level.padEnd(7)} ${line.message}`).join("\n")}
-      </pre>
-    </Panel>
   );
 }

@@ -1,9 +1,10 @@
 import type { RowSelectionState } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
-import { type JobFilter, useJobs, usePools, useWorkers } from "../data/queries";
+import { type JobFilter, useJobs, usePools, useWorkerNames } from "../data/queries";
 import { STATUSES } from "../data/types";
 import { Answer, Button, Empty, Heading, Panel } from "../parts/basics";
-import { BulkButton, ENDED } from "../parts/jobactions";
+import { BulkButton } from "../parts/bulk";
+import { ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { Typed } from "../parts/typed";
 import { useParams } from "../router";
@@ -16,6 +17,7 @@ const SINCE: [string, string, number][] = [
   ["1d", "last day", 86_400],
   ["7d", "last 7 days", 604_800],
 ];
+const BETWEEN = "between";
 const TEXTS: [keyof JobFilter & string, string][] = [
   ["payload", "Payload contains"],
   ["error", "Error contains"],
@@ -121,7 +123,16 @@ function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
   if (status.length) filter.status = status;
-  for (const name of ["worker", "pool", "key", "error", "payload", "created_after", "created_before"] as const) {
+  for (const name of [
+    "worker",
+    "pool",
+    "key",
+    "error",
+    "group",
+    "payload",
+    "created_after",
+    "created_before",
+  ] as const) {
     const value = params.get(name);
     if (value) filter[name] = value;
   }
@@ -142,9 +153,11 @@ function Filters({
   pick: (changed: Record<string, string | string[] | null>) => void;
   open: boolean;
 }) {
-  const workers = useWorkers();
+  const [near, setNear] = useState(false);
+  const names = useWorkerNames(near);
   const pools = usePools();
   const status = params.getAll("status");
+  const between = params.get("since") === BETWEEN || params.has("created_after") || params.has("created_before");
   return (
     <div className={`${open ? "flex" : "hidden"} flex-col gap-2 border-b border-line p-2 sm:flex`}>
       <div role="group" aria-label="Status" className="flex flex-wrap gap-1">
@@ -168,13 +181,9 @@ function Filters({
           label="Worker"
           value={params.get("worker") ?? ""}
           take={(written) => pick({ worker: written })}
-          list="known-workers"
+          names={names.data ?? []}
+          near={() => setNear(true)}
         />
-        <datalist id="known-workers">
-          {workers.data?.workers.slice(0, 500).map((worker) => (
-            <option key={worker.name} value={worker.name} />
-          ))}
-        </datalist>
         <select
           className="field"
           aria-label="Pool"
@@ -189,8 +198,8 @@ function Filters({
         <select
           className="field"
           aria-label="Created"
-          value={params.get("since") ?? ""}
-          onChange={(event) => pick({ since: event.target.value })}
+          value={between ? BETWEEN : (params.get("since") ?? "")}
+          onChange={(event) => pick({ since: event.target.value, created_after: null, created_before: null })}
         >
           <option value="">any time</option>
           {SINCE.map(([value, label]) => (
@@ -198,6 +207,7 @@ function Filters({
               {label}
             </option>
           ))}
+          <option value={BETWEEN}>between…</option>
         </select>
         {TEXTS.map(([name, label]) => (
           <Typed
@@ -208,7 +218,45 @@ function Filters({
           />
         ))}
       </div>
+      {between && (
+        <div className="flex flex-wrap items-center gap-2 text-xs text-muted">
+          <Instant
+            label="Created after"
+            value={params.get("created_after")}
+            take={(at) => pick({ created_after: at })}
+          />
+          <Instant
+            label="Created before"
+            value={params.get("created_before")}
+            take={(at) => pick({ created_before: at })}
+          />
+        </div>
+      )}
+      {params.has("group") && (
+        <p className="text-xs text-muted">
+          Only one kind of dead letters: of one worker, with one error.{" "}
+          <button type="button" className="link" onClick={() => pick({ group: null })}>
+            All of them
+          </button>
+        </p>
+      )}
     </div>
+  );
+}
+
+/** A moment, typed as it is here and kept as it is everywhere. */
+function Instant({ label, value, take }: { label: string; value: string | null; take: (at: string | null) => void }) {
+  const here = value ? new Date(Date.parse(value) - new Date(value).getTimezoneOffset() * 60_000).toISOString() : "";
+  return (
+    <label className="flex items-center gap-2">
+      {label}
+      <input
+        type="datetime-local"
+        className="field"
+        value={here.slice(0, 16)}
+        onChange={(event) => take(event.target.value ? new Date(event.target.value).toISOString() : null)}
+      />
+    </label>
   );
 }
 

@@ -3,12 +3,12 @@ import { useNodes } from "../data/queries";
 import type { Instance, Node } from "../data/types";
 import { NodeActions } from "../parts/actions";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Time } from "../parts/basics";
-import { Table } from "../parts/table";
-import { Link, to, useParams } from "../router";
-import { bytes, counted } from "../words";
-import { Instances } from "./pools";
+import { Instances } from "../parts/instances";
+import { useParams } from "../router";
+import { bytes, counted, duration } from "../words";
 
 const LATE_SECONDS = 10;
+const ALMOST = 0.9;
 const TONES = { serving: "ok", draining: "warn", drained: "plain", stopping: "warn" } as const;
 
 export function NodesPage() {
@@ -47,7 +47,6 @@ export function NodesPage() {
 }
 
 function NodePanel({ node, instances: members, marked }: { node: Node; instances: Instance[]; marked: boolean }) {
-  const used = node.runs.reduce((sum, run) => sum + run.memory_bytes, 0);
   const busy = node.runs.reduce((sum, run) => sum + run.busy, 0);
   const workers = node.runs.reduce((sum, run) => sum + run.workers, 0);
   const instances = node.runs.reduce((sum, run) => sum + run.instances, 0);
@@ -67,26 +66,41 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       side={<NodeActions node={node} />}
       flush
     >
-      <dl className="grid grid-cols-2 gap-x-4 gap-y-2 border-b border-line px-3 py-2.5 text-sm sm:grid-cols-4">
+      <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-4 py-3 text-sm sm:grid-cols-4">
+        <Used
+          name="CPU"
+          value={node.cpu_percent}
+          most={node.cores * 100}
+          label={`CPU of ${node.name}`}
+          text={(percent) => `${Math.round(percent)} % of ${node.cores} cores`}
+        />
+        <Used
+          name="Memory"
+          value={node.memory_used_bytes}
+          most={node.memory_bytes}
+          label={`Memory of ${node.name}`}
+          text={(used) => `${bytes(used)} of ${bytes(node.memory_bytes)}`}
+        />
+        <Used
+          name="Workers"
+          value={busy}
+          most={workers}
+          label={`Busy workers of ${node.name}`}
+          calm
+          text={() => `${busy} of ${workers} busy`}
+        />
         <Fact name="Heartbeat">
           <Beat at={node.last_beat_at} />
         </Fact>
-        <Fact name="Up">
+        <Fact name="Event loop">
+          <Late seconds={node.loop_lag_seconds} much={0.25} after=" behind" />
+        </Fact>
+        <Fact name="Store">
+          <Late seconds={node.store_seconds} much={0.5} after=" a call" />
+        </Fact>
+        <Fact name="Processes">{instances}</Fact>
+        <Fact name="Up since">
           <Time at={node.started_at} />
-        </Fact>
-        <Fact name="Processes">
-          {instances}, {busy} of {workers} busy
-        </Fact>
-        <Fact name="Memory">
-          <span className="flex flex-col gap-1">
-            {bytes(used)} of {bytes(node.memory_bytes)}
-            <Meter
-              value={used}
-              most={node.memory_bytes}
-              label={`Memory of ${node.name}`}
-              tone={used > 0.9 * node.memory_bytes ? "bad" : "accent"}
-            />
-          </span>
         </Fact>
       </dl>
       {node.failing.map((failure) => (
@@ -94,43 +108,12 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           Processes of {failure.pool} cannot be started: {failure.error}
         </p>
       ))}
-      <Table
-        label={`What ${node.name} runs`}
-        rows={node.runs}
-        id={(run) => run.pool}
-        empty={
-          <Empty title="It runs nothing">
-            {node.status === "drained" ? "It is drained." : "The leader gives it work when there is any."}
-          </Empty>
-        }
-        columns={[
-          {
-            header: "Pool",
-            accessorKey: "pool",
-            cell: ({ row: { original } }) => <Link href={to(["pools", original.pool])}>{original.pool}</Link>,
-          },
-          { header: "Processes", accessorKey: "instances", meta: { numeric: true } },
-          {
-            header: "Busy",
-            accessorKey: "busy",
-            meta: { numeric: true },
-            cell: ({ row: { original } }) => `${original.busy} of ${original.workers}`,
-          },
-          {
-            header: "Memory",
-            accessorKey: "memory_bytes",
-            meta: { numeric: true },
-            cell: ({ row: { original } }) => bytes(original.memory_bytes),
-          },
-        ]}
-      />
-      {members.length > 0 && (
-        <details className="border-t border-line">
-          <summary className="px-3 py-2 text-sm hover:bg-sunken">
-            {counted(members.length, "process", "processes")}, and what they run
-          </summary>
-          <Instances rows={members} />
-        </details>
+      {members.length > 0 ? (
+        <Instances rows={members} without="node" />
+      ) : (
+        <Empty title="It runs nothing">
+          {node.status === "drained" ? "It is drained." : "The leader gives it work when there is any."}
+        </Empty>
       )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">
         {node.host}, pid {node.pid}, {node.cores} cores; can host {node.hosts.join(", ") || "nothing"}
@@ -143,8 +126,49 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   return (
     <div className="min-w-0">
       <dt className="text-xs text-muted">{name}</dt>
-      <dd>{children}</dd>
+      <dd className="mt-0.5">{children}</dd>
     </div>
+  );
+}
+
+/** How much of something is used, as a number and as a bar. */
+function Used({
+  name,
+  value,
+  most,
+  label,
+  text,
+  calm = false,
+}: {
+  name: string;
+  value: number | null | undefined;
+  most: number;
+  label: string;
+  text: (value: number) => string;
+  /** Using all of it is nothing to worry about. */
+  calm?: boolean;
+}) {
+  return (
+    <Fact name={name}>
+      {value === null || value === undefined ? (
+        <span className="text-muted">–</span>
+      ) : (
+        <span className="flex flex-col gap-1.5">
+          <span className="whitespace-nowrap">{text(value)}</span>
+          <Meter value={value} most={most} label={label} tone={!calm && value > ALMOST * most ? "bad" : "accent"} />
+        </span>
+      )}
+    </Fact>
+  );
+}
+
+function Late({ seconds, much, after }: { seconds: number | null | undefined; much: number; after: string }) {
+  if (seconds === null || seconds === undefined) return <span className="text-muted">–</span>;
+  return (
+    <span className={seconds > much ? "font-medium text-bad" : ""}>
+      {duration(seconds)}
+      {after}
+    </span>
   );
 }
 

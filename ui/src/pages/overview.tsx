@@ -1,54 +1,36 @@
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { useHistory, useOverview } from "../data/queries";
-import { instants, perPool, rate, success, total } from "../data/series";
+import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { History, Overview, Pool, Problem } from "../data/types";
 import { Answer, Badge, Empty, Heading, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { Spans, useSpan } from "../parts/spans";
 import { Table } from "../parts/table";
-import { Link, to, useParams } from "../router";
+import { Link, to } from "../router";
 import { compact, count, counted, duration, percent } from "../words";
-
-const SPANS: [string, string][] = [
-  ["900", "15 min"],
-  ["3600", "1 h"],
-];
 
 export function OverviewPage() {
   const overview = useOverview();
-  const [params, change] = useParams();
-  const seconds = params.get("seconds") ?? "3600";
-  const history = useHistory(Number(seconds));
+  const history = useHistory(useSpan());
   return (
     <>
       <Heading title="Overview" about={overview.data && <Standing seen={overview.data} />}>
-        <div role="group" aria-label="Time shown" className="flex rounded-md border border-rim">
-          {SPANS.map(([value, label]) => (
-            <button
-              key={value}
-              type="button"
-              aria-pressed={seconds === value}
-              className={`px-2.5 py-1 text-xs font-medium first:rounded-l-md last:rounded-r-md ${seconds === value ? "bg-accent text-on-accent" : "bg-surface text-muted hover:text-ink"}`}
-              onClick={() => change({ seconds: value })}
-            >
-              {label}
-            </button>
-          ))}
-        </div>
+        <Spans />
       </Heading>
       <div className="flex flex-col gap-3">
         <Answer of={overview} rows={3}>
-          {(seen) => <Tiles seen={seen} history={history.data} />}
+          {(seen) => (
+            <>
+              <Tiles seen={seen} history={history.data} />
+              <Panel title="What is wrong now" flush>
+                <Problems problems={seen.problems} />
+              </Panel>
+            </>
+          )}
         </Answer>
-        <div className="grid gap-3 xl:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
-          <Panel>
-            <Answer of={history} rows={12}>
-              {(past) => <Charts history={past} />}
-            </Answer>
-          </Panel>
-          <Panel title="What is wrong now" flush>
-            <Answer of={overview}>{(seen) => <Problems problems={seen.problems} />}</Answer>
-          </Panel>
-        </div>
+        <Answer of={history} rows={12}>
+          {(past) => <Charts history={past} />}
+        </Answer>
         <Panel
           title="Pools"
           side={
@@ -78,6 +60,8 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
   const sum = (of: (pool: Pool) => number) => seen.pools.reduce((all, pool) => all + of(pool), 0);
   const waits = seen.pools.map((pool) => pool.oldest_wait_seconds ?? 0);
   const slowest = seen.pools.find((pool) => pool.oldest_wait_seconds === Math.max(...waits));
+  const p95s = seen.pools.map((pool) => pool.wait_p95_seconds ?? null).filter((value) => value !== null);
+  const p95 = p95s.length ? Math.max(...p95s) : null;
   const done = history && total(Object.values(history.pools).map((pool) => pool.completed));
   const recent = done && history ? mean(done.slice(-12)) / history.step : null;
   const share = history && success(history);
@@ -111,7 +95,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
       <Stat
         label="Oldest wait"
         value={duration(Math.max(0, ...waits))}
-        note={slowest?.oldest_wait_seconds ? `in ${slowest.name}` : "nobody waits"}
+        note={`${slowest?.oldest_wait_seconds ? `in ${slowest.name}` : "nobody waits"}${p95 === null ? "" : `; 95 % less than ${duration(p95)}`}`}
       />
       <Stat
         label="Dead letters"
@@ -132,31 +116,55 @@ const mean = (values: (number | null)[]) => {
 function Charts({ history }: { history: History }) {
   const drawn = useMemo(() => {
     const pools = Object.values(history.pools);
+    const [completed, failed] = [total(pools.map((pool) => pool.completed)), total(pools.map((pool) => pool.failed))];
+    const retried = total(pools.map((pool) => pool.retried ?? []));
     return {
       at: instants(history),
       depth: perPool(history, "queued"),
-      wait: perPool(history, "oldest_wait"),
+      oldest: perPool(history, "oldest_wait"),
+      waited: perPool(history, "wait_p95"),
+      ran: perPool(history, "run_p95"),
+      success: [{ name: "succeeded", ink: "ok-fill", values: successes(completed, failed), through: true }],
       ended: [
-        {
-          name: "completed",
-          ink: "ok-fill",
-          fill: true,
-          values: rate(total(pools.map((pool) => pool.completed)), history.step),
-        },
-        { name: "failed", ink: "bad-fill", values: rate(total(pools.map((pool) => pool.failed)), history.step) },
+        { name: "completed", ink: "ok-fill", fill: true, values: rate(completed, history.step) },
+        { name: "failed", ink: "bad-fill", values: rate(failed, history.step) },
+        { name: "to be retried", ink: "warn-fill", values: rate(retried, history.step) },
       ],
     };
   }, [history]);
   if (history.at.length < 2)
-    return <Empty title="No history yet">The charts begin when the server does; give it a few seconds.</Empty>;
+    return (
+      <Panel>
+        <Empty title="No history yet">The charts begin with the first node; give it a few seconds.</Empty>
+      </Panel>
+    );
+  const { at } = drawn;
+  const percents = (value: number) => `${Math.round(value * 10) / 10} %`;
   return (
-    <div className="flex flex-col gap-4">
-      <Chart label="Ended attempts per second" at={drawn.at} lines={drawn.ended} format={compact} />
-      <Chart label="Jobs waiting" steps="whole" at={drawn.at} lines={drawn.depth} format={compact} />
-      <Chart label="Oldest wait" steps="time" at={drawn.at} lines={drawn.wait} format={duration} />
+    <div className="grid gap-3 md:grid-cols-2">
+      <Plot>
+        <Chart label="Ended attempts per second" at={at} lines={drawn.ended} format={compact} />
+      </Plot>
+      <Plot>
+        <Chart label="Success rate" at={at} lines={drawn.success} format={percents} ceiling={101} />
+      </Plot>
+      <Plot>
+        <Chart label="Jobs waiting" steps="whole" at={at} lines={drawn.depth} format={compact} />
+      </Plot>
+      <Plot>
+        <Chart label="Oldest wait" steps="time" at={at} lines={drawn.oldest} format={duration} />
+      </Plot>
+      <Plot>
+        <Chart label="95 % waited less than" steps="time" at={at} lines={drawn.waited} format={duration} />
+      </Plot>
+      <Plot>
+        <Chart label="95 % ran less than" steps="time" at={at} lines={drawn.ran} format={duration} />
+      </Plot>
     </div>
   );
 }
+
+const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel>;
 
 /** What to do from here; for the other problems the server's own words hold. */
 const REMEDIES: Record<string, string> = {
@@ -178,20 +186,29 @@ function remedyOf(problem: Problem): string {
 }
 
 function Problems({ problems }: { problems: Problem[] }) {
-  if (problems.length === 0) return <Empty title="Nothing is wrong">Problems appear here, each with its remedy.</Empty>;
+  if (problems.length === 0)
+    return (
+      <p className="flex items-center gap-2 px-3 py-2.5 text-sm text-muted">
+        <span aria-hidden="true" className="text-ok">
+          ✓
+        </span>
+        Nothing is wrong. Problems appear here, each with its remedy.
+      </p>
+    );
   return (
     <ul className="divide-y divide-line">
       {problems.map((problem) => (
         <li key={`${problem.code} ${problem.subject}`}>
-          <a href={remedyOf(problem)} className="flex gap-2.5 px-3 py-2.5 hover:bg-sunken">
-            <span className="pt-px">
+          <a
+            href={remedyOf(problem)}
+            className="grid gap-x-4 gap-y-0.5 px-3 py-2 text-sm hover:bg-sunken sm:grid-cols-[4.5rem_minmax(0,1fr)] lg:grid-cols-[4.5rem_minmax(0,3fr)_minmax(0,2fr)]"
+          >
+            <span>
               <Badge tone={problem.severity === "critical" ? "bad" : "warn"}>{problem.severity}</Badge>
             </span>
-            <span className="min-w-0 text-sm">
-              <span className="block break-words">{problem.message}</span>
-              <span className="block break-words text-accent">
-                {REMEDIES[problem.code] ?? problem.remedy} <span aria-hidden="true">→</span>
-              </span>
+            <span className="min-w-0 break-words">{problem.message}</span>
+            <span className="min-w-0 break-words text-accent sm:max-lg:col-start-2 lg:text-right">
+              {REMEDIES[problem.code] ?? problem.remedy} <span aria-hidden="true">→</span>
             </span>
           </a>
         </li>
@@ -242,6 +259,12 @@ function Pools({ pools }: { pools: Pool[] }) {
           accessorKey: "oldest_wait_seconds",
           meta: { numeric: true },
           cell: ({ row: { original } }) => duration(original.oldest_wait_seconds),
+        },
+        {
+          header: "95 % waited",
+          accessorKey: "wait_p95_seconds",
+          meta: { numeric: true, from: "sm" },
+          cell: ({ row: { original } }) => duration(original.wait_p95_seconds),
         },
         {
           header: "Completed",

@@ -1,13 +1,14 @@
 import { useHistory, usePool, usePools } from "../data/queries";
-import { instants } from "../data/series";
-import type { Event, History, Instance, Pool } from "../data/types";
+import { instants, rate, zeroed } from "../data/series";
+import type { Event, History, Pool } from "../data/types";
 import { PoolActions } from "../parts/actions";
 import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
-import { Chart } from "../parts/chart";
-import { brief } from "../parts/jobtable";
+import { Chart, type Mark } from "../parts/chart";
+import { Instances } from "../parts/instances";
+import { Spans, useSpan } from "../parts/spans";
 import { Table } from "../parts/table";
 import { Link, to } from "../router";
-import { bytes, compact, count, counted, duration } from "../words";
+import { compact, count, counted, duration } from "../words";
 
 export function PoolsPage() {
   const pools = usePools();
@@ -114,7 +115,7 @@ function Size({ pool }: { pool: Pool }) {
 
 export function PoolPage({ name }: { name: string }) {
   const pool = usePool(name);
-  const history = useHistory(3600);
+  const history = useHistory(useSpan());
   return (
     <Answer of={pool}>
       {(seen) => (
@@ -144,7 +145,11 @@ export function PoolPage({ name }: { name: string }) {
                 note={`${count(seen.retrying)} to retry`}
                 href={to(["jobs"], { pool: name, status: "queued" })}
               />
-              <Stat label="Oldest wait" value={duration(seen.oldest_wait_seconds)} />
+              <Stat
+                label="Oldest wait"
+                value={duration(seen.oldest_wait_seconds ?? 0)}
+                note={`95 % waited less than ${duration(seen.wait_p95_seconds)}`}
+              />
               <Stat label="Completed" value={compact(seen.completed)} note={`${count(seen.failed)} attempts failed`} />
               <Stat
                 label="Dead"
@@ -153,7 +158,7 @@ export function PoolPage({ name }: { name: string }) {
                 href={to(["dead"], { pool: name })}
               />
             </div>
-            <Panel>
+            <Panel title="Workers against depth" side={<Spans />}>
               <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
             </Panel>
             <Panel title="Processes" flush>
@@ -212,7 +217,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
   if (!past || history.at.length < 2)
     return <Empty title="No history yet">The charts begin when the server does.</Empty>;
   const at = instants(history);
-  const marks = steps.map((step) => Date.parse(step.at) / 1000);
+  const marks = steps.filter((step) => step.name === "pool.scaled").map(markOf);
   return (
     <div className="grid gap-4 lg:grid-cols-2">
       <Chart
@@ -220,6 +225,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         steps="whole"
         at={at}
         marks={marks}
+        hint="▴ more and ▾ fewer workers: point at one to read why"
         format={compact}
         height={170}
         lines={[
@@ -237,8 +243,38 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         height={170}
         lines={[{ name: "queued", ink: "series-2", values: past.queued, fill: true }]}
       />
+      <Chart
+        label="Waiting time"
+        steps="time"
+        at={at}
+        format={duration}
+        height={130}
+        lines={[
+          { name: "oldest", ink: "series-2", values: zeroed(past, past.oldest_wait) },
+          { name: "95 % less than", ink: "series-4", values: past.wait_p95 ?? [], through: true },
+        ]}
+      />
+      <Chart
+        label="Ended attempts per second"
+        at={at}
+        format={compact}
+        height={130}
+        lines={[
+          { name: "completed", ink: "ok-fill", values: rate(past.completed, history.step), fill: true },
+          { name: "failed", ink: "bad-fill", values: rate(past.failed, history.step) },
+        ]}
+      />
     </div>
   );
+}
+
+/** The pool's name is on the page already. */
+const said = (event: Event) => event.message.replace(/^pool \S+: /, "");
+
+function markOf(step: Event): Mark {
+  const [, from, until] = /(\d+) → (\d+)/.exec(step.message) ?? [];
+  const way = from && until ? (Number(until) > Number(from) ? "up" : "down") : undefined;
+  return { at: Date.parse(step.at) / 1000, text: said(step), way };
 }
 
 function Steps({ events }: { events: Event[] }) {
@@ -252,74 +288,9 @@ function Steps({ events }: { events: Event[] }) {
             <span className="w-20 shrink-0 text-xs leading-5 text-muted">
               <Time at={event.at} />
             </span>
-            <span className="min-w-0 break-words">{event.message}</span>
+            <span className="min-w-0 break-words">{said(event)}</span>
           </li>
         ))}
     </ol>
-  );
-}
-
-export function Instances({ rows }: { rows: Instance[] }) {
-  return (
-    <Table
-      label="Processes"
-      rows={rows}
-      id={(instance) => instance.id}
-      empty={<Empty title="No process">Nobody serves this now.</Empty>}
-      columns={[
-        {
-          header: "Node",
-          accessorKey: "node",
-          cell: ({ row: { original } }) => <Link href={to(["nodes"], { node: original.node })}>{original.node}</Link>,
-        },
-        { header: "Pid", accessorKey: "pid", meta: { numeric: true } },
-        {
-          header: "State",
-          accessorKey: "status",
-          cell: ({ row: { original } }) => (
-            <Badge tone={original.status === "busy" ? "accent" : original.status === "dead" ? "bad" : "plain"}>
-              {original.status}
-            </Badge>
-          ),
-        },
-        {
-          header: "Running",
-          id: "jobs",
-          accessorFn: (instance) => instance.busy,
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => `${original.busy} of ${original.slots}`,
-        },
-        {
-          header: "Jobs",
-          id: "current",
-          enableSorting: false,
-          meta: { from: "sm" },
-          cell: ({ row: { original } }) => (
-            <span className="flex gap-x-2 font-mono text-xs whitespace-nowrap">
-              {original.current_jobs.slice(0, 3).map((id) => (
-                <Link key={id} href={to(["jobs", id])}>
-                  {brief(id)}
-                </Link>
-              ))}
-              {original.current_jobs.length > 3 && (
-                <span className="text-muted">and {original.current_jobs.length - 3} more</span>
-              )}
-            </span>
-          ),
-        },
-        {
-          header: "Memory",
-          accessorKey: "memory_bytes",
-          meta: { numeric: true, from: "sm" },
-          cell: ({ row: { original } }) => bytes(original.memory_bytes),
-        },
-        {
-          header: "Heartbeat",
-          accessorKey: "last_beat_at",
-          meta: { from: "sm" },
-          cell: ({ row: { original } }) => <Time at={original.last_beat_at} />,
-        },
-      ]}
-    />
   );
 }

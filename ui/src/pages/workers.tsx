@@ -9,6 +9,7 @@ import { Strip } from "../parts/strip";
 import { Table } from "../parts/table";
 import { Link, to, useParams } from "../router";
 import { count, counted, duration } from "../words";
+import { GraphPanel } from "./graph";
 
 const STATES: [string, string, (worker: Worker) => boolean][] = [
   ["", "any state", () => true],
@@ -38,7 +39,7 @@ export function WorkersPage() {
         </div>
       </Heading>
       {drawn ? (
-        <WholeGraph />
+        <GraphPanel />
       ) : (
         <Panel flush>
           <div className="flex flex-wrap gap-2 border-b border-line p-2">
@@ -79,15 +80,6 @@ export function WorkersPage() {
         </Panel>
       )}
     </>
-  );
-}
-
-function WholeGraph() {
-  const graph = useGraph();
-  return (
-    <Panel title="Dependencies and conflicts">
-      <Answer of={graph}>{(data) => <GraphView graph={data} />}</Answer>
-    </Panel>
   );
 }
 

@@ -188,7 +188,6 @@ type Triggered = { job?: { id: string }; id?: string };
 
 function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => void }) {
   const [payload, setPayload] = useState<unknown>(undefined);
-  const [wrong, setWrong] = useState<string | null>(null);
   const act = useAct<Triggered>(`${worker.name} is triggered`);
   const done = (answer: Triggered) => {
     close();
@@ -200,7 +199,6 @@ function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => voi
       title={`Trigger ${worker.name}`}
       verb="Run now"
       busy={act.isPending}
-      disabled={wrong !== null}
       close={close}
       submit={() =>
         act.mutate(
@@ -211,12 +209,8 @@ function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => voi
     >
       <PayloadForm
         schema={worker.payload_schema ?? (worker.mode === "triggered" ? null : { type: "object" })}
-        change={(value, problem) => {
-          setPayload(value);
-          setWrong(problem);
-        }}
+        change={setPayload}
       />
-      {wrong && <p className="text-bad">{wrong}</p>}
     </Ask>
   );
 }

@@ -1,6 +1,5 @@
 /** The small parts every page is made of. */
 
-import type { UseQueryResult } from "@tanstack/react-query";
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
 import { useNow } from "../data/live";
@@ -247,7 +246,7 @@ export function Answer<T>({
   children,
   rows,
 }: {
-  of: UseQueryResult<T>;
+  of: { data: T | undefined; error: Error | null; refetch: () => unknown };
   children: (data: T) => ReactNode;
   rows?: number;
 }) {

@@ -13,6 +13,15 @@ export interface Line {
   fill?: boolean;
   step?: boolean;
   dash?: boolean;
+  /** Drawn through moments where nothing is known. */
+  through?: boolean;
+}
+
+export interface Mark {
+  at: number;
+  text: string;
+  /** Whether it became more, less, or neither. */
+  way?: "up" | "down";
 }
 
 const SYNC = uPlot.sync("windlass");
@@ -30,7 +39,9 @@ export function Chart({
   format,
   height = 150,
   marks,
+  hint,
   steps,
+  ceiling,
 }: {
   label: string;
   /** Epoch seconds. */
@@ -38,10 +49,14 @@ export function Chart({
   lines: Line[];
   format: (value: number) => string;
   height?: number;
-  /** Instants worth a tick on the axis, in epoch seconds. */
-  marks?: number[];
+  /** What happened, and when, in epoch seconds: a tick on the axis, told in words under the cursor. */
+  marks?: Mark[];
+  /** Stands where the marks are told, until there is one under the cursor. */
+  hint?: string;
   /** What the values may be apart on the axis: halves of a job make no sense, nor do tenths of an hour. */
   steps?: keyof typeof STEPS;
+  /** Where the axis ends, whatever the values are. */
+  ceiling?: number;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -67,8 +82,9 @@ export function Chart({
         lines,
         (value) => formatting.current(value),
         setIndex,
-        () => marked.current,
+        () => marked.current ?? [],
         steps,
+        ceiling,
       ),
       latest.current,
       holder,
@@ -93,6 +109,7 @@ export function Chart({
     const found = line.values[here];
     return found === null || found === undefined ? "–" : format(found);
   };
+  const told = index === null ? [] : near(marks ?? [], at, index);
   return (
     <figure className="min-w-0">
       <figcaption className="mb-1 flex flex-wrap items-center gap-x-3 gap-y-0.5 text-xs">
@@ -107,7 +124,7 @@ export function Chart({
             {line.name} <span className="text-ink">{value(line)}</span>
           </span>
         ))}
-        <span className="ml-auto text-muted">{index === null || !at[here] ? "" : clock(at[here] * 1000, false)}</span>
+        <span className="ml-auto text-muted">{index === null || !at[here] ? "" : clock(at[here] * 1000)}</span>
       </figcaption>
       <div
         ref={box}
@@ -116,8 +133,30 @@ export function Chart({
         className="relative"
         style={{ height }}
       />
+      {marks && (
+        <p className="mt-1 min-h-8 text-xs text-muted" aria-hidden="true">
+          {told.length > 0
+            ? told.map((mark) => (
+                <span key={`${mark.at} ${mark.text}`} className="block truncate text-ink">
+                  {clock(mark.at * 1000)} {mark.text}
+                </span>
+              ))
+            : hint}
+        </p>
+      )}
     </figure>
   );
+}
+
+const TOLD = 2;
+
+/** The latest of the marks that fall to this point of the chart. */
+function near(marks: Mark[], at: number[], index: number): Mark[] {
+  const here = at[index];
+  if (here === undefined) return [];
+  const from = (here + (at[index - 1] ?? here)) / 2;
+  const until = (here + (at[index + 1] ?? Number.POSITIVE_INFINITY)) / 2;
+  return marks.filter((mark) => mark.at >= from && mark.at < until).slice(-TOLD);
 }
 
 /** Whether two ticks may fall into one minute. */
@@ -129,8 +168,9 @@ function options(
   lines: Line[],
   format: (value: number) => string,
   seen: (index: number | null) => void,
-  marks: () => number[] | undefined,
+  marks: () => Mark[],
   steps: keyof typeof STEPS | undefined,
+  ceiling: number | undefined,
 ): uPlot.Options {
   const muted = colour("muted");
   const line = colour("line");
@@ -140,10 +180,10 @@ function options(
   return {
     width,
     height,
-    padding: [6, 4, 0, 0],
+    padding: [10, 4, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: SYNC.key }, points: { size: 6 }, drag: { x: false, y: false }, y: false },
-    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+    scales: { y: { range: (_, __, most) => [0, ceiling ?? (most > 0 ? most * 1.08 : 1)] } },
     axes: [
       {
         ...axis,
@@ -165,6 +205,7 @@ function options(
           dash: one.dash ? [4, 4] : undefined,
           fill: one.fill ? ink.replace("rgb(", "rgba(").replace(")", ", 0.13)") : undefined,
           points: { show: false },
+          spanGaps: one.through,
           paths: one.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined,
         };
       }),
@@ -173,16 +214,18 @@ function options(
       setCursor: [(self) => seen(self.cursor.idx ?? null)],
       draw: [
         (self) => {
-          for (const mark of marks() ?? []) {
-            const x = self.valToPos(mark, "x", true);
-            if (x < self.bbox.left || x > self.bbox.left + self.bbox.width) continue;
-            const bottom = self.bbox.top + self.bbox.height;
-            self.ctx.fillStyle = accent;
-            self.ctx.beginPath();
-            self.ctx.moveTo(x - 4, bottom);
-            self.ctx.lineTo(x + 4, bottom);
-            self.ctx.lineTo(x, bottom - 7);
-            self.ctx.fill();
+          const { ctx, bbox } = self;
+          const size = 4 * devicePixelRatio;
+          for (const mark of marks()) {
+            const x = self.valToPos(mark.at, "x", true);
+            if (x < bbox.left || x > bbox.left + bbox.width) continue;
+            const [foot, tip] = mark.way === "down" ? [0, 1.6 * size] : [1.6 * size, 0];
+            ctx.fillStyle = mark.way === "down" ? muted : accent;
+            ctx.beginPath();
+            ctx.moveTo(x - size, bbox.top + foot);
+            ctx.lineTo(x + size, bbox.top + foot);
+            ctx.lineTo(x, bbox.top + tip);
+            ctx.fill();
           }
         },
       ],

@@ -8,11 +8,13 @@ export function Dialog({
   close,
   children,
   wide = false,
+  widest = false,
 }: {
   title: string;
   close: () => void;
   children: ReactNode;
   wide?: boolean;
+  widest?: boolean;
 }) {
   const box = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -30,7 +32,7 @@ export function Dialog({
       aria-labelledby={id}
       onClose={close}
       onClick={(event) => event.target === box.current && close()}
-      className={`m-auto max-h-[90dvh] w-[calc(100vw-1.5rem)] rounded-lg border border-line bg-surface p-0 text-ink shadow-2xl ${wide ? "max-w-2xl" : "max-w-md"}`}
+      className={`m-auto max-h-[90dvh] w-[calc(100vw-1.5rem)] rounded-lg border border-line bg-surface p-0 text-ink shadow-2xl ${widest ? "max-w-5xl" : wide ? "max-w-2xl" : "max-w-md"}`}
     >
       <div className="flex items-center border-b border-line px-4 py-2.5">
         <h2 id={id} className="text-sm font-semibold">

@@ -3,23 +3,15 @@
 import { useMemo } from "react";
 import type { Graph } from "../data/types";
 import { to } from "../router";
-import { Empty } from "./basics";
-import { BOX, chosen, layout, type Spot } from "./layout";
+import { BOX, layout, type Spot, vicinity } from "./layout";
 
-const MOST = 300;
+/** More than this nobody could read. */
+export const MOST = 300;
 
-export function GraphView({ graph, around }: { graph: Graph; around?: string }) {
-  const part = useMemo(() => chosen(graph, around), [graph, around]);
-  const drawing = useMemo(() => (part.nodes.length <= MOST ? layout(part) : null), [part]);
-  if (part.nodes.length === 0) {
-    return <Empty title="Nobody waits for anybody">Workers with depends_on or blocks are drawn here.</Empty>;
-  }
-  if (!drawing) {
-    return (
-      <Empty title={`${part.nodes.length} workers are too many to draw`}>The page of a worker draws its part.</Empty>
-    );
-  }
-  const { spots, width, height } = drawing;
+/** What is given is drawn; with `around`, only that worker and those so many steps away. */
+export function GraphView({ graph, around, hops = 1 }: { graph: Graph; around?: string; hops?: number }) {
+  const part = useMemo(() => (around ? vicinity(graph, around, hops, MOST) : graph), [graph, around, hops]);
+  const { spots, width, height } = useMemo(() => layout(part), [part]);
   const pairs = part.edges.map((edge) => ({ edge, from: spots.get(edge.from), to: spots.get(edge.to) }));
   return (
     <>
@@ -81,6 +73,7 @@ export function GraphView({ graph, around }: { graph: Graph; around?: string }) 
         </span>
         <span className="text-accent">● running</span>
         <span className="text-bad">● disabled</span>
+        {part.nodes.length === MOST && <span>the nearest {MOST}</span>}
       </p>
     </>
   );

@@ -14,10 +14,13 @@ export function JobTable({
   empty,
   without,
   selection,
+  action,
 }: {
   jobs: Job[];
   empty: ReactNode;
   without?: "worker";
+  /** What can be done to each, at the end of its row. */
+  action?: (job: Job) => ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
 }) {
   return (
@@ -116,6 +119,16 @@ export function JobTable({
           meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) => <Time at={original.created_at} />,
         },
+        ...(action
+          ? [
+              {
+                header: () => <span className="sr-only">Actions</span>,
+                id: "action",
+                meta: { numeric: true },
+                cell: ({ row: { original } }: { row: { original: Job } }) => action(original),
+              },
+            ]
+          : []),
       ]}
     />
   );

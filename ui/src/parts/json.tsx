@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { Button } from "./basics";
-import { useToast } from "./toast";
+import { Copy } from "./copy";
 
 const LONGEST = 12_000;
 const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
@@ -27,17 +27,8 @@ function tinted(text: string): ReactNode[] {
 
 export function Json({ value, label }: { value: unknown; label: string }) {
   const [whole, setWhole] = useState(false);
-  const toast = useToast();
   const text = JSON.stringify(value, null, 2) ?? "null";
   const shown = whole ? text : text.slice(0, LONGEST);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      toast("ok", "Copied");
-    } catch {
-      toast("bad", "The browser does not let this page copy");
-    }
-  };
   return (
     <div className="relative">
       <pre
@@ -55,9 +46,7 @@ export function Json({ value, label }: { value: unknown; label: string }) {
             All
           </Button>
         )}
-        <Button small onClick={copy} aria-label={`Copy ${label}`}>
-          Copy
-        </Button>
+        <Copy text={text} what={label} />
       </div>
     </div>
   );

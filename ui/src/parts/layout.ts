@@ -11,11 +11,40 @@ export interface Spot {
 export const BOX = { width: 168, height: 34, across: 72, down: 16, margin: 12 };
 const SWEEPS = 4;
 
-/** What is not joined to anything is left out; so is everything but `around` and its neighbours, if that is given. */
-export function chosen(graph: Graph, around?: string): Graph {
-  const edges = around ? graph.edges.filter((edge) => edge.from === around || edge.to === around) : graph.edges;
-  const names = new Set(edges.flatMap((edge) => [edge.from, edge.to]));
-  return { nodes: graph.nodes.filter((node) => names.has(node.name)), edges };
+/** All that is joined to something. */
+export function whole(graph: Graph): Graph {
+  const names = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
+  return { nodes: graph.nodes.filter((node) => names.has(node.name)), edges: graph.edges };
+}
+
+export function neighbours(graph: Graph): Map<string, string[]> {
+  const joined = new Map<string, string[]>();
+  const add = (one: string, other: string) => {
+    const known = joined.get(one);
+    if (known) known.push(other);
+    else joined.set(one, [other]);
+  };
+  for (const { from, to } of graph.edges) {
+    add(from, to);
+    add(to, from);
+  }
+  return joined;
+}
+
+/** One worker and those at most so many steps away: the nearest so many. */
+export function vicinity(graph: Graph, around: string, hops: number, most: number): Graph {
+  const joined = neighbours(graph);
+  const near = new Set([around]);
+  let edge = [around];
+  for (let hop = 0; hop < hops; hop++) {
+    const next = new Set(edge.flatMap((name) => joined.get(name) ?? []).filter((name) => !near.has(name)));
+    edge = [...next].slice(0, most - near.size);
+    for (const name of edge) near.add(name);
+  }
+  return {
+    nodes: graph.nodes.filter((node) => near.has(node.name)),
+    edges: graph.edges.filter((one) => near.has(one.from) && near.has(one.to)),
+  };
 }
 
 export function layout(graph: Graph): { spots: Map<string, Spot>; width: number; height: number } {
@@ -43,11 +72,7 @@ export function layout(graph: Graph): { spots: Map<string, Spot>; width: number;
 
 /** Put each near the middle of those it is joined to, a few times over. */
 function sweep(columns: string[][], graph: Graph) {
-  const joined = new Map<string, string[]>();
-  for (const { from, to } of graph.edges) {
-    joined.set(from, [...(joined.get(from) ?? []), to]);
-    joined.set(to, [...(joined.get(to) ?? []), from]);
-  }
+  const joined = neighbours(graph);
   for (const column of columns) column.sort();
   for (let round = 0; round < SWEEPS; round++) {
     const row = new Map(columns.flatMap((column) => column.map((name, index) => [name, index] as const)));

@@ -1,0 +1,61 @@
+/** Events, newest first: the newest page is live, older ones are fetched when they are asked for, and kept. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useToast } from "../parts/toast";
+import { ask } from "./client";
+import type { Event } from "./types";
+
+const PAGE = 100;
+const OLDER = 500;
+
+type Answer = { events: Event[]; next_before: number | null };
+type Kept = { of: string; events: Event[]; before: number | null };
+
+export interface EventFilter {
+  name?: string;
+  subject?: string;
+}
+
+/** The live page on top of what is kept. Where they do not meet, something between was missed: then only the new counts. */
+function joined(kept: Kept | null, of: string, page: Answer): Kept {
+  const fresh = [...page.events].sort((a, b) => b.seq - a.seq);
+  const oldest = fresh.at(-1)?.seq ?? 0;
+  const newest = kept?.events[0]?.seq ?? 0;
+  if (!kept || kept.of !== of || newest < oldest) return { of, events: fresh, before: page.next_before };
+  return { ...kept, events: [...fresh, ...kept.events.filter((event) => event.seq < oldest)] };
+}
+
+export function useEventLog(filter: EventFilter) {
+  const of = JSON.stringify([filter.name, filter.subject]);
+  const live = useQuery({
+    queryKey: ["events", of],
+    queryFn: ({ signal }) => ask<Answer>("events", { ...filter, limit: PAGE }, signal),
+  });
+  const [kept, setKept] = useState<Kept | null>(null);
+  const [busy, setBusy] = useState(false);
+  const toast = useToast();
+  useEffect(() => {
+    if (live.data) setKept((old) => joined(old, of, live.data));
+  }, [live.data, of]);
+
+  const current = kept?.of === of ? kept : null;
+  const older = async () => {
+    if (!current?.before) return;
+    setBusy(true);
+    try {
+      const page = await ask<Answer>("events", { ...filter, before: current.before, limit: OLDER });
+      const more = [...page.events].sort((a, b) => b.seq - a.seq);
+      setKept((old) => (old?.of === of ? { ...old, events: [...old.events, ...more], before: page.next_before } : old));
+    } catch (error) {
+      toast("bad", (error as Error).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return {
+    answer: { ...live, data: current ?? undefined },
+    older: current?.before ? older : null,
+    busy,
+  };
+}

@@ -1,0 +1,133 @@
+/** What a person can do to all jobs that a filter finds: it counts first, then asks, then does. */
+
+import { useState } from "react";
+import { useNow } from "../data/live";
+import { type JobFilter, useAct, useMay } from "../data/queries";
+import { clock, counted, duration } from "../words";
+import { Button } from "./basics";
+import { Ask } from "./dialog";
+
+export type BulkAction = "cancel" | "retry" | "discard";
+type Counted = { matched: number; changed: number; until?: string | null };
+const DONE = { cancel: "cancelled", retry: "requeued", discard: "discarded" };
+const SECONDS = { s: 1, m: 60 };
+type Unit = keyof typeof SECONDS;
+
+export function BulkButton({
+  action,
+  filter,
+  label,
+  small,
+  what = "that the filter finds",
+}: {
+  action: BulkAction;
+  filter: JobFilter;
+  label: string;
+  small?: boolean;
+  what?: string;
+}) {
+  const may = useMay();
+  const [found, setFound] = useState<number | null>(null);
+  const [most, setMost] = useState("");
+  const [unit, setUnit] = useState<Unit>("s");
+  const look = useAct<Counted>(null);
+  const act = useAct<Counted>(({ changed, until }) =>
+    until
+      ? `${counted(changed, "job")} requeued; the last one is due at ${clock(Date.parse(until))}`
+      : `${counted(changed, "job")} ${DONE[action]}`,
+  );
+  const close = () => setFound(null);
+  const refused = reasonAgainst(filter);
+  const rate = action === "retry" && most ? { rate: `${most}/${unit}` } : {};
+  const body = (dry_run: boolean) => ({ path: "jobs/bulk", body: { action, filter, dry_run, ...rate } });
+  return (
+    <>
+      <Button
+        small={small}
+        kind={action === "retry" ? "plain" : "danger"}
+        disabled={!may || look.isPending || refused !== undefined}
+        title={refused}
+        onClick={() => look.mutate(body(true), { onSuccess: (answer) => setFound(answer.matched) })}
+      >
+        {label}
+      </Button>
+      {found !== null && (
+        <Ask
+          title={`${label}: ${counted(found, "job")}`}
+          verb={`${label} ${counted(found, "job")}`}
+          danger={action !== "retry"}
+          busy={act.isPending}
+          disabled={found === 0}
+          close={close}
+          submit={() => act.mutate(body(false), { onSuccess: close })}
+        >
+          <p className="break-words">
+            {found === 0 ? "There is none" : counted(found, "job")} {what}.
+            {action === "discard" &&
+              " Discarded jobs are deleted, with their payloads and history. This cannot be undone."}
+            {action === "cancel" && " Running ones are asked to stop."}
+          </p>
+          {action === "retry" && found > 0 && (
+            <Rate count={found} most={most} setMost={setMost} unit={unit} setUnit={setUnit} />
+          )}
+        </Ask>
+      )}
+    </>
+  );
+}
+
+function reasonAgainst(filter: JobFilter): string | undefined {
+  if (Object.keys(filter).length === 0) return "Set a filter first: all jobs are seldom meant";
+  if (filter.payload) return "Payloads can be searched, but not changed in bulk: choose jobs in the list";
+  return undefined;
+}
+
+/** What mends one job at a time need not mend all at once. */
+function Rate({
+  count,
+  most,
+  setMost,
+  unit,
+  setUnit,
+}: {
+  count: number;
+  most: string;
+  setMost: (most: string) => void;
+  unit: Unit;
+  setUnit: (unit: Unit) => void;
+}) {
+  const now = useNow();
+  const takes = most ? ((count - 1) * SECONDS[unit]) / Number(most) : 0;
+  return (
+    <fieldset className="flex flex-col gap-1">
+      <legend className="mb-1 text-xs font-medium text-muted">How fast</legend>
+      <div className="flex items-center gap-2">
+        <span>at most</span>
+        <input
+          type="number"
+          min={1}
+          step={1}
+          className="field w-24"
+          aria-label="At most so many"
+          placeholder="all"
+          value={most}
+          onChange={(event) => setMost(event.target.value)}
+        />
+        <select
+          className="field"
+          aria-label="In what time"
+          value={unit}
+          onChange={(event) => setUnit(event.target.value as Unit)}
+        >
+          <option value="s">a second</option>
+          <option value="m">a minute</option>
+        </select>
+      </div>
+      <p className="text-xs text-muted" aria-live="polite">
+        {Number(most) > 0
+          ? `It will take ${duration(takes)}, until ${clock(now + takes * 1000)}. Nothing needs to stay open.`
+          : "Empty: all at once."}
+      </p>
+    </fieldset>
+  );
+}
