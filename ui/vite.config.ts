@@ -2,6 +2,8 @@ import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
+const node = process.env.WINDLASS ?? "http://127.0.0.1:8421";
+
 // Everything is addressed relative to index.html, so that the dashboard works under any path of a reverse proxy.
 export default defineConfig({
   base: "./",
@@ -13,5 +15,6 @@ export default defineConfig({
     modulePreload: { polyfill: false }, // the polyfill would fetch; every browser we build for preloads by itself
     assetsInlineLimit: 0, // a data: address would need a hole in the content security policy
   },
-  server: { proxy: { "/api": process.env.WINDLASS ?? "http://127.0.0.1:8421" } },
+  // The node refuses changes that come from another page than its own.
+  server: { proxy: { "/api": { target: node, changeOrigin: true, headers: { origin: node } } } },
 });

@@ -1,6 +1,6 @@
 /** What is around every page: where one can go, how things stand, whether what is shown is live. */
 
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { act } from "./data/client";
 import { pause, useLive, useNow } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
@@ -59,6 +59,12 @@ function Side() {
   const here = path[0] ?? "overview";
   const overview = useOverview();
   const me = useMe();
+  const nav = useRef<HTMLElement>(null);
+  // On a phone not all pages are in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the one we are at moves with the place
+  useEffect(() => {
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here]);
   const dead = overview.data?.pools.reduce((sum, pool) => sum + pool.dead, 0) ?? 0;
   return (
     <aside className="border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r">
@@ -66,6 +72,7 @@ function Side() {
         <Mark /> windlass
       </a>
       <nav
+        ref={nav}
         aria-label="Pages"
         className="flex gap-0.5 overflow-x-auto border-b border-line px-2 py-1 lg:flex-col lg:border-0 lg:py-2"
       >
@@ -153,7 +160,7 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
       <button
         type="button"
         onClick={search}
-        className="flex h-8 min-w-0 grow items-center gap-2 rounded-md border border-edge bg-surface px-2.5 text-left text-sm text-muted hover:text-ink sm:max-w-80"
+        className="flex h-8 min-w-0 grow items-center gap-2 rounded-md border border-rim bg-ground px-2.5 text-left text-sm text-muted hover:text-ink sm:max-w-80"
       >
         <span className="truncate">Search workers, pools, jobs…</span>
         <kbd className="ml-auto rounded border border-line px-1.5 font-mono text-xs max-sm:hidden">/</kbd>

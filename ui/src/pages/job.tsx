@@ -26,7 +26,9 @@ export function JobPage({ id }: { id: string }) {
           <Heading
             title={
               <>
-                <Link href={to(["jobs"])}>Jobs</Link>
+                <Link className="crumb" href={to(["jobs"])}>
+                  Jobs
+                </Link>
                 <span className="text-muted">/</span>
                 <span className="font-mono text-base" title={seen.id}>
                   {brief(seen.id)}

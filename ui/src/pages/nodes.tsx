@@ -21,7 +21,7 @@ export function NodesPage() {
       <Answer of={nodes}>
         {(data) =>
           data.nodes.length ? (
-            <div className="grid gap-3 xl:grid-cols-2">
+            <div className="flex flex-col gap-3">
               {[...data.nodes]
                 .sort((a, b) => Number(b.name === wanted) - Number(a.name === wanted))
                 .map((node) => (
@@ -66,7 +66,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       side={<NodeActions node={node} />}
       flush
     >
-      <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-4 py-3 text-sm sm:grid-cols-4">
+      <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-3 py-3 text-sm sm:grid-cols-4 xl:grid-cols-8">
         <Used
           name="CPU"
           value={node.cpu_percent}

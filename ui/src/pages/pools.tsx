@@ -88,7 +88,13 @@ export function PoolsPage() {
 function States({ pool }: { pool: Pool }) {
   return (
     <span className="flex flex-wrap gap-1">
-      {pool.paused ? <Badge tone="warn">‖ paused</Badge> : <Badge tone="ok">✓ open</Badge>}
+      {!pool.paused ? (
+        <Badge tone="ok">✓ open</Badge>
+      ) : pool.running > 0 ? (
+        <Badge tone="warn">‖ draining, {count(pool.running)} still running</Badge>
+      ) : (
+        <Badge tone="warn">‖ paused, drained</Badge>
+      )}
       {pool.failing.length > 0 && <Badge tone="bad">✕ cannot start</Badge>}
       {pool.unplaced && <Badge tone="warn">no room</Badge>}
       {pool.bounds_changed && <Badge>bounds by hand</Badge>}
@@ -123,7 +129,9 @@ export function PoolPage({ name }: { name: string }) {
           <Heading
             title={
               <>
-                <Link href={to(["pools"])}>Pools</Link>
+                <Link className="crumb" href={to(["pools"])}>
+                  Pools
+                </Link>
                 <span className="text-muted">/</span> {seen.name} <States pool={seen} />
               </>
             }

@@ -120,7 +120,15 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorFn: stateOf,
           cell: ({ row: { original } }) => <State worker={original} />,
         },
-        { header: "Schedule", accessorKey: "schedule", meta: { from: "md" } },
+        { header: "Mode", accessorKey: "mode", meta: { from: "xl" } },
+        {
+          header: "Schedule",
+          accessorKey: "schedule",
+          meta: { from: "md" },
+          cell: ({ row: { original } }) => (
+            <span title={original.schedule}>{original.schedule.split(", counted")[0]}</span>
+          ),
+        },
         { header: "Pool", accessorKey: "pool", meta: { from: "lg" } },
         {
           header: "Last run",
@@ -203,7 +211,9 @@ export function WorkerPage({ name }: { name: string }) {
           <Heading
             title={
               <>
-                <Link href={to(["workers"])}>Workers</Link>
+                <Link className="crumb" href={to(["workers"])}>
+                  Workers
+                </Link>
                 <span className="text-muted">/</span> {seen.name} <State worker={seen} />
               </>
             }

@@ -46,7 +46,7 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
         </Button>
       ) : (
         <Button small={small} disabled={!may} title={title} onClick={pausing.show}>
-          Pause
+          {small ? "Pause" : "Pause and drain"}
         </Button>
       )}
       <Button small={small} disabled={!may || pool.kind === null} title={title} onClick={bounding.show}>
@@ -60,7 +60,10 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
           close={close}
           submit={(data) => act.mutate({ path: `${path}/pause`, body: reasonIn(data) }, { onSuccess: close })}
         >
-          <p>Running jobs go on; queued ones wait until it is resumed.</p>
+          <p>
+            No more jobs are started anywhere. Running ones go on, and it says when the last has ended; queued ones
+            wait.
+          </p>
           <Reason />
         </Ask>
       )}

@@ -25,6 +25,7 @@ export interface Mark {
 }
 
 const SYNC = uPlot.sync("windlass");
+const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
 const STEPS = {
   whole: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 5e6, 1e7],
   time: [
@@ -160,7 +161,7 @@ function near(marks: Mark[], at: number[], index: number): Mark[] {
 }
 
 /** Whether two ticks may fall into one minute. */
-const closeBy = (ticks: number[]) => (ticks[1] ?? 0) - (ticks[0] ?? 0) < 60;
+const closeBy = ([first, second]: number[]) => second !== undefined && first !== undefined && second - first < 60;
 
 function options(
   width: number,
@@ -175,12 +176,12 @@ function options(
   const muted = colour("muted");
   const line = colour("line");
   const accent = colour("accent");
-  const font = "11px ui-sans-serif, system-ui, sans-serif";
+  const font = `11px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: muted, font, ticks: { show: false }, grid: { stroke: line, width: 1 } };
   return {
     width,
     height,
-    padding: [10, 4, 0, 0],
+    padding: [10, 16, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: SYNC.key }, points: { size: 6 }, drag: { x: false, y: false }, y: false },
     scales: { y: { range: (_, __, most) => [0, ceiling ?? (most > 0 ? most * 1.08 : 1)] } },
@@ -190,6 +191,7 @@ function options(
         grid: { show: false },
         size: 22,
         space: 64,
+        incrs: [1, 2, 5, 10, 15, 30, ...MINUTES],
         values: (_, ticks) => ticks.map((tick) => clock(tick * 1000, closeBy(ticks))),
       },
       { ...axis, size: 52, incrs: steps && STEPS[steps], space: 32, values: (_, ticks) => ticks.map(format) },

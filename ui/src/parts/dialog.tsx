@@ -30,7 +30,7 @@ export function Dialog({
     <dialog
       ref={box}
       aria-labelledby={id}
-      onClose={close}
+      onCancel={close}
       onClick={(event) => event.target === box.current && close()}
       className={`m-auto max-h-[90dvh] w-[calc(100vw-1.5rem)] rounded-lg border border-line bg-surface p-0 text-ink shadow-2xl ${widest ? "max-w-5xl" : wide ? "max-w-2xl" : "max-w-md"}`}
     >
@@ -77,7 +77,7 @@ export function Ask({
     <Dialog title={title} close={close} wide={wide}>
       <form onSubmit={send} className="flex flex-col gap-3 text-sm">
         {children}
-        <div className="flex justify-end gap-2 pt-1">
+        <div className="sticky bottom-0 -mx-4 mt-1 -mb-4 flex justify-end gap-2 border-t border-line bg-surface px-4 py-3">
           <Button onClick={close}>Back</Button>
           <Button type="submit" kind={danger ? "danger" : "primary"} disabled={busy || disabled}>
             {busy ? "…" : verb}

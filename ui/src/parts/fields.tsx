@@ -85,6 +85,8 @@ function Field(of: Of) {
   }
 }
 
+/** What the server shows in place of a secret. */
+const MASK = "•••";
 const TYPES: Record<string, string> = { date: "date", time: "time", email: "email", uri: "url" };
 const AS_WRITTEN: Record<string, string> = {
   "date-time": "as 2031-05-17T09:30:00Z",
@@ -95,7 +97,10 @@ const AS_WRITTEN: Record<string, string> = {
 
 function Text({ label, hint, of: { shape, required, value, change } }: { label: string; hint: string; of: Of }) {
   const secret = shape.writeOnly === true;
-  const said = [hint, secret ? "hidden; ••• leaves it as it is" : AS_WRITTEN[shape.format ?? ""]];
+  const said = [
+    hint,
+    secret ? (value === MASK ? `${MASK} leaves it as it is` : "hidden") : AS_WRITTEN[shape.format ?? ""],
+  ];
   const limited: InputHTMLAttributes<HTMLInputElement> = secret
     ? { type: "password", autoComplete: "new-password" }
     : { type: TYPES[shape.format ?? ""] ?? "text", minLength: shape.minLength, maxLength: shape.maxLength };

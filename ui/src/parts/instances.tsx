@@ -34,7 +34,9 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
                 header: "Node",
                 accessorKey: "node",
                 cell: ({ row: { original } }: { row: { original: Instance } }) => (
-                  <Link href={to(["nodes"], { node: original.node })}>{original.node}</Link>
+                  <Link className="link whitespace-nowrap" href={to(["nodes"], { node: original.node })}>
+                    {original.node}
+                  </Link>
                 ),
               },
             ]),

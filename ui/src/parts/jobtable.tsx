@@ -116,7 +116,7 @@ export function JobTable({
         {
           header: "Created",
           id: "created",
-          meta: { numeric: true, from: "sm" },
+          meta: { numeric: true, from: without ? undefined : "sm" },
           cell: ({ row: { original } }) => <Time at={original.created_at} />,
         },
         ...(action

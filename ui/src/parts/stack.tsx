@@ -22,6 +22,7 @@ export function StackButton({ id, small }: { id: string; small?: boolean }) {
     <>
       <Button
         small={small}
+        kind={small ? "quiet" : "plain"}
         disabled={!may}
         title={may ? "Where it is in its code, now" : "Your token may only read"}
         aria-label={small ? `Show the stack of ${id}` : undefined}

@@ -1,38 +1,59 @@
-/** The latest runs as a strip, oldest left: one mark a run, its colour and height say how it ended. */
+/** The latest runs as a strip, oldest left: one mark a run; its colour says how it ended, its height how long it took. */
 
+import { useNow } from "../data/live";
 import type { Job } from "../data/types";
 import { to } from "../router";
-import { duration, moment, span } from "../words";
+import { counted, duration, moment, percent, span } from "../words";
 
 const LOOK: Record<string, string> = {
-  completed: "bg-ok-fill h-4",
-  failed: "bg-warn-fill h-5",
-  dead: "bg-bad-fill h-6",
-  cancelled: "bg-edge h-3",
-  processing: "bg-accent-fill h-5 animate-pulse",
-  queued: "bg-line h-3",
-  scheduled: "bg-line h-2",
+  completed: "bg-ok-fill",
+  failed: "bg-warn-fill",
+  dead: "bg-bad-fill",
+  cancelled: "bg-edge",
+  processing: "bg-accent-fill animate-pulse",
+  queued: "bg-line",
+  scheduled: "bg-line",
 };
+const LEAST = 18;
 
 export function Strip({ runs }: { runs: Job[] }) {
+  const now = useNow();
   if (runs.length === 0) return <p className="text-sm text-muted">It has not run yet.</p>;
+  const took = (run: Job) => span(run.started_at, run.ended_at, now) ?? 0;
+  const longest = Math.max(...runs.map(took), 1e-3);
   return (
-    <div className="flex h-6 items-end gap-0.5" role="list" aria-label="Latest runs, oldest first">
-      {[...runs].reverse().map((run) => {
-        const took = span(run.started_at, run.ended_at, Date.now());
-        const text = `${run.status}, ${moment(Date.parse(run.created_at))}, ${duration(took)}`;
-        return (
-          <div role="listitem" key={run.id} className="flex w-2 items-end">
-            <a
-              href={to(["jobs", run.id])}
-              title={text}
-              className={`block w-full rounded-xs hover:opacity-70 ${LOOK[run.status]}`}
-            >
-              <span className="sr-only">{text}</span>
-            </a>
-          </div>
-        );
-      })}
-    </div>
+    <>
+      <div className="flex h-16 items-end gap-0.5" role="list" aria-label="Latest runs, oldest first">
+        {[...runs].reverse().map((run) => {
+          const text = `${run.status}, ${moment(Date.parse(run.created_at))}, ${duration(took(run))}`;
+          return (
+            <div role="listitem" key={run.id} className="flex h-full max-w-3 min-w-0.5 grow items-end">
+              <a
+                href={to(["jobs", run.id])}
+                title={text}
+                className={`block w-full rounded-t-xs hover:opacity-70 ${LOOK[run.status]}`}
+                style={{ height: `${LEAST + (100 - LEAST) * (took(run) / longest)}%` }}
+              >
+                <span className="sr-only">{text}</span>
+              </a>
+            </div>
+          );
+        })}
+      </div>
+      <Sum runs={runs} took={took} />
+    </>
+  );
+}
+
+function Sum({ runs, took }: { runs: Job[]; took: (run: Job) => number }) {
+  const ended = runs.filter((run) => run.ended_at && run.started_at);
+  if (ended.length === 0) return null;
+  const times = ended.map(took).sort((a, b) => a - b);
+  const well = ended.filter((run) => run.status === "completed").length;
+  return (
+    <p className="mt-2 text-sm">
+      {percent(well / ended.length)} of {counted(ended.length, "run")} completed; half took less than{" "}
+      {duration(times[Math.floor(times.length / 2)])}, the longest {duration(times.at(-1))}
+    </p>
   );
 }

@@ -79,7 +79,7 @@ export function Table<T>({
         <table className="w-full border-collapse text-sm">
           <thead>
             {table.getHeaderGroups().map((group) => (
-              <tr key={group.id} className="border-b border-line text-left text-xs text-muted">
+              <tr key={group.id} className="border-b border-line bg-ground text-left text-xs text-muted">
                 {group.headers.map((header) => {
                   const { meta } = header.column.columnDef;
                   const direction = header.column.getIsSorted();
@@ -89,12 +89,12 @@ export function Table<T>({
                       key={header.id}
                       scope="col"
                       aria-sort={direction === "asc" ? "ascending" : direction === "desc" ? "descending" : undefined}
-                      className={`px-2 py-1.5 font-medium sm:px-3 whitespace-nowrap ${meta?.numeric ? "text-right" : ""} ${meta?.grow ? "w-full" : ""}`}
+                      className={`px-2 py-2 font-medium sm:px-3 whitespace-nowrap ${meta?.numeric ? "text-right" : ""} ${meta?.grow ? "w-full" : ""}`}
                     >
                       {header.column.getCanSort() ? (
                         <button
                           type="button"
-                          className="font-medium hover:text-ink"
+                          className={`inline-flex items-center align-middle font-medium hover:text-ink ${meta?.numeric ? "flex-row-reverse" : ""}`}
                           onClick={header.column.getToggleSortingHandler()}
                         >
                           {content}
@@ -120,7 +120,7 @@ export function Table<T>({
                 {row.getVisibleCells().map((cell) => (
                   <td
                     key={cell.id}
-                    className={`px-2 py-1.5 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
+                    className={`px-2 py-2 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
                   >
                     {flexRender(cell.column.columnDef.cell, cell.getContext())}
                   </td>
