@@ -63,11 +63,18 @@ export function DeadPage() {
   );
 }
 
+/** The longest part of an error without numbers: jobs are alike in what is around these. */
+function gist(error: string): string {
+  return error.split(/0x[0-9a-f]+|\d+/).reduce((longest, part) => (part.length > longest.length ? part : longest), "");
+}
+
 function Group({ group }: { group: DeadGroup }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [editing, setEditing] = useState<string | null>(null);
-  const filter: JobFilter = { status: ["dead"], group: group.key };
+  // Lists are found by an index, which knows no groups: what they show is near enough. What is done, is done to the group.
+  const shown = { status: "dead", worker: group.worker, error: gist(group.error) };
+  const filter: JobFilter = { group: group.key };
   const what = `of ${group.worker} that failed with “${group.error}” (numbers may differ)`;
   return (
     <Panel flush>
@@ -95,11 +102,9 @@ function Group({ group }: { group: DeadGroup }) {
       </div>
       {open && (
         <div className="border-t border-line">
-          <Members filter={filter} edit={may ? setEditing : null} />
+          <Members filter={{ ...shown, status: ["dead"] }} edit={may ? setEditing : null} />
           <p className="border-t border-line px-4 py-2 text-xs">
-            <Link href={to(["jobs"], { status: "dead", group: group.key })}>
-              All {counted(group.count, "job")} of this kind
-            </Link>
+            <Link href={to(["jobs"], shown)}>All {counted(group.count, "job")} of this kind</Link>
           </p>
         </div>
       )}

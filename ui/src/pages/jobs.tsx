@@ -128,7 +128,7 @@ function filterOf(params: URLSearchParams): JobFilter {
     "pool",
     "key",
     "error",
-    "group",
+
     "payload",
     "created_after",
     "created_before",
@@ -231,14 +231,6 @@ function Filters({
             take={(at) => pick({ created_before: at })}
           />
         </div>
-      )}
-      {params.has("group") && (
-        <p className="text-xs text-muted">
-          Only one kind of dead letters: of one worker, with one error.{" "}
-          <button type="button" className="link" onClick={() => pick({ group: null })}>
-            All of them
-          </button>
-        </p>
       )}
     </div>
   );
