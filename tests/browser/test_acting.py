@@ -69,6 +69,30 @@ def test_worker_is_triggered_by_a_form_made_from_its_types(watched: Watched, nod
     expect(page.get_by_role("region", name="result")).to_contain_text("cat.png@640 fill grey", timeout=20_000)
 
 
+def test_form_has_a_field_for_whatever_a_payload_holds(watched: Watched) -> None:
+    page = watched.open("workers/place_order")
+    page.get_by_role("button", name="Trigger").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("name", exact=True).fill("Ada")
+    expect(form.get_by_label("password")).to_have_attribute("type", "password")
+    form.get_by_label("password").fill("secret")
+    form.get_by_label("born").fill("1815-12-10")
+    form.get_by_role("button", name="Add to lines").click()
+    form.get_by_role("button", name="Add to lines").click()
+    form.get_by_role("button", name="Remove lines 1").click()
+    form.get_by_label("article").fill("cards")
+    form.get_by_label("pieces").fill("100")
+    form.get_by_label("pay").select_option("invoice")
+    press(page, "Run now")
+    expect(form.get_by_label("pieces")).to_be_focused()  # more than it may be: the browser says so, and sends nothing
+    form.get_by_label("pieces").fill("99")
+    press(page, "Run now")
+    told = "99 cards for Ada (1815-12-10, 6 letters), by invoice, None"
+    expect(page.get_by_role("region", name="result")).to_contain_text(told, timeout=20_000)
+    expect(page.get_by_role("region", name="payload")).to_contain_text("•••")
+    expect(page.get_by_role("main")).not_to_contain_text("secret")
+
+
 def test_dead_job_is_edited_and_requeued(watched: Watched, node: Site) -> None:
     dead = node.enqueue("image_resize", path="poster.png", width=30_000)
     eventually(lambda: node.status(dead) == "dead")
@@ -93,6 +117,17 @@ def test_running_job_shows_its_progress_as_it_goes(watched: Watched, node: Site)
     eventually(lambda: node.status(running) == "processing")
     page = watched.open(f"jobs/{running}")
     expect(page.get_by_text(re.compile(r"^[2-9] of 500$"))).to_be_visible(timeout=20_000)
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("page 0 is written")
+    expect(log).to_contain_text("page 30 is written", timeout=30_000)
+    assert log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30  # it follows
+    page.get_by_label("Follow").uncheck()
+    log.evaluate("box => box.scrollTop = 0")
+    expect(log).to_contain_text("page 33 is written")
+    assert log.evaluate("box => box.scrollTop") == 0
+    page.get_by_role("button", name="Show stack").click()
+    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled", timeout=20_000)
 
@@ -168,9 +203,13 @@ def test_dead_letters_are_inspected_requeued_and_discarded(watched: Watched, nod
     for number in range(2):
         node.enqueue("image_resize", path=f"again-{number}.png", width=20_000 + number)
     eventually(lambda: len(node.ask("jobs?status=dead&worker=image_resize")["jobs"]) == 2)
-    group.get_by_role("button", name="Requeue").click()
+    group.get_by_role("button", name="Requeue", exact=True).click()
+    page.get_by_label("At most so many").fill("1")
+    page.get_by_label("In what time").select_option("m")
+    expect(page.get_by_role("dialog")).to_contain_text("It will take 1 min, until")
     press(page, "Requeue 2 jobs")
-    expect(page.get_by_text("2 jobs requeued")).to_be_visible()
+    expect(page.get_by_text("2 jobs requeued; the last one is due at")).to_be_visible()
+    assert len(node.ask("jobs?status=scheduled&worker=image_resize")["jobs"]) == 1
 
 
 def test_node_is_drained_and_takes_work_again(watched: Watched, node: Site) -> None:

@@ -1,10 +1,13 @@
 """The dashboard stays up to date by itself, can be held still, survives its server, and is quick with many workers."""
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.stage import Site, Watched, eventually, served
 from windlass import WorkerOrchestrator
+from windlass.core.model import Event
 
 
 def nothing() -> WorkerOrchestrator:
@@ -18,8 +21,16 @@ async def noop() -> None:
 def ten_thousand() -> WorkerOrchestrator:
     app = WorkerOrchestrator("memory://")
     for number in range(10_000):
-        app.register_worker(f"worker-{number:05}", noop, interval_seconds=60 + number)
+        first = [f"worker-{number // 2:05}"] if 0 < number < 1_000 else []
+        app.register_worker(f"worker-{number:05}", noop, interval_seconds=60 + number, depends_on=first)
     return app
+
+
+async def many_events(app: WorkerOrchestrator) -> None:
+    store = await app.store()
+    await store.record(
+        [Event(at=app.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}") for n in range(1_500)]
+    )
 
 
 def test_new_job_appears_without_a_reload_and_the_focus_stays(watched: Watched, node: Site) -> None:
@@ -121,6 +132,29 @@ def test_empty_store_is_not_an_error(chromium: Browser) -> None:
     assert watched.wrong == []
 
 
+def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
+    context = chromium.new_context()
+    app = nothing()
+    with served(app) as host:
+        host.run(many_events(app))
+        watched = Watched(context, host.site)
+        page = watched.open("events")
+        expect(page.get_by_text("100 events, newest first")).to_be_visible()
+        for shown in ("600", "1,100"):
+            page.get_by_role("button", name="Older").click()
+            expect(page.get_by_text(f"{shown} events, newest first")).to_be_visible()
+        page.get_by_role("button", name="Older").click()
+        expect(page.get_by_text("these are all that are kept")).to_be_visible()
+        steps = page.get_by_role("listitem").filter(has_text="step ")
+        expect(steps).to_have_count(1_500)
+        expect(steps.last).to_contain_text("step 0")
+        page.get_by_role("button", name="Only events about pool-1499").click()
+        expect(steps).to_have_count(1)
+        expect(page).to_have_url(re.compile("subject=pool-1499"))
+        context.close()
+    assert watched.wrong == []
+
+
 def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
     context = chromium.new_context()
     with served(ten_thousand()) as host:
@@ -133,5 +167,13 @@ def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
         page.get_by_label("Name contains").fill("")
         page.get_by_role("button", name="Next", exact=True).last.click()
         expect(page.get_by_text("101–200 of 10,000")).to_be_visible()
+        page.get_by_role("button", name="Graph").click()
+        expect(page.get_by_text("1,000 workers are too many to read at once")).to_be_visible()
+        page.get_by_label("Around the worker").fill("worker-00100")
+        page.keyboard.press("Enter")
+        drawing = page.get_by_label("Dependencies and conflicts")
+        expect(drawing.get_by_role("link")).to_have_count(4)
+        page.get_by_label("How far").select_option("3")
+        expect(drawing.get_by_role("link", name="worker-00801")).to_be_visible()
         context.close()
     assert watched.wrong == []

@@ -1,10 +1,11 @@
 """Every page shows what there is, in both themes and on a phone, and is fit for everybody: axe finds nothing."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.stage import Site, Watched
 from tests.system.conftest import eventually
@@ -74,6 +75,9 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Go to Workers")
     assert violations(page, axe) == []
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 360, "height": 740})
+    eventually(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
 
 
 def test_overview_says_what_is_wrong_and_leads_to_the_remedy(watched: Watched) -> None:
@@ -85,9 +89,21 @@ def test_overview_says_what_is_wrong_and_leads_to_the_remedy(watched: Watched) -
 
 def test_overview_draws_its_charts(watched: Watched) -> None:
     page = watched.open("overview")
-    for chart in ("Ended attempts per second", "Jobs waiting", "Oldest wait"):
-        expect(page.get_by_role("img", name=chart)).to_be_visible(timeout=20_000)
-    assert page.locator("canvas").count() == 3
+    charts = {
+        "Ended attempts per second": "completed",
+        "Success rate": "succeeded",
+        "Jobs waiting": "mail",
+        "Oldest wait": "mail",
+        "95 % waited less than": "mail",
+        "95 % ran less than": "mail",
+    }
+    for chart, line in charts.items():
+        expect(page.get_by_role("img", name=chart)).to_have_accessible_name(re.compile(line), timeout=20_000)
+    assert page.locator("canvas").count() == len(charts)
+    page.get_by_role("group", name="Time shown").get_by_role("button", name="15 min").click()
+    expect(page).to_have_url(re.compile(r"overview\?seconds=900$"))
+    page.reload()
+    expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
 
 
 def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> None:
@@ -96,6 +112,20 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
     page = watched.open("pools/mail")
     steps = page.get_by_role("list", name="Scaling steps")
     expect(steps).to_contain_text("workers:", timeout=20_000)
+    reason = str(steps.get_by_role("listitem").filter(has_text="→").first.locator("span").last.text_content())
+    chart = page.get_by_role("img", name="Workers,")
+    eventually(lambda: reason in told_along(page, chart))
+
+
+def told_along(page: Page, chart: Locator) -> str:
+    """What the chart says while the mouse goes over it: the newest part, where a step just was."""
+    box = chart.bounding_box()
+    assert box
+    said = []
+    for x in range(0, 120, 3):
+        page.mouse.move(box["x"] + box["width"] - 16 - x, box["y"] + box["height"] / 2)
+        said.append(str(page.locator("figure").filter(has=chart).text_content()))
+    return "\n".join(said)
 
 
 def test_workers_tell_their_schedule_in_words(watched: Watched) -> None:
@@ -110,6 +140,12 @@ def test_graph_is_drawn(watched: Watched) -> None:
     drawing = page.get_by_label("Dependencies and conflicts")
     for name in ("fetch-prices", "work-out-prices", "publish-prices", "cleanup"):
         expect(drawing.get_by_role("link", name=name)).to_be_visible()
+    page.get_by_label("Around the worker").fill("cleanup")
+    page.keyboard.press("Enter")
+    expect(drawing.get_by_role("link")).to_have_count(2)
+    page.get_by_label("How far").select_option("2")
+    expect(drawing.get_by_role("link")).to_have_count(4)
+    assert "around=cleanup&hops=2" in page.url
     drawing.get_by_role("link", name="cleanup").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("cleanup")
 
@@ -118,8 +154,14 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
     (known,) = node.ask("nodes")["nodes"]
     page = watched.open("nodes")
     expect(page.get_by_role("heading", name=known["name"])).to_contain_text("leader")
-    page.get_by_text("and what they run").click()
-    expect(page.get_by_role("region", name="Processes")).to_be_visible()
+    for what in ("CPU", "Memory", "Busy workers"):
+        expect(page.get_by_role("meter", name=f"{what} of {known['name']}")).to_be_visible()
+    running = node.enqueue("long_report", pages=500)
+    row = page.get_by_role("region", name="Processes").get_by_role("row").filter(has_text="reports")
+    expect(row.locator(f'a[title="{running}"]')).to_be_visible()
+    row.get_by_role("button", name=f"Show the stack of {running}").click()
+    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")
+    node.act(f"jobs/{running}/cancel")
 
 
 def test_every_event_can_be_asked_for(watched: Watched) -> None:
@@ -139,6 +181,21 @@ def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
     page.goto(f"{watched.site.address}#/workers/fetch-price")
     expect(page.get_by_role("alert")).to_contain_text("fetch-prices")
     assert all("404" in told for told in watched.wrong)  # the browser itself tells of the status
+    watched.wrong.clear()
+
+
+def test_failed_question_is_said_and_can_be_asked_again(watched: Watched) -> None:
+    page = watched.page
+    broken = {"title": "Store is away", "detail": "nobody answers at its address"}
+    page.route("**/api/v1/dead", lambda route: route.fulfill(status=503, json=broken))
+    watched.open("dead")
+    expect(page.get_by_label("Loading")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("nobody answers at its address")
+    page.unroute("**/api/v1/dead")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Dead letters")
+    expect(page.get_by_text("failed for good")).to_be_visible()
+    assert all("503" in told for told in watched.wrong)
     watched.wrong.clear()
 
 

@@ -163,7 +163,7 @@ export function PoolPage({ name }: { name: string }) {
                 label="Dead"
                 value={count(seen.dead)}
                 tone={seen.dead ? "bad" : undefined}
-                href={to(["dead"], { pool: name })}
+                href={to(["jobs"], { pool: name, status: "dead" })}
               />
             </div>
             <Panel title="Workers against depth" side={<Spans />}>
