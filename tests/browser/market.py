@@ -78,7 +78,7 @@ async def long_report(ctx: Context, pages: int) -> int:
     for page in range(pages):
         ctx.progress(page, pages, f"page {page} of {pages}")
         ctx.logger.log(30 if page % 5 == 4 else 20, "page %s is written", page)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.2)
     return pages
 
 

@@ -49,7 +49,7 @@ def load(site: Site, seconds: float) -> None:
     """Customers come in waves; some send pictures that are too large."""
     chance = random.Random(7)  # noqa: S311 - a shop, not a safe
     eventually(lambda: len(site.ask("workers")["workers"]) == 10)  # noqa: PLR2004
-    for pages in (900, 700, 40, 30):
+    for pages in (9_000, 7_000, 400, 300):
         site.enqueue("long_report", pages=pages)
     begin = time.monotonic()
     while (passed := time.monotonic() - begin) < seconds:
