@@ -91,7 +91,9 @@ export function Panel({
           <div className="ml-auto flex flex-wrap items-center gap-2">{side}</div>
         </header>
       )}
-      <div className={flush ? "" : "p-3"}>{children}</div>
+      <div className={!flush ? "p-3" : title || side ? "overflow-clip rounded-b-lg" : "overflow-clip rounded-lg"}>
+        {children}
+      </div>
     </section>
   );
 }

@@ -103,7 +103,7 @@ export function Table<T>({
                           </span>
                         </button>
                       ) : (
-                        content
+                        <span className="align-middle">{content}</span>
                       )}
                     </th>
                   );
@@ -115,12 +115,12 @@ export function Table<T>({
             {table.getRowModel().rows.map((row) => (
               <tr
                 key={row.id}
-                className={`border-b border-line last:border-0 hover:bg-sunken ${row.getIsSelected() ? "bg-accent-soft" : ""}`}
+                className={`h-[2.3125rem] border-b border-line last:border-0 hover:bg-sunken ${row.getIsSelected() ? "bg-accent-soft" : ""}`}
               >
                 {row.getVisibleCells().map((cell) => (
                   <td
                     key={cell.id}
-                    className={`px-2 py-2 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
+                    className={`px-2 py-1.5 align-middle sm:px-3 ${cell.column.columnDef.meta?.numeric ? "num" : ""} ${cell.column.columnDef.meta?.grow ? "max-w-0 min-w-40" : ""}`}
                   >
                     {flexRender(cell.column.columnDef.cell, cell.getContext())}
                   </td>
