@@ -1,6 +1,7 @@
 """What is installed: the wheel's contents, and the names that `windlass` exports."""
 
 import gzip
+import json
 import re
 import subprocess
 import sys
@@ -67,8 +68,12 @@ def test_dashboard_is_small_and_asks_nobody_else(checkout: Path) -> None:
     assert "<style" not in index
 
 
-def test_locked_packages_name_no_registry(checkout: Path) -> None:
-    assert "resolved" not in (checkout / "ui/package-lock.json").read_text()
+def test_locked_packages_have_hashes_and_name_no_registry(checkout: Path) -> None:
+    locked = json.loads((checkout / "ui/package-lock.json").read_text())["packages"]
+    packages = {path: package for path, package in locked.items() if path}
+    assert not [path for path, package in packages.items() if "resolved" in package]
+    # What comes within another package is covered by that one's.
+    assert not [path for path, one in packages.items() if not one.get("inBundle") and "integrity" not in one]
 
 
 def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:

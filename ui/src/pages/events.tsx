@@ -90,8 +90,12 @@ export function EventsPage() {
               {events.length ? (
                 <List events={events} only={(chosen) => change({ subject: chosen })} />
               ) : (
-                <Empty title="Nothing has happened">
-                  {name || subject ? "Not of this kind." : "What the rules and people do is told here."}
+                <Empty title={log.older ? "Nothing of this kind lately" : "Nothing has happened"}>
+                  {log.older
+                    ? "Look further back."
+                    : name || subject
+                      ? "Not of this kind."
+                      : "What the rules and people do is told here."}
                 </Empty>
               )}
               <div className="flex min-h-10 items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
