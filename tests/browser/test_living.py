@@ -29,7 +29,7 @@ def ten_thousand() -> WorkerOrchestrator:
 async def many_events(app: WorkerOrchestrator) -> None:
     store = await app.store()
     await store.record(
-        [Event(at=app.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}") for n in range(1_500)]
+        [Event(at=app.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}") for n in range(1_150)]
     )
 
 
@@ -145,12 +145,12 @@ def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
             expect(page.get_by_text(f"{shown} events, newest first")).to_be_visible()
         page.get_by_role("button", name="Older").click()
         expect(page.get_by_text("these are all that are kept")).to_be_visible()
-        steps = page.get_by_role("listitem").filter(has_text="step ")
-        expect(steps).to_have_count(1_500)
-        expect(steps.last).to_contain_text("step 0")
-        page.get_by_role("button", name="Only events about pool-1499").click()
-        expect(steps).to_have_count(1)
-        expect(page).to_have_url(re.compile("subject=pool-1499"))
+        rows = page.locator("li:has(time)")
+        expect(rows).to_have_count(1_150)
+        expect(rows.last).to_contain_text("step 0")
+        rows.first.get_by_role("button", name="Only events about pool-1149").click()
+        expect(rows).to_have_count(1)
+        expect(page).to_have_url(re.compile("subject=pool-1149"))
         context.close()
     assert watched.wrong == []
 

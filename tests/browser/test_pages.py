@@ -18,10 +18,10 @@ PAGES = [
     "workers",
     "workers?view=graph",
     "workers/image_resize",
-    "jobs",
+    "jobs?status=dead",
     "dead",
     "nodes",
-    "events",
+    "events?name=worker.disabled",
 ]
 LIGHT, DARK = "rgb(245, 246, 248)", "rgb(14, 17, 21)"
 
@@ -76,6 +76,11 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     expect(page.get_by_role("dialog")).to_contain_text("Go to Workers")
     assert violations(page, axe) == []
     page.keyboard.press("Escape")
+    running = node.enqueue("long_report", pages=500)
+    page.goto(f"{watched.site.address}#/jobs/{running}")
+    expect(page.get_by_role("log")).to_contain_text("page 4 is written")
+    assert violations(page, axe) == []
+    node.act(f"jobs/{running}/cancel")
     page.set_viewport_size({"width": 360, "height": 740})
     eventually(lambda: bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")))
 
