@@ -5,10 +5,7 @@ own. Where there is none, these tests are skipped on a laptop and fail in CI.
 """
 
 import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,9 +13,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 
-from tests.browser.stage import Site, Watched, eventually
+from tests.browser.stage import Site, Watched, eventually, market
 
-HERE: Final = Path(__file__).parent
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET: Final = (
     "--disable-background-networking",
@@ -28,32 +24,14 @@ QUIET: Final = (
     "--no-first-run",
     "--no-pings",
 )
-ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
 
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """`windlass run market:app`, with jobs of every status."""
-    folder = tmp_path_factory.mktemp("market")
-    log = folder / "log"
-    command = [sys.executable, "-m", "windlass", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)
-    try:
-        eventually(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
-        found = ADDRESS.search(log.read_text())
-        assert found, log.read_text()
-        site = Site(found.group())
+    with market(tmp_path_factory.mktemp("market")) as site:
         _fill(site)
         yield site
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _fill(site: Site) -> None:

@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
@@ -15,6 +20,8 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 from windlass import WorkerOrchestrator
 from windlass.web.server import WebServer
 
+HERE: Final = Path(__file__).parent
+ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
 Result = TypeVar("Result")
 
 
@@ -47,6 +54,28 @@ class Site:
 
     def status(self, job_id: str) -> str:
         return str(self.ask(f"jobs/{job_id}")["status"])
+
+
+@contextmanager
+def market(folder: Path) -> Iterator[Site]:
+    """`windlass run market:app`: a node, beside others in the same folder."""
+    log = folder / f"log-{time.monotonic_ns()}"
+    command = [sys.executable, "-m", "windlass", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)
+    try:
+        eventually(lambda: ADDRESS.search(log.read_text()) or process.poll() is not None)
+        found = ADDRESS.search(log.read_text())
+        assert found, log.read_text()
+        yield Site(found.group())
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 class Host:

@@ -60,6 +60,12 @@ export function PoolsPage() {
                   cell: ({ row: { original } }) => duration(original.oldest_wait_seconds),
                 },
                 {
+                  header: "95 % waited",
+                  accessorKey: "wait_p95_seconds",
+                  meta: { numeric: true, from: "lg" },
+                  cell: ({ row: { original } }) => duration(original.wait_p95_seconds),
+                },
+                {
                   header: "Dead",
                   accessorKey: "dead",
                   meta: { numeric: true, from: "lg" },

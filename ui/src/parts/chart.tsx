@@ -110,6 +110,7 @@ export function Chart({
     const found = line.values[here];
     return found === null || found === undefined ? "–" : format(found);
   };
+  const known = lines.some((line) => line.values.some((one) => one !== null));
   const told = index === null ? [] : near(marks ?? [], at, index);
   return (
     <figure className="min-w-0">
@@ -133,7 +134,9 @@ export function Chart({
         aria-label={`${label}, latest: ${lines.map((line) => `${line.name} ${value(line)}`).join(", ")}`}
         className="relative"
         style={{ height }}
-      />
+      >
+        {known || <span className="absolute inset-0 grid place-items-center pb-5 text-xs text-muted">Nothing yet</span>}
+      </div>
       {marks && (
         <p className="mt-1 min-h-8 text-xs text-muted" aria-hidden="true">
           {told.length > 0
