@@ -39,6 +39,8 @@ const LONGEST_RETRY_MS = 10_000;
 const BEAT_MS = 250;
 /** Of the time, at most one part in so many is spent asking for one kind of answer. */
 const SHARE = 10;
+/** However long an answer took: perhaps the server was away, and is back. */
+const SLOWEST_MS = 15_000;
 
 let state: State = { link: "connecting", paused: false, waiting: false, lostAt: null };
 const listeners = new Set<() => void>();
@@ -95,7 +97,7 @@ export function listen(client: QueryClient) {
     if (state.paused || document.hidden) return;
     const now = Date.now();
     for (const root of stale) {
-      const pace = Math.max(PACE_MS[root] ?? 0, SHARE * (took.get(root) ?? 0));
+      const pace = Math.max(PACE_MS[root] ?? 0, Math.min(SHARE * (took.get(root) ?? 0), SLOWEST_MS));
       if (now - (asked.get(root) ?? 0) < pace) continue;
       stale.delete(root);
       asked.set(root, now);
