@@ -180,6 +180,8 @@ def test_jobs_are_paged(watched: Watched, node: Site) -> None:
         for number in range(20):
             node.enqueue("send_mail", to=f"more-{number}")
     expect(rows).to_have_count(51)
+    shown = rows.locator("a[title]").all_inner_texts()
+    assert len(set(shown)) == len(shown) == 50  # short as they are, one can tell them apart
     newest = page.locator(f'a[title="{rows.nth(1).locator("a[title]").get_attribute("title")}"]')
     page.get_by_role("button", name="Older").click()
     expect(page.get_by_text("Page 2")).to_be_visible()

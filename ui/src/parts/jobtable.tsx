@@ -134,10 +134,11 @@ export function JobTable({
   );
 }
 
-/** Of an id that is made from a fire time, that; of another, its end, which says more than its beginning. */
+/** Of an id that is made from a fire time, that; of one that is made by us, its time and count, without the process. */
 export function brief(id: string): string {
   const fired = /@(\d{4}-(\d\d-\d\d)T(\d\d:\d\d:\d\d))/.exec(id);
   if (fired) return `@${fired[2]} ${fired[3]}`;
+  if (/^[0-9a-f]{32}$/.test(id)) return `…${id.slice(6, 18)}`;
   return id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-8)}` : id;
 }
 
