@@ -258,12 +258,6 @@ export function WorkerPage({ name }: { name: string }) {
             <div className="grid gap-3 lg:grid-cols-2">
               <Panel title="Latest runs">
                 <Strip runs={seen.runs} />
-                <p className="mt-2 flex flex-wrap gap-x-3 text-xs text-muted">
-                  <span className="text-ok">■ completed</span>
-                  <span className="text-warn">■ failed, to be retried</span>
-                  <span className="text-bad">■ dead</span>
-                  <span className="text-accent">■ running</span>
-                </p>
               </Panel>
               <Panel title="Policy">
                 <Facts

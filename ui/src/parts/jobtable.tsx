@@ -86,13 +86,20 @@ export function JobTable({
           header: "Job",
           id: "id",
           cell: ({ row: { original } }) => (
-            <Link
-              className="link font-mono text-xs whitespace-nowrap"
-              href={to(["jobs", original.id])}
-              title={original.id}
-            >
-              {brief(original.id)}
-            </Link>
+            <>
+              <Link
+                className="link font-mono text-xs whitespace-nowrap"
+                href={to(["jobs", original.id])}
+                title={original.id}
+              >
+                {brief(original.id)}
+              </Link>
+              {without === undefined && (
+                <span className="block text-xs text-muted sm:hidden">
+                  <Time at={original.created_at} />
+                </span>
+              )}
+            </>
           ),
         },
         {

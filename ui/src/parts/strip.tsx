@@ -41,6 +41,13 @@ export function Strip({ runs }: { runs: Job[] }) {
         })}
       </div>
       <Sum runs={runs} took={took} />
+      <p className="mt-2 flex flex-wrap gap-x-3 text-xs text-muted">
+        <span className="text-ok">■ completed</span>
+        <span className="text-warn">■ failed, to be retried</span>
+        <span className="text-bad">■ dead</span>
+        <span className="text-accent">■ running</span>
+        <span>the higher, the longer it took</span>
+      </p>
     </>
   );
 }
