@@ -63,7 +63,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
   const p95s = seen.pools.map((pool) => pool.wait_p95_seconds ?? null).filter((value) => value !== null);
   const p95 = p95s.length ? Math.max(...p95s) : null;
   const done = history && total(Object.values(history.pools).map((pool) => pool.completed));
-  const recent = done && history ? mean(done.slice(-12)) / history.step : null;
+  const recent = done && history ? mean(done.slice(-Math.max(1, Math.round(60 / history.step)))) / history.step : null;
   const share = history && success(history);
   const dead = sum((pool) => pool.dead);
   const health: [Tone, string] =
