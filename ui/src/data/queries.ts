@@ -18,10 +18,10 @@ export const useMe = () => useQuery({ queryKey: ["me"], queryFn: ({ signal }) =>
 export const useMay = () => useMe().data?.role === "operate";
 export const useOverview = () => useAsk<t.Overview>("overview", "overview");
 /** Beyond an hour it moves by the minute, and is asked for by the minute. */
-export const useHistory = (seconds: number) =>
+export const useHistory = (seconds: number, pool?: string) =>
   useQuery({
-    queryKey: [seconds > 3_600 ? "long history" : "history", seconds],
-    queryFn: ({ signal }) => ask<t.History>("history", { seconds }, signal),
+    queryKey: [seconds > 3_600 ? "long history" : "history", seconds, pool],
+    queryFn: ({ signal }) => ask<t.History>("history", { seconds, pool }, signal),
     placeholderData: keepPreviousData,
   });
 export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");

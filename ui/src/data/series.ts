@@ -45,7 +45,7 @@ export function perPool(history: History, kind: "queued" | "oldest_wait" | "wait
 }
 
 function valuesOf(pool: PoolHistory, kind: "queued" | "oldest_wait" | "wait_p95" | "run_p95"): Series {
-  const values = pool[kind] ?? [];
+  const values = pool[kind];
   return kind === "oldest_wait" ? zeroed(pool, values) : values;
 }
 

@@ -40,7 +40,7 @@ export interface Pool {
   failed: number;
   oldest_wait_seconds: number | null;
   /** Of the last five minutes. */
-  wait_p95_seconds?: number | null;
+  wait_p95_seconds: number | null;
   paused: boolean;
   paused_at: string | null;
   reason: string | null;
@@ -58,8 +58,8 @@ export interface Instance {
   completed: number;
   failed: number;
   memory_bytes: number;
-  cpu_percent?: number | null;
-  lag_seconds?: number | null;
+  cpu_percent: number | null;
+  lag_seconds: number | null;
   started_at: string;
   last_beat_at: string;
 }
@@ -211,10 +211,10 @@ export interface Node {
   cores: number;
   memory_bytes: number;
   /** 100 is one core, kept busy by the node and its processes. */
-  cpu_percent?: number | null;
-  memory_used_bytes?: number | null;
-  loop_lag_seconds?: number | null;
-  store_seconds?: number | null;
+  cpu_percent: number | null;
+  memory_used_bytes: number | null;
+  loop_lag_seconds: number | null;
+  store_seconds: number | null;
   labels: string[];
   hosts: string[];
   runs: { pool: string; instances: number; workers: number; busy: number; memory_bytes: number }[];
@@ -234,10 +234,18 @@ export interface Overview {
 
 export type Series = (number | null)[];
 export type PoolHistory = Record<
-  "queued" | "processing" | "workers" | "wanted" | "oldest_wait" | "completed" | "failed",
+  | "queued"
+  | "processing"
+  | "workers"
+  | "wanted"
+  | "oldest_wait"
+  | "wait_p95"
+  | "run_p95"
+  | "completed"
+  | "failed"
+  | "retried",
   Series
-> &
-  Partial<Record<"wait_p95" | "run_p95" | "retried", Series>>;
+>;
 
 export interface History {
   step: number;

@@ -141,7 +141,7 @@ function Used({
   calm = false,
 }: {
   name: string;
-  value: number | null | undefined;
+  value: number | null;
   most: number;
   label: string;
   text: (value: number) => string;
@@ -150,7 +150,7 @@ function Used({
 }) {
   return (
     <Fact name={name}>
-      {value === null || value === undefined ? (
+      {value === null ? (
         <span className="text-muted">–</span>
       ) : (
         <span className="flex flex-col gap-1.5">
@@ -162,8 +162,8 @@ function Used({
   );
 }
 
-function Late({ seconds, much, after }: { seconds: number | null | undefined; much: number; after: string }) {
-  if (seconds === null || seconds === undefined) return <span className="text-muted">–</span>;
+function Late({ seconds, much, after }: { seconds: number | null; much: number; after: string }) {
+  if (seconds === null) return <span className="text-muted">–</span>;
   return (
     <span className={seconds > much ? "font-medium text-bad" : ""}>
       {duration(seconds)}

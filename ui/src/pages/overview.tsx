@@ -60,7 +60,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
   const sum = (of: (pool: Pool) => number) => seen.pools.reduce((all, pool) => all + of(pool), 0);
   const waits = seen.pools.map((pool) => pool.oldest_wait_seconds ?? 0);
   const slowest = seen.pools.find((pool) => pool.oldest_wait_seconds === Math.max(...waits));
-  const p95s = seen.pools.map((pool) => pool.wait_p95_seconds ?? null).filter((value) => value !== null);
+  const p95s = seen.pools.map((pool) => pool.wait_p95_seconds).filter((value) => value !== null);
   const p95 = p95s.length ? Math.max(...p95s) : null;
   const done = history && total(Object.values(history.pools).map((pool) => pool.completed));
   const recent = done && history ? mean(done.slice(-Math.max(1, Math.round(60 / history.step)))) / history.step : null;
@@ -117,7 +117,7 @@ function Charts({ history }: { history: History }) {
   const drawn = useMemo(() => {
     const pools = Object.values(history.pools);
     const [completed, failed] = [total(pools.map((pool) => pool.completed)), total(pools.map((pool) => pool.failed))];
-    const retried = total(pools.map((pool) => pool.retried ?? []));
+    const retried = total(pools.map((pool) => pool.retried));
     return {
       at: instants(history),
       depth: perPool(history, "queued"),

@@ -127,7 +127,7 @@ function Size({ pool }: { pool: Pool }) {
 
 export function PoolPage({ name }: { name: string }) {
   const pool = usePool(name);
-  const history = useHistory(useSpan());
+  const history = useHistory(useSpan(), name);
   return (
     <Answer of={pool}>
       {(seen) => (
@@ -245,7 +245,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         lines={[
           { name: "running jobs", ink: "series-3", values: past.processing, fill: true },
           { name: "workers", ink: "series-1", values: past.workers, step: true },
-          ...(past.wanted ? [{ name: "wanted", ink: "series-7", values: past.wanted, step: true, dash: true }] : []),
+          { name: "wanted", ink: "series-7", values: past.wanted, step: true, dash: true },
         ]}
       />
       <Chart
@@ -265,7 +265,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
         height={130}
         lines={[
           { name: "oldest", ink: "series-2", values: zeroed(past, past.oldest_wait) },
-          { name: "95 % less than", ink: "series-4", values: past.wait_p95 ?? [], through: true },
+          { name: "95 % less than", ink: "series-4", values: past.wait_p95, through: true },
         ]}
       />
       <Chart

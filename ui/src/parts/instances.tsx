@@ -69,9 +69,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
           accessorKey: "cpu_percent",
           meta: { numeric: true, from: "sm" },
           cell: ({ row: { original } }) =>
-            original.cpu_percent === null || original.cpu_percent === undefined
-              ? "–"
-              : `${Math.round(original.cpu_percent)} %`,
+            original.cpu_percent === null ? "–" : `${Math.round(original.cpu_percent)} %`,
         },
         {
           header: "Memory",
