@@ -181,7 +181,10 @@ function remedyOf(problem: Problem): string {
   if (code.startsWith("pool_")) return to(["pools", subject]);
   if (code === "worker_disabled" || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["workers"], { search: subject });
-  if (code === "instance_silent" || code === "thread_stuck" || code === "no_leader") return to(["nodes"]);
+  if (code === "node_silent") return to(["nodes"], { node: subject });
+  // An instance is called by its node, its pool and a number: NODE/POOL#N.
+  if (code === "instance_silent" || code === "thread_stuck") return to(["nodes"], { node: subject.split("/")[0] });
+  if (code === "no_leader") return to(["nodes"]);
   return to(["events"]);
 }
 
