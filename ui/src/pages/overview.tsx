@@ -101,7 +101,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
         label="Dead letters"
         value={count(dead)}
         tone={dead ? "bad" : undefined}
-        note={dead ? "read, then requeue or discard" : "none"}
+        note={dead ? "requeue or discard them" : "none"}
         href={to(["dead"])}
       />
     </div>
@@ -146,7 +146,7 @@ function Charts({ history }: { history: History }) {
         <Chart label="Ended attempts per second" at={at} lines={drawn.ended} format={compact} />
       </Plot>
       <Plot>
-        <Chart label="Success rate" at={at} lines={drawn.success} format={percents} ceiling={101} />
+        <Chart label="Success rate" at={at} lines={drawn.success} format={percents} range={upToAll} />
       </Plot>
       <Plot>
         <Chart label="Jobs waiting" steps="whole" at={at} lines={drawn.depth} format={compact} />
@@ -163,6 +163,9 @@ function Charts({ history }: { history: History }) {
     </div>
   );
 }
+
+/** The top of the scale, as near as the least value allows: what matters is whether it is 99 or 97 percent. */
+const upToAll = (least: number): [number, number] => [least >= 90 ? 90 : least >= 50 ? 50 : 0, 100.5];
 
 const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel>;
 

@@ -24,6 +24,9 @@ export interface Mark {
   way?: "up" | "down";
 }
 
+type Range = (least: number, most: number) => [number, number];
+const fromNought: Range = (_, most) => [0, most > 0 ? most * 1.08 : 1];
+
 const SYNC = uPlot.sync("windlass");
 const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
 const STEPS = {
@@ -42,7 +45,7 @@ export function Chart({
   marks,
   hint,
   steps,
-  ceiling,
+  range = fromNought,
 }: {
   label: string;
   /** Epoch seconds. */
@@ -56,8 +59,8 @@ export function Chart({
   hint?: string;
   /** What the values may be apart on the axis: halves of a job make no sense, nor do tenths of an hour. */
   steps?: keyof typeof STEPS;
-  /** Where the axis ends, whatever the values are. */
-  ceiling?: number;
+  /** Where the axis begins and ends, by the least and the greatest value; from nought to a little more than the greatest. */
+  range?: Range;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -85,7 +88,7 @@ export function Chart({
         setIndex,
         () => marked.current ?? [],
         steps,
-        ceiling,
+        range,
       ),
       latest.current,
       holder,
@@ -174,7 +177,7 @@ function options(
   seen: (index: number | null) => void,
   marks: () => Mark[],
   steps: keyof typeof STEPS | undefined,
-  ceiling: number | undefined,
+  range: Range,
 ): uPlot.Options {
   const muted = colour("muted");
   const line = colour("line");
@@ -187,7 +190,7 @@ function options(
     padding: [10, 16, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: SYNC.key }, points: { size: 6 }, drag: { x: false, y: false }, y: false },
-    scales: { y: { range: (_, __, most) => [0, ceiling ?? (most > 0 ? most * 1.08 : 1)] } },
+    scales: { y: { range: (_, least, most) => range(least, most) } },
     axes: [
       {
         ...axis,
