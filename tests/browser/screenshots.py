@@ -9,8 +9,10 @@ import os
 import random
 import shutil
 import tempfile
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Final, Literal
@@ -42,21 +44,34 @@ SHOWN: Final = {
 """What the documentation has."""
 
 
-def load(site: Site, seconds: float) -> None:
-    """Customers come in waves; some send pictures that are too large."""
+@contextmanager
+def load(site: Site, seconds: float) -> Iterator[None]:
+    """For so long, and until the pictures are taken."""
+    enough = threading.Event()
+    thread = threading.Thread(target=customers, args=(site, enough))
+    thread.start()
+    try:
+        enough.wait(seconds)
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def customers(site: Site, enough: threading.Event) -> None:
+    """They come in waves; some send pictures that are too large."""
     chance = random.Random(7)
     eventually(lambda: len(site.ask("workers")["workers"]) == 10)
     site.enqueue("long_report", pages=9_000)
     begin = time.monotonic()
-    while (passed := time.monotonic() - begin) < seconds:
-        many = 2 + int(6 * (1 - math.cos(passed / WAVE_SECONDS * math.tau)))
+    while not enough.wait(0.25):
+        many = 2 + int(6 * (1 - math.cos((time.monotonic() - begin) / WAVE_SECONDS * math.tau)))
         for _ in range(many):
             subject = chance.choice(["Welcome", "Your order", "Your invoice"])
             site.enqueue("send_mail", to=f"customer-{chance.randrange(9999)}@example.org", subject=subject)
         for _ in range(many // 3):
             width = 1280 if chance.randrange(20) else 20_000 + chance.randrange(9) * 1_000
             site.enqueue("image_resize", path=f"photo-{chance.randrange(999)}.png", width=width)
-        time.sleep(0.25)
 
 
 def places(site: Site) -> dict[str, str]:
@@ -108,7 +123,7 @@ def taken(page: Page, site: Site, place: str, path: Path, *, whole: bool) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--seconds", type=float, default=200, help="how long there is load first (default: %(default)g)"
+        "--seconds", type=float, default=300, help="how long there is load first (default: %(default)g)"
     )
     parser.add_argument("--every", type=Path, metavar="FOLDER", help="take all of them, whole, into this folder")
     parser.add_argument("--at", metavar="ADDRESS", help="a dashboard that is served already; without load then")
@@ -121,7 +136,7 @@ def main() -> None:
             shutil.copy(HERE / "market.py", folder)  # so that tracebacks show no checkout
             site = stack.enter_context(market(folder))
             stack.enter_context(market(folder))
-            load(site, options.seconds)
+            stack.enter_context(load(site, options.seconds))
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(
             executable_path=browser_path(playwright), args=list(QUIET), chromium_sandbox=os.geteuid() != 0
