@@ -78,7 +78,7 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     page.keyboard.press("Escape")
     running = node.enqueue("long_report", pages=500)
     page.goto(f"{watched.site.address}#/jobs/{running}")
-    expect(page.get_by_role("log")).to_contain_text("page 4 is written")
+    expect(page.get_by_role("log")).to_contain_text("page 4 is written", timeout=20_000)
     assert violations(page, axe) == []
     node.act(f"jobs/{running}/cancel")
     page.set_viewport_size({"width": 360, "height": 740})
@@ -163,9 +163,9 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
         expect(page.get_by_role("meter", name=f"{what} of {known['name']}")).to_be_visible()
     running = node.enqueue("long_report", pages=500)
     row = page.get_by_role("region", name="Processes").get_by_role("row").filter(has_text="reports")
-    expect(row.locator(f'a[title="{running}"]')).to_be_visible()
+    expect(row.locator(f'a[title="{running}"]')).to_be_visible(timeout=20_000)
     row.get_by_role("button", name=f"Show the stack of {running}").click()
-    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")
+    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report", timeout=20_000)
     node.act(f"jobs/{running}/cancel")
 
 
