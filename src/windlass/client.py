@@ -92,9 +92,10 @@ class Client(Submitting):
             config, pool = here.config, self.pool(here.config.pool)
         else:
             config, pool, _ = await self._operations.definition(worker, self._registered.workers)
-        with sending([new_job(config, pool, packed, options or Options(), now=self.now())]) as jobs:
-            added = (await store.add(jobs, self.now()))[0]
-        record = JobRecord.of(jobs[0], self.now()) if added.created else await self._operations.job(added.id)
+        now = self.now()
+        with sending([new_job(config, pool, packed, options or Options(), now=now)]) as jobs:
+            added = (await store.add(jobs, now))[0]
+        record = JobRecord.of(jobs[0], now) if added.created else await self._operations.job(added.id)
         return (await self._shown([record]))[0], added.created
 
     async def get_job(self, job_id: str) -> Job[Any]:

@@ -22,6 +22,8 @@ KIND: Final = "token"
 PREFIX: Final = "wl"
 LONGEST_NAME: Final = 100
 RESERVED: Final = ("loopback", "anonymous")
+NEWCOMER_SECONDS: Final = 0.25
+"""How soon to look again for a token that nobody has heard of: no sooner, or strangers would keep the store busy."""
 
 Role = Literal["read", "operate"]
 
@@ -103,7 +105,7 @@ class Turnstile:
         self._now = now
         self._seconds = seconds
         self._known: dict[str, Token] = {}
-        self._again_at: float | None = None
+        self._looked_at: float | None = None
 
     async def admit(self, shown: str) -> Token | None:
         """The token that this is, if it lets anybody in."""
@@ -111,14 +113,26 @@ class Turnstile:
         id, _, secret = rest.partition("_")
         if prefix != PREFIX or not id or not secret:
             return None
-        now = self._now()
-        if self._again_at is None or not now < self._again_at <= now + self._seconds:
-            self._known = {token.id: token for token in await self._tokens.known()}
-            self._again_at = now + self._seconds
-        token = self._known.get(id)
-        if token is None or not hmac.compare_digest(token.digest, _digest(secret)) or not token.holds(now):
+        token = await self._find(id)
+        if token is None or not hmac.compare_digest(token.digest, _digest(secret)) or not token.holds(self._now()):
             return None
         return token
+
+    async def holds(self, id: str) -> bool:
+        """Whether a token that let somebody in still does."""
+        token = await self._find(id)
+        return token is not None and token.holds(self._now())
+
+    def forget(self) -> None:
+        """Somebody made or revoked a token: look again."""
+        self._looked_at = None
+
+    async def _find(self, id: str) -> Token | None:
+        now, good = self._now(), self._seconds if id in self._known else min(NEWCOMER_SECONDS, self._seconds)
+        if self._looked_at is None or not 0 <= now - self._looked_at < good:
+            self._known = {token.id: token for token in await self._tokens.known()}
+            self._looked_at = now
+        return self._known.get(id)
 
 
 def _digest(secret: str) -> bytes:

@@ -10,6 +10,7 @@ from tests.web.conftest import JSON, Web
 from windlass.errors import ConfigurationError, DuplicateNameError
 from windlass.tokens import Tokens
 from windlass.web.access import COOKIE
+from windlass.web.openapi import document
 from windlass.web.routing import ROUTES, Route
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
@@ -73,6 +74,7 @@ async def test_a_read_token_reads_everything_and_changes_nothing(web: Web) -> No
         for route in guarded("GET"):
             if route.role == "operate":
                 assert await ask(client, route) == 403, route.path
+                assert "403" in document()["paths"][route.path]["get"]["responses"], route.path
             elif route.media_type == "application/json":
                 assert await ask(client, route) in LET_IN, route.path
         for route in guarded("POST"):
@@ -93,6 +95,7 @@ async def test_an_operate_token_may_do_everything(web: Web) -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "http://127.0.0.1:9999"},
         {"Origin": "null"},
+        {"Origin": "http://["},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],

@@ -108,6 +108,25 @@ async def test_a_listener_that_fails_ends_its_streams_so_that_they_come_back(
     assert "nobody foresaw this" in caplog.text
 
 
+async def test_whose_token_is_revoked_hears_no_more(web: Web) -> None:
+    visitor = await web.site.access.show(await web.token("wall", "read"), "bearer")
+    async with aclosing(web.site.live.stream(None, lambda: web.site.access.still(visitor))) as stream:
+        await Listener(stream).next("change")
+        await web.post("tokens/wall/revoke")
+        web.site.live.changed("jobs")
+        async with asyncio.timeout(DEADLINE):
+            assert [piece async for piece in stream] == []
+
+
+async def test_who_comes_from_another_store_hears_what_happens_in_this_one(web: Web) -> None:
+    await web.app.pause_pool("images")
+    async with aclosing(web.site.live.stream(4_711)) as stream:
+        listener = Listener(stream)
+        await listener.next("change")
+        await web.app.resume_pool("images")
+        assert (await listener.next("event"))["name"] == "pool.resumed"
+
+
 async def test_closing_ends_every_stream(web: Web) -> None:
     stream = web.site.live.stream(None)
     await Listener(stream).next("change")

@@ -6,7 +6,7 @@ from typing import Any
 from httpx2 import Response
 
 from tests.web.conftest import Web
-from windlass.tokens import Tokens
+from windlass.tokens import Token, Tokens, Turnstile
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
 
@@ -44,6 +44,38 @@ async def test_a_token_makes_no_equal_and_none_that_outlives_it(web: Web) -> Non
     ends = {one.name: one.expires_at or inf for one in await tokens.known()}
     assert max(ends[name] for name in ("short", "long", "endless")) <= own.expires_at + 1e-3
     assert ends["short"] < own.expires_at - 3_000
+
+
+async def test_a_token_counts_at_once_where_it_was_made_and_no_more_where_it_was_revoked(web: Web) -> None:
+    operate = await web.token("ci", "operate")
+    made = (await _make(web, operate, name="wall", role="read")).json()
+    async with web.client(**OUTSIDE, headers={"Authorization": f"Bearer {made['token']}"}) as client:
+        assert (await client.get("me")).status_code == 200
+        await web.post("tokens/wall/revoke")
+        assert (await client.get("me")).status_code == 401
+
+
+async def test_a_token_made_elsewhere_is_soon_known_and_strangers_do_not_keep_the_store_busy(web: Web) -> None:
+    clock, looks = [1_000.0], 0
+    tokens = Tokens(await web.app.store(), lambda: clock[0])
+    known = tokens.known
+
+    async def counted() -> list[Token]:
+        nonlocal looks
+        looks += 1
+        return await known()
+
+    tokens.known = counted  # type: ignore[method-assign]
+    door = Turnstile(tokens, lambda: clock[0])
+    for _ in range(100):
+        assert await door.admit("wl_0000_none") is None
+    assert looks == 1
+    _, shown = await Tokens(await web.app.store(), lambda: clock[0]).create("wall", "read")
+    clock[0] += 0.3
+    assert await door.admit(shown) is not None
+    for _ in range(100):
+        assert await door.admit(shown) is not None
+    assert looks == 2
 
 
 async def test_the_doctor_tells_what_the_command_does(web: Web) -> None:

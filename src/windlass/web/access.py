@@ -22,6 +22,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from windlass.errors import StoreError
 from windlass.tokens import Role, Turnstile
 from windlass.web.problems import Refused
 
@@ -43,6 +44,8 @@ class Visitor(Struct, frozen=True, kw_only=True):
     csrf: str = ""
     expires_at: float | None = None
     """When the token ends that was shown, if it does by itself."""
+    token_id: str | None = None
+    """Which token that was."""
 
     def may(self, role: Role) -> bool:
         """Whether this role is covered."""
@@ -84,7 +87,23 @@ class Access:
         token = await (await self._turnstile()).admit(shown)
         if token is None:
             raise _stranger("this token lets nobody in: it is unknown, revoked or has expired")
-        return Visitor(name=token.name, role=token.role, via=via, csrf=csrf_of(shown), expires_at=token.expires_at)
+        return Visitor(
+            name=token.name,
+            role=token.role,
+            via=via,
+            csrf=csrf_of(shown),
+            expires_at=token.expires_at,
+            token_id=token.id,
+        )
+
+    async def still(self, visitor: Visitor) -> bool:
+        """Whether somebody who came in may stay. A store that does not answer sends nobody away."""
+        if visitor.token_id is None:
+            return True
+        try:
+            return await (await self._turnstile()).holds(visitor.token_id)
+        except StoreError:
+            return True
 
     def is_local(self, request: Request) -> bool:
         """Whether somebody sits at this very machine, as far as can be told."""
@@ -111,7 +130,7 @@ def check_change(request: Request, visitor: Visitor | None) -> None:
         raise Refused(HTTPStatus.FORBIDDEN, "this change comes from a page of another site")
     origin = request.headers.get("origin")
     ours = {request.headers.get("host", ""), request.headers.get("x-forwarded-host", "")}
-    if origin is not None and urlsplit(origin).netloc not in ours - {""}:
+    if origin is not None and _place(origin) not in ours - {""}:
         raise Refused(HTTPStatus.FORBIDDEN, f"this change comes from a page of {origin[:200]}, which is not this site")
     if visitor is not None and visitor.via == "cookie":
         shown = request.headers.get(CSRF_HEADER, "")
@@ -159,6 +178,14 @@ def is_loopback(address: str) -> bool:
     except ValueError:
         return False
     return parsed.is_loopback or bool(getattr(parsed, "ipv4_mapped", None) and parsed.ipv4_mapped.is_loopback)  # type: ignore[union-attr]
+
+
+def _place(origin: str) -> str:
+    """Where a page comes from; nothing, if that is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _is_loopback_name(host: str) -> bool:

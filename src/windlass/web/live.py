@@ -28,7 +28,7 @@ POOLS_SECONDS: Final = 30.0
 """How soon a new pool's bell is heard."""
 KEEP_ALIVE_SECONDS: Final = 15.0
 LONGEST_SECONDS: Final = 900.0
-"""After this a stream ends by itself, so that a revoked token does not listen for ever."""
+"""After this a stream ends by itself, so that whoever is known by other means than a token shows it anew."""
 MOST_WAITING: Final = 1_000
 MOST_MISSED: Final = 1_000
 MOST_STREAMS: Final = 500
@@ -89,8 +89,10 @@ class Live:
         """Whether nobody more can be told."""
         return len(self._streams) >= MOST_STREAMS
 
-    async def stream(self, after: int | None) -> AsyncGenerator[bytes, None]:
-        """What is sent to one who looks. `after`: the last event it has seen."""
+    async def stream(
+        self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """What is sent to one who looks, while it is welcome. `after`: the last event it has seen."""
         stream = Stream(after)
         stream.put(b"retry: 1000\n\n" + _change(ALL))
         try:
@@ -100,7 +102,7 @@ class Live:
             async with asyncio.timeout(LONGEST_SECONDS):
                 while True:
                     piece = await _next(stream)
-                    if piece is None:
+                    if piece is None or (welcome is not None and not await welcome()):
                         return
                     yield piece
         except TimeoutError:
@@ -135,7 +137,12 @@ class Live:
     async def _catch_up(self, stream: Stream, after: int) -> None:
         """What happened while it was away; if that is too much, what is newest of it: the pages ask again anyway."""
         with contextlib.suppress(WindlassError):
-            stream.tell(await (await self._store()).events(after, MOST_MISSED))
+            store = await self._store()
+            missed = await store.events(after, MOST_MISSED)
+            stream.tell(missed)
+            if not missed:  # its number may be of another store, which was further
+                newest = await store.events(0, 1)
+                stream.seen = min(after, newest[-1].seq if newest else 0)
 
     async def _rest(self) -> None:
         task, self._task = self._task, None
@@ -158,6 +165,7 @@ class Live:
 
     async def _hear(self) -> None:
         """Wait for the store's bells."""
+        deaf = False
         while True:
             try:
                 store = await self._store()
@@ -168,6 +176,8 @@ class Live:
                 logger.debug("nobody rings: %s", error)
                 await asyncio.sleep(EVENTS_SECONDS)
                 continue
+            if deaf:  # whatever rang meanwhile, nobody heard it
+                self.changed("jobs", "pools", "workers", "nodes")
             waiting = [
                 asyncio.ensure_future(self._wait(jobs, "jobs", "pools", "workers")),
                 asyncio.ensure_future(self._wait(state, "jobs", "pools", "workers", "nodes")),
@@ -180,6 +190,7 @@ class Live:
                     one.cancel()
                 jobs.close()
                 state.close()
+                deaf = True
             await asyncio.sleep(EVENTS_SECONDS)  # if the store was closed, it may be opened again
 
     async def _wait(self, bell: Bell, *topics: str) -> None:

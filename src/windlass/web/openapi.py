@@ -28,7 +28,7 @@ _REFUSALS: Final = {
 }
 _NOTHING: Final = {"type": "object", "additionalProperties": False}
 """What a change sends along that needs to say nothing: an empty object, so that it is a request of JSON."""
-_READING: Final = ("400", "401", "404", "503")
+_READING: Final = ("400", "401", "403", "404", "503")
 
 
 @cache

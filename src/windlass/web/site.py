@@ -71,6 +71,11 @@ class Site:
         self.overview.forget()
         self.live.changed("jobs", "pools", "workers", "nodes")
 
+    def tokens_changed(self) -> None:
+        """Somebody made or revoked a token here: it counts from now on."""
+        if self._turnstile is not None:
+            self._turnstile.forget()
+
     async def tell(self, name: str, subject: str, message: str, **data: Any) -> Event:
         """Keep that somebody did something."""
         return await Operations(await self.desk.store(), self.desk.now).record(name, subject, message, **data)

@@ -41,8 +41,8 @@ async def log_out(site: Site) -> Remembered[LoggedOut]:  # noqa: ARG001 - every 
 
 
 @get("/live", media_type="text/event-stream")
-async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:  # noqa: ARG001 - whoever may read
+async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:
     """What changes, as it does: `change` with topics, `event` with an event whose number is its id."""
     if site.live.full:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many are looking already; ask every few seconds instead")
-    return site.live.stream(last_event_id)
+    return site.live.stream(last_event_id, lambda: site.access.still(visitor))

@@ -58,17 +58,20 @@ async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToke
             left = max(visitor.expires_at - site.desk.now(), 0.0)
             valid = left if valid is None else min(valid, left)
     made, secret = await (await _tokens(site)).create(body.name, body.role, valid_seconds=valid)
+    site.tokens_changed()
     return MadeToken(**structs.asdict(token_shape(made)), token=secret)
 
 
 @post("/tokens/{token}/revoke")
 async def revoke_token(site: Site, token: Name) -> TokenShape:
-    """Let the holder of a token in no more, within two seconds. By its name, or by its id."""
+    """Let the holder of a token in no more: here at once, elsewhere within two seconds. By its name, or by its id."""
     known = await _tokens(site)
     held = [one for one in await known.known() if one.holds(site.desk.now())]
     if not any(token in {one.name, one.id} for one in held):
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no token {token!r} that lets anybody in")
-    return token_shape(await known.revoke(token))
+    revoked = await known.revoke(token)
+    site.tokens_changed()
+    return token_shape(revoked)
 
 
 async def _tokens(site: Site) -> Tokens:
