@@ -11,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.core.alike import group_key
-from windlass.core.model import Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
+from windlass.core.model import SECONDS_A_DAY, Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
 from windlass.core.options import parse_rate
 from windlass.errors import ConfigurationError
 from windlass.operations import job_filter
+from windlass.paging import FEW, next_size
 from windlass.store.protocol import Store
 
 BATCH: Final = 1_000
@@ -22,6 +23,8 @@ AT_A_TIME: Final = 100
 """Calls to the store that are under way together."""
 RESOLUTION_SECONDS: Final = 0.05
 """Jobs that are due within so short a time of each other may be due at the same time."""
+LONGEST_SECONDS: Final = 10 * 365 * SECONDS_A_DAY
+"""Within which a rate must have queued all again: what is due later is as good as lost."""
 FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
 """What can narrow a group."""
 
@@ -41,10 +44,14 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class Changed(Struct, frozen=True):
-    """How many jobs were changed, and when the last of them is due, if they were spread over time."""
+    """How many jobs were changed, when the last of them is due if they were spread over time, and how many were meant.
 
-    count: int
+    Those that were meant but not changed were in another status by then.
+    """
+
+    count: int = 0
     until: float | None = None
+    matched: int = 0
 
 
 def selection(action: Action, wanted: Mapping[str, Any]) -> Selection:
@@ -92,19 +99,31 @@ class Bulk:
         """How many jobs are meant."""
         return sum([len(batch) async for batch in self._batches(chosen)])
 
-    async def change(self, action: Action, chosen: Selection, rate: str | None = None) -> Changed:
-        """Change all that are meant. At a rate, they are queued again one after the other, beginning now."""
+    async def change(self, action: Action, chosen: Selection, rate: str | None = None) -> AsyncIterator[Changed]:
+        """Change all that are meant; tells how far it is after each batch.
+
+        At a rate, they are queued again one after the other, beginning now.
+        """
         spread = check_rate(action, rate)
-        now, count, reached = self._now(), 0, 0
-        until: float | None = None
+        if spread is not None:
+            self._refuse_too_slow(rate, await self.count(chosen) * spread)
+        now, so_far = self._now(), Changed()
         async for ids in self._batches(chosen):
+            matched = so_far.matched + len(ids)
             if spread is None:
                 amended = await self._store.amend(ids, _change(action, self._now()), self._now())
-                count += sum(one.ok for one in amended)
-                continue
-            done, due = await self._requeue(ids, [now + spread * (reached + n) for n in range(len(ids))], spread)
-            count, reached, until = count + done, reached + len(ids), due
-        return Changed(count, until if count else None)
+                so_far = Changed(so_far.count + sum(one.ok for one in amended), None, matched)
+            else:
+                due = [now + spread * n for n in range(so_far.matched, matched)]
+                done, last = await self._requeue(ids, due, spread)
+                so_far = Changed(so_far.count + done, last if done else so_far.until, matched)
+            yield so_far
+
+    def _refuse_too_slow(self, rate: str | None, seconds: float) -> None:
+        if seconds > LONGEST_SECONDS:
+            years = seconds / (365 * SECONDS_A_DAY)
+            message = f"rate {rate!r} is too slow: the last job would be due in {years:,.0f} years, and 10 are the most"
+            raise ConfigurationError(message)
 
     async def _requeue(self, ids: Sequence[str], due: Sequence[float], spread: float) -> tuple[int, float]:
         """Queue these again, each when it is due; those that are due nearly together in one call."""
@@ -129,10 +148,11 @@ class Bulk:
                 return
 
     async def _found(self, wanted: JobFilter, left: int | None) -> AsyncIterator[list[str]]:
-        size = BATCH if left is None else min(BATCH, left)
+        most = BATCH if left is None else min(BATCH, left)
+        size = min(FEW, most)
         page = await self._store.find(replace(wanted, limit=size))
         while page:
-            more = len(page) == size
+            more, size = len(page) == size, next_size(page, most)
             # The next page is fetched first: a discarded job cannot say what came behind it.
             behind = await self._store.find(replace(wanted, limit=size, after=page[-1].id)) if more else []
             yield [record.id for record in page]

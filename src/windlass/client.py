@@ -1,6 +1,7 @@
 """All that can be asked of a store and changed in it, from any process that reaches it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from windlass.core.model import (
     WorkerInstance,
     WorkerState,
 )
+from windlass.errors import StoreError
 from windlass.events import Hooks
 from windlass.inspecting import Inspector, JobStack
 from windlass.measuring import measure
@@ -163,11 +165,22 @@ class Client(Submitting):
         """What the three above do; answers also when the last job is due, where they are spread over time."""
         chosen = selection(action, wanted)
         await self._store_to_change()
-        changed = await self._bulk.change(action, chosen, rate)
-        shown = {name: str(value) for name, value in (wanted | {"rate": rate}).items() if value is not None}
-        done = _DONE[action]
-        await self._operations.record("jobs.amended", done, f"{changed.count} jobs were {done}", **shown)
-        return changed
+        so_far = Changed()
+        try:
+            async for reached in self._bulk.change(action, chosen, rate):
+                so_far = reached
+        except BaseException:  # whoever reads the events must know of those that were changed
+            with suppress(StoreError):
+                await self._tell_changed(action, so_far, wanted | {"rate": rate}, "; then it was interrupted")
+            raise
+        await self._tell_changed(action, so_far, wanted | {"rate": rate})
+        return so_far
+
+    async def _tell_changed(self, action: Action, changed: Changed, wanted: Mapping[str, Any], end: str = "") -> None:
+        if changed.matched:
+            shown = {name: str(value) for name, value in wanted.items() if value is not None}
+            done = _DONE[action]
+            await self._operations.record("jobs.amended", done, f"{changed.count} jobs were {done}{end}", **shown)
 
     async def count_jobs(self, action: Action, **wanted: Any) -> int:
         """How many jobs `change_jobs` would mean."""

@@ -10,6 +10,8 @@ from tests.web.conftest import Web
 from windlass import JobStatus
 from windlass.bulk import BATCH
 from windlass.core.model import JobPriority, JobRecord
+from windlass.errors import StoreUnavailableError
+from windlass.paging import FEW
 from windlass.web import site
 
 
@@ -105,11 +107,32 @@ async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
     assert max(due) - min(due) == pytest.approx(0.95)
 
 
+async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _bury(web, *(_dead(number) for number in range(FEW + 30)))
+    store = await web.app.store()
+    amend = store.amend
+
+    async def once(*asked: Any) -> Any:
+        monkeypatch.setattr(store, "amend", broken)
+        return await amend(*asked)
+
+    async def broken(*_: Any) -> Any:
+        message = "gone"
+        raise StoreUnavailableError(message)
+
+    monkeypatch.setattr(store, "amend", once)
+    assert (await web.post("jobs/bulk", {"action": "discard", "filter": {}})).status_code == 503
+    (event,) = (await web.get("events"))["events"]
+    assert event["message"] == f"{FEW} jobs were discarded; then it was interrupted"
+    assert (await web.get("dead"))["looked_at"] == 30
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
         ({"action": "retry", "filter": {}, "rate": "soon"}, 'rate must be a count per time, such as "100/m"'),
         ({"action": "retry", "filter": {}, "rate": "0/s"}, "rate must be a count per time"),
+        ({"action": "retry", "filter": {}, "rate": "1/9999d"}, "too slow: the last job would be due in 27 years"),
         ({"action": "discard", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: discard knows none"),
         ({"action": "cancel", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: cancel knows none"),
         ({"action": "bury", "filter": {}}, "Invalid value 'bury'"),

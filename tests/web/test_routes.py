@@ -114,6 +114,16 @@ async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     assert [job["id"] for job in second["jobs"]] == [wanted]
 
 
+async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windlass.web.routes.jobs.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("windlass.web.routes.jobs.FEW", 4)
+    ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
+    first = await web.get("jobs", limit=500)
+    second = await web.get("jobs", limit=500, after=first["next_after"])
+    assert [len(first["jobs"]), len(second["jobs"]), second["next_after"]] == [4, 2, None]
+    assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+
+
 async def test_a_job_is_told_whole(open_web: Web) -> None:
     job, _ = await open_web.app.enqueue("resize", {"path": "a.png", "width": -1})
     await job.ended(20)
@@ -220,6 +230,7 @@ async def test_a_job_is_added_once_for_one_key(web: Web) -> None:
     answers = [(await web.post("jobs", body, **{"Idempotency-Key": "order 17"})).json() for _ in range(2)]
     assert [answer["created"] for answer in answers] == [True, False]
     assert len({answer["job"]["id"] for answer in answers}) == 1
+    assert answers[0]["job"] == answers[1]["job"]
     job = await web.app.get_job(answers[0]["job"]["id"])
     assert (job.status, job.priority.name) == (JobStatus.SCHEDULED, "HIGH")
     again = await web.post("jobs", body, **{"Idempotency-Key": "order 18"})
