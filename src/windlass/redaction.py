@@ -4,7 +4,7 @@ The mark is `writeOnly` in the JSON Schema that a worker publishes, so a process
 it too. It works inside dataclasses, lists and dicts as well.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
@@ -16,6 +16,8 @@ from windlass.errors import PayloadTypeError
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
 """Marks an argument: `password: Annotated[str, Secret]`."""
 MASK: Final = "•••"
+SHORTEST: Final = 4
+"""A secret of fewer characters is not looked for in texts: it would be found where it is none."""
 _MARK: Final = b'"writeOnly":true'
 _MISSING: Final = object()
 
@@ -47,6 +49,16 @@ class Secrets:
 
         return self._at(dict(payload), original or {}, unmask)
 
+    def hide(self, text: str, payload: Any) -> str:
+        """A text that the function has made, without the secrets of this payload."""
+        if not isinstance(payload, dict):
+            return text
+        told: set[str] = set()
+        self._at(payload, {}, lambda value, _: told.update(_texts(value)))
+        for secret in sorted(told, key=len, reverse=True):  # one may be a part of another
+            text = text.replace(secret, MASK)
+        return text
+
     def _at(self, payload: Any, other: Any, act: Act) -> Any:
         return _walk(payload, other, self._schema, self._schema.get("$defs", {}), act)
 
@@ -72,6 +84,15 @@ def without_defaults(schema: Any) -> Any:
         return schema
     left_out = {"default", "examples"} if _is_secret(schema) else set()
     return {name: without_defaults(part) for name, part in schema.items() if name not in left_out}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """How a secret may stand in a text: as it is, or as Python or JSON quote it."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+    elif isinstance(value, str | int | float) and len(str(value)) >= SHORTEST:
+        yield from (str(value), repr(str(value))[1:-1], msgspec.json.encode(str(value)).decode()[1:-1])
 
 
 def _mask(value: Any, _was: Any) -> Any:

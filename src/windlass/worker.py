@@ -34,7 +34,7 @@ from windlass.errors import (
     ResultTimeoutError,
     UnknownJobError,
 )
-from windlass.redaction import Secrets
+from windlass.redaction import Secrets, secrets_of
 from windlass.store.protocol import Store
 
 _order: Final = count()
@@ -123,6 +123,11 @@ class Worker(Generic[P, R]):
     def schema(self) -> bytes | None:
         """What it takes, as JSON Schema; None for one that takes nothing."""
         return self.signature.schema() if self.config.execution_mode is WorkerExecutionMode.TRIGGERED else None
+
+    def discreet(self, payload: bytes, text: str) -> str:
+        """A text that a run with this payload has made, without its secrets."""
+        secrets = secrets_of(self.schema)
+        return text if secrets is None else secrets.hide(text, plain(payload))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the plain function: no job, no store."""

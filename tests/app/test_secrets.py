@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.runtime.stage import Stage
-from windlass import Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
+from windlass import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
 from windlass.redaction import MASK
 from windlass.runtime.clock import settle
-from windlass.shapes import job_shape
+from windlass.shapes import job_shape, whole_job_shape
 
 HUSH = "hunter2"
 
@@ -73,6 +73,37 @@ async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name
         job = await sign_in.enqueue("bank", HUSH)
     assert job_shape(await stage.app().get_job(job.id)).payload == {"site": "bank", "token": MASK}
     assert [doc.name for doc in await stage.store.docs("schema")] == ["sign_in"]
+
+
+async def test_what_the_function_raises_logs_and_tells_does_not_tell_them(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, key = stage.app(), "-----BEGIN\n" + "k" * 3_000
+    said: list[Any] = []
+
+    @app.task(max_retries=0)
+    async def sign_in(
+        ctx: Context, site: str, token: Annotated[str, Secret], login: Login, pin: Annotated[int, Secret]
+    ) -> None:
+        ctx.logger.warning("%s with %r, %s", site, token, login.password)
+        ctx.progress(1, 2, f"pin {pin}")
+        said.append(ctx._said)
+        try:
+            raise ValueError(f"{site} knows no {token!r}")  # noqa: TRY301
+        except ValueError as error:
+            ctx.logger.info("so it is", exc_info=True)
+            raise RuntimeError(f"not {token}, nor {pin}") from error
+
+    await app.start()
+    job = await sign_in.enqueue("bank", key, login=Login("ann", HUSH), pin=9_876_543_210)
+    await settle()
+    assert said[0].message == "pin •••"
+    ended = whole_job_shape(await app.get_job(job.id), await app.explain_job(job.id))
+    assert ended.error == "RuntimeError: not •••, nor •••"
+    lines = ["bank with '•••', •••", "so it is (ValueError: bank knows no '•••')"]
+    assert [line.message for line in ended.logs] == lines
+    everything = repr((ended, await app.events())) + "".join(record.getMessage() for record in caplog.records)
+    assert [secret for secret in ("kkkk", HUSH, "9876543210") if secret in everything] == []
 
 
 async def test_the_schema_says_so_and_tells_no_default(stage: Stage) -> None:

@@ -130,6 +130,9 @@ class Callee:
     def encode_result(self, _value: Any) -> bytes | None:
         return None
 
+    def discreet(self, _payload: bytes, text: str) -> str:
+        return text
+
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:

@@ -19,7 +19,7 @@ class Context:
     """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
 
     __slots__ = (
-        *("_claimed", "_clock", "_log", "_report", "_said", "_transact"),
+        *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_transact"),
         *("cancelled", "deadline", "stopping", "worker"),
     )
 
@@ -32,11 +32,13 @@ class Context:
         clock: "Clock",
         report: Callable[[Claimed, Progress], None],
         transact: Callable[[], AbstractAsyncContextManager[Any]],
+        discreet: Callable[[str], str],
     ) -> None:
         self._claimed = claimed
         self._clock = clock
         self._report = report
         self._transact = transact
+        self._discreet = discreet
         self._said: Progress | None = None
         self._log: JobLog | None = None
         self.worker = worker
@@ -67,12 +69,12 @@ class Context:
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger whose lines carry the job and the worker. Those from INFO on are kept with the job, the newest."""
         extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
-        return JobLogger(logging.getLogger(f"windlass.worker.{self.worker.name}"), extra, self._keep)
+        return JobLogger(logging.getLogger(f"windlass.worker.{self.worker.name}"), extra, self._keep, self._discreet)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far the work is. Cheap: only the newest of many is kept."""
         # What is no number, or no text, is the function's own error, here; not the store's, later.
-        words = None if message is None else str(message).encode("utf-8", "backslashreplace").decode()
+        words = None if message is None else self._discreet(str(message)).encode("utf-8", "backslashreplace").decode()
         of = None if total is None else float(total)
         self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
         self._report(self._claimed, self._said)

@@ -55,6 +55,10 @@ class Run:
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
 
+    def discreet(self, text: str) -> str:
+        """What the function says, without the secrets it was given."""
+        return text if self.callee is None else self.callee.discreet(self.job.payload, text)
+
 
 async def run_async(run: Run) -> End:
     """Run a coroutine function here, on this event loop."""
@@ -115,9 +119,9 @@ def _returned(run: Run, value: Any) -> End:
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:
-        return End(EndKind.UNENCODABLE, error=str(error))
+        return End(EndKind.UNENCODABLE, error=run.discreet(str(error)))
     except Exception as error:  # noqa: BLE001 - a user's class may have its own way to be encoded
-        return End(EndKind.UNENCODABLE, error=describe(error), traceback=trace_of(error))
+        return _told(run, EndKind.UNENCODABLE, error)
 
 
 def _failed(run: Run, error: BaseException) -> End:
@@ -125,24 +129,33 @@ def _failed(run: Run, error: BaseException) -> End:
         return End(EndKind.UNDECODABLE, error=str(error))
     if run.stopped_as is not None and isinstance(error, JobCancelledError):
         return End(run.stopped_as)  # `Context.heartbeat` told it, and it did as it was told
-    return End(run.stopped_as or EndKind.RAISED, error=describe(error), traceback=trace_of(error))
+    return _told(run, run.stopped_as or EndKind.RAISED, error)
 
 
-def describe(error: BaseException) -> str:
+def _told(run: Run, kind: EndKind, error: BaseException) -> End:
+    return End(kind, error=describe(error, run.discreet), traceback=trace_of(error, run.discreet))
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def describe(error: BaseException, discreet: Callable[[str], str] = _as_it_is) -> str:
     """An exception in one line."""
     try:
         words = str(error)
     except Exception:  # noqa: BLE001 - a user's code
         words = "(it cannot be shown)"
-    text = f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__
+    # Before it is cut short: half a secret would not be known as one.
+    text = discreet(f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__)
     return storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
 
 
-def trace_of(error: BaseException) -> str:
+def trace_of(error: BaseException, discreet: Callable[[str], str] = _as_it_is) -> str:
     """The traceback, from the user's function on."""
     behind_us = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, behind_us))
-    return shortened(text)
+    return shortened(discreet(text))
 
 
 def shortened(text: str) -> str:

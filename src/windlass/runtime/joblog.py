@@ -46,25 +46,42 @@ class JobLog:
 class JobLogger(logging.LoggerAdapter[logging.Logger]):
     """A logger whose lines carry the job and the worker, and whose lines from INFO on are kept with the job."""
 
-    def __init__(self, logger: logging.Logger, extra: dict[str, object], keep: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        logger: logging.Logger,
+        extra: dict[str, object],
+        keep: Callable[[str, str], None],
+        discreet: Callable[[str], str],
+    ) -> None:
         super().__init__(logger, extra)
         self._keep = keep
+        self._discreet = discreet
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """Log it as ever, and keep it."""
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # the line is its caller's, not ours
-        super().log(level, msg, *args, **kwargs)
+        if level < logging.INFO and not self.isEnabledFor(level):
+            return
+        text = _text(msg, args)
+        discreet = self._discreet(text)
+        if discreet == text:
+            super().log(level, msg, *args, **kwargs)
+        else:
+            super().log(level, "%s", discreet, **kwargs)
         if level >= logging.INFO:
-            self._keep(logging.getLevelName(level).lower(), _text(msg, args, kwargs))
+            self._keep(logging.getLevelName(level).lower(), _line(discreet, kwargs, self._discreet))
 
 
-def _text(msg: object, args: tuple[object, ...], kwargs: MutableMapping[str, Any]) -> str:
+def _text(msg: object, args: tuple[object, ...]) -> str:
     try:
-        text = logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
     except Exception:  # noqa: BLE001 - `logging` forgives a format that does not fit, and so do we
-        text = f"{msg!s} {args!r}"
+        return f"{msg!s} {args!r}"
+
+
+def _line(text: str, kwargs: MutableMapping[str, Any], discreet: Callable[[str], str]) -> str:
     error = sys.exception()
     if kwargs.get("exc_info") and error is not None:
-        text += f" ({describe(error)})"
+        text += f" ({describe(error, discreet)})"
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

@@ -33,6 +33,9 @@ class Callee(Known, Protocol):
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and named arguments for a run. Raises `PayloadDecodingError`."""
 
+    def discreet(self, payload: bytes, text: str) -> str:
+        """A text that a run with this payload has made, without what is secret in the payload."""
+
     def encode_result(self, value: Any) -> bytes | None:
         """The result as it is stored. Raises `ResultEncodingError`."""
 

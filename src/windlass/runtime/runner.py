@@ -105,6 +105,7 @@ class LocalRunner:
             clock=self._clock,
             report=self._report,
             transact=partial(self._transactions.begin, run),
+            discreet=run.discreet,
         )
         run.context.stopping = self._stopping
         run.span = span = processing(run.job)
