@@ -212,7 +212,10 @@ class Client(Submitting):
     async def _shown(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
         """Handles that know what must not be shown: by the workers registered here, or as others published them."""
         here = self._registered.workers
-        others = {record.worker for record in records} - here.keys()
+        others: dict[str, float] = {}
+        for record in records:
+            if record.worker not in here:
+                others[record.worker] = max(record.created_at, others.get(record.worker, 0.0))
         schemas = await self._operations.schemas(others) if others else {}
         handles: list[Job[Any]] = []
         for record in records:

@@ -3,7 +3,7 @@
 The orchestrator's methods and the command line both end here. Nothing here runs a user's function.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -50,8 +50,8 @@ from windlass.store.protocol import Store
 BULK: Final = 1_000
 KNOWN_SECONDS: Final = 5.0
 """How long what is known of workers and pools is good enough to add jobs by."""
-NEWCOMER_SECONDS: Final = 0.5
-"""How soon to look again for a worker that nobody has heard of."""
+CLOCK_SECONDS: Final = 5.0
+"""By how much the clock of whoever adds a job may be behind ours."""
 ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
 
 
@@ -160,14 +160,14 @@ class Operations:
         # A schema of one that is not triggered is from the time when it was.
         return config, pool, known.schemas.get(name) if triggered else None
 
-    async def schemas(self, workers: Collection[str]) -> Mapping[str, bytes]:
-        """What these workers take, as JSON Schema, where that is known; asked for as seldom as `definition` is."""
+    async def schemas(self, newest: Mapping[str, float]) -> Mapping[str, bytes]:
+        """What these workers take, as JSON Schema, where that is known; asked for as seldom as `definition` is.
+
+        By worker, when its newest job was added. What is secret is published before a job has it: so whoever knows
+        nothing of a worker looks again, unless all its jobs were there when we last looked.
+        """
         known, now = self._known, self._now()
-        if (
-            known is None
-            or not 0 <= now - known.at < KNOWN_SECONDS
-            or (not known.workers.keys() >= set(workers) and now - known.at >= NEWCOMER_SECONDS)
-        ):
+        if known is None or not 0 <= now - known.at < KNOWN_SECONDS or _is_news(newest, known):
             known = await self._learn()
         return known.schemas
 
@@ -297,6 +297,11 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
     Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
     Discard: "only ended jobs can be discarded; cancel it first",
 }
+
+
+def _is_news(newest: Mapping[str, float], known: Known) -> bool:
+    unheard_of = newest.keys() - known.workers.keys() - known.schemas.keys()
+    return any(newest[name] > known.at - CLOCK_SECONDS for name in unheard_of)
 
 
 def job_filter(**wanted: Any) -> JobFilter:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tests.runtime.stage import Stage
 from windlass import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
+from windlass.core.model import NewJob
 from windlass.redaction import MASK
 from windlass.runtime.clock import settle
 from windlass.shapes import job_shape, whole_job_shape
@@ -73,6 +74,15 @@ async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name
         job = await sign_in.enqueue("bank", HUSH)
     assert job_shape(await stage.app().get_job(job.id)).payload == {"site": "bank", "token": MASK}
     assert [doc.name for doc in await stage.store.docs("schema")] == ["sign_in"]
+
+
+async def test_whoever_looked_just_before_it_was_known_looks_again(stage: Stage) -> None:
+    app, sign_in, _ = keeper(stage)
+    other = stage.app()
+    await stage.store.add([NewJob(id="1", worker="gone", pool="default", payload=b"\x80", run_at=0.0)], app.now())
+    await other.get_job("1")
+    job = await sign_in.enqueue("bank", HUSH)
+    assert job_shape(await other.get_job(job.id)).payload == {"site": "bank", "token": MASK}
 
 
 async def test_what_the_function_raises_logs_and_tells_does_not_tell_them(

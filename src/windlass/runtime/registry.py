@@ -60,8 +60,9 @@ class Registry:
 async def publish(registry: Registry, store: Store) -> None:
     """Make the definitions known to everybody who shares the store."""
     wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
-    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
+    # What is secret before the worker: who knows a worker takes it to be known whole.
     wanted |= {("schema", name): callee.schema for name, callee in registry.workers.items() if callee.schema}
+    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
     wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
     kinds = ("gates", "worker", "schema", "pool_config")
     stored = {(doc.kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}

@@ -212,7 +212,8 @@ async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnsw
             return JobsAnswer(jobs=matching, next_after=None)
         wanted["after"] = page[-1].id
         records = [job.record for job in page]
-        looked_at, heavy, size = looked_at + len(page), heavy + weight(records), next_size(records, PAGE)
+        looked_at, heavy = looked_at + len(page), heavy + weight(records)
+        size = next_size(records, min(PAGE, MOST_LOOKED_AT - looked_at))
     return JobsAnswer(jobs=matching, next_after=wanted["after"])
 
 
