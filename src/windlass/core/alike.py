@@ -11,7 +11,8 @@ from windlass.core.model import DeadJob
 
 SAMPLES: Final = 5
 NO_ERROR: Final = "no error was kept"
-_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}|\d+", re.IGNORECASE)
+"""Also an address, a UUID, a digest: nearly every error that names a thing has another one."""
 
 
 class Group(Struct, kw_only=True):
