@@ -23,7 +23,7 @@ from windlass.core.model import (
     WorkerInstance,
     WorkerState,
 )
-from windlass.errors import StoreError
+from windlass.errors import JobStateError, StoreError
 from windlass.events import Hooks
 from windlass.inspecting import Inspector, JobStack
 from windlass.measuring import measure
@@ -85,7 +85,7 @@ class Client(Submitting):
         """Add a job of a worker by its name; answers with the job that stands for it now, and whether that one is new.
 
         The worker may be registered by another process in this store; then its payload is checked by what that one
-        said of it, and again when it runs.
+        said of it, and again when it runs. Raises `JobStateError` if a job of another worker has the id.
         """
         store, here = await self._store_to_fill(), self._registered.workers.get(worker)
         packed = await self._pack(worker, payload)
@@ -98,6 +98,9 @@ class Client(Submitting):
         with sending([new_job(config, pool, packed, options or Options(), now=now)]) as jobs:
             added = (await store.add(jobs, now))[0]
         record = JobRecord.of(jobs[0], now) if added.created else await self._operations.job(added.id)
+        if record.worker != worker:
+            message = f"the id {added.id!r} is taken by a job of {record.worker}: nothing was added; choose another one"
+            raise JobStateError(message)
         return (await self._shown([record]))[0], added.created
 
     async def get_job(self, job_id: str) -> Job[Any]:

@@ -113,6 +113,7 @@ async def test_a_page_of_somebody_elses_keeps_us_not_even_busy(web: Web, site: s
     async with web.client() as client:
         for route in guarded("GET"):
             assert await ask(client, route, **{"Sec-Fetch-Site": site}) == 403, route.path
+        assert (await client.get("http://127.0.0.1:8421/metrics", headers={"Sec-Fetch-Site": site})).status_code == 403
 
 
 async def test_a_form_of_somebody_elses_changes_nothing(web: Web) -> None:

@@ -237,6 +237,12 @@ async def test_a_job_is_added_once_for_one_key(web: Web) -> None:
     assert again.json()["created"] is True
 
 
+async def test_an_id_that_another_workers_job_has_is_refused_not_taken_for_its_own(web: Web) -> None:
+    await web.post("jobs", {"worker": "resize", "payload": {"path": "a.png"}, "job_id": "17"})
+    refused = await web.post("jobs", {"worker": "fetch", "job_id": "17"})
+    assert (refused.status_code, "taken by a job of resize" in refused.json()["detail"]) == (409, True)
+
+
 async def test_a_payload_that_does_not_fit_is_refused(web: Web) -> None:
     refused = await web.post("jobs", {"worker": "resize", "payload": {"path": "a.png", "width": "wide"}})
     assert (refused.status_code, "width" in refused.json()["detail"]) == (400, True)

@@ -104,7 +104,7 @@ class Api:
         if segments == ["readyz"]:
             return await self._ready()
         if segments == ["metrics"]:
-            await self.site.access.visitor(request)
+            check_read(request, await self.site.access.visitor(request))
             return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
             # Without the slash at its end, addresses relative to the page would lead beside it.
