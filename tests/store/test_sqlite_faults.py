@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -119,6 +119,25 @@ async def test_a_database_of_something_else(path: str) -> None:
     with closing(driver.connect(path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
     await refused(path, StoreUnavailableError, "database of something else")
+
+
+def test_a_file_that_another_process_is_just_making_is_ours(path: str) -> None:
+    with closing(driver.connect(path)) as db, closing(driver.connect(path)) as maker:
+
+        class Between:
+            """A connection between whose two looks the other process makes its tables."""
+
+            looks = 0
+
+            def execute(self, statement: str) -> Any:
+                self.looks += 1
+                if self.looks == 2:
+                    maker.execute("BEGIN IMMEDIATE")
+                    schema._create(maker)
+                    maker.execute("COMMIT")
+                return db.execute(statement)
+
+        schema.require_ours(cast("driver.Connection", Between()), path)
 
 
 async def test_a_newer_schema(store: SqliteStore, path: str) -> None:

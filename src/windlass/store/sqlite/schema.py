@@ -60,8 +60,9 @@ def _statements(script: str) -> list[str]:
 
 def require_ours(db: Connection, path: str) -> None:
     """Refuse a file that belongs to somebody else, before anything is written to it."""
-    mark = int(db.execute("PRAGMA application_id").fetchone()[0])
+    # In this order: another process may be making them, and whoever sees the tables sees the mark thereafter.
     tables = int(db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    mark = int(db.execute("PRAGMA application_id").fetchone()[0])
     if tables and mark != APPLICATION_ID:
         raise StoreUnavailableError(f"{path} is a SQLite database of something else. Choose another path.")
 
