@@ -268,7 +268,7 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
             yield Problem("worker_disabled", name, message, f"mend the cause, then enable_worker({name!r})")
         elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
             message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
-            remedy = "check that a node leads, and that its clock agrees with the store's"
+            remedy = "check that a node leads, that it knows the worker, and that its clock agrees with the store's"
             yield Problem("schedule_missed", name, message, remedy)
 
 
