@@ -4,10 +4,14 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from windlass.core.health import Health, Problem
+from windlass.errors import StoreUnavailableError
 
 LOOK_SECONDS: Final = 15.0
 
-OWN: Final = {"no_leader", "thread_stuck"}
+AWAY_SECONDS: Final = 10.0
+"""How long a store may be away before that is told: a restart is no news."""
+STORE: Final = ("store_unavailable", "store")
+OWN: Final = {"no_leader", "thread_stuck", STORE[0]}
 """What a node tells though it does not lead: nobody does, or nobody else can see it."""
 
 Emit = Callable[[str, str, str], None]
@@ -29,10 +33,29 @@ class HealthMonitor:
         self._leads = leads
         self._seen: set[Key] = set()
         self._told: dict[Key, Problem] = {}
+        self._away_since: float | None = None
 
     async def poll(self) -> float | None:
-        """Look once."""
-        health, leads = await self._judge(), self._leads()
+        """Look once. Raises what the store raises."""
+        try:
+            health = await self._judge()
+        except StoreUnavailableError as error:
+            self._away(str(error))
+            raise
+        self._away_since = None
+        self._tell(health, leads=self._leads())
+        return self._now() + LOOK_SECONDS
+
+    def _away(self, error: str) -> None:
+        """Nobody can be asked who leads, and no event can be kept: every node tells its hooks and its alerts."""
+        now = self._now()
+        self._away_since = now if self._away_since is None else self._away_since
+        if now - self._away_since >= AWAY_SECONDS and STORE not in self._told:
+            remedy = "see that it runs and can be reached; nodes go on by themselves once it is back"
+            problem = self._told[STORE] = Problem(*STORE, f"the store is away: {error}", remedy, "critical")
+            self._emit("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
+
+    def _tell(self, health: Health, *, leads: bool) -> None:
         found = {(problem.code, problem.subject): problem for problem in health.problems}
         for key, problem in found.items():
             if key in self._told:
@@ -49,4 +72,3 @@ class HealthMonitor:
             elif key not in self._seen:
                 del self._told[key]
         self._seen = {*found}
-        return self._now() + LOOK_SECONDS

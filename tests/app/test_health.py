@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.runtime.stage import Act, Stage
 from windlass import Breaker
+from windlass.errors import StoreUnavailableError
 from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
@@ -55,6 +58,29 @@ async def test_what_the_leader_died_of_is_told_by_the_next(stage: Stage, clock: 
     await clock.advance(60)
     told = [event.message for event in await second.events(limit=1000) if event.name == "health.problem"]
     assert any("vanished" in message for message in told)
+
+
+async def test_a_store_that_stays_away_is_told_to_whoever_can_still_hear(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("nothing listens there")
+
+    heard: list[Event] = []
+    app = stage.app()
+    app.on("health.problem", heard.append)
+    app.on("health.recovered", heard.append)
+    await app.start()
+    with monkeypatch.context() as outage:
+        outage.setattr(stage.store, "survey", away)
+        await clock.advance(8)
+        assert heard == []  # perhaps it is only restarted
+        await clock.advance(30)
+        assert [(event.name, event.subject) for event in heard] == [("health.problem", "store")]
+        assert "nothing listens there" in heard[0].message
+        await clock.advance(60)
+    await clock.advance(30)
+    assert [event.name for event in heard] == ["health.problem", "health.recovered"]
 
 
 async def test_the_monitor_can_be_left_out(stage: Stage, clock: ManualClock) -> None:
