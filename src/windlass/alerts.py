@@ -59,7 +59,9 @@ class Alert:
 
     def __call__(self, event: Event) -> Awaitable[None] | None:
         """Take it over. What it answers with is done once the event is delivered, or given up on."""
-        body = msgspec.json.encode({"id": uuid.uuid4().hex, **msgspec.to_builtins(event_shape(event))})
+        told = msgspec.to_builtins(event_shape(event))
+        del told["seq"]  # the store gives it later, if it does
+        body = msgspec.json.encode({"id": uuid.uuid4().hex, **told})
         done: Future[None] = Future()
         try:
             self._queue.put_nowait((event, body, done))

@@ -220,7 +220,7 @@ class WorkerOrchestrator(Client):
             await refuse_to_change(self._store)
             node = self._new_node(registry, self._settings, self._hello(registry))
             if self._settings.health_checks:
-                monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now)
+                monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now, lambda: node.leader.leading)
                 node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
             await node.start()
         except BaseException:

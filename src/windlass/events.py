@@ -42,7 +42,7 @@ NAMES: Final = {
     "health.recovered": "a problem is gone",
 }
 
-LONGEST_HOOK_SECONDS: Final = 10.0
+LONGEST_HOOK_SECONDS: Final = 5.0
 """How long a stop waits for hooks that are under way."""
 
 Hook = Callable[[Event], Awaitable[None] | None]
@@ -96,7 +96,9 @@ class Hooks:
     async def drain(self) -> None:
         """Wait for the asynchronous hooks that are under way, but not for ever."""
         if self._under_way:
-            await asyncio.wait(self._under_way, timeout=LONGEST_HOOK_SECONDS)
+            _, left = await asyncio.wait(self._under_way, timeout=LONGEST_HOOK_SECONDS)
+            if left:
+                logger.error("%d hooks, or alerts, were under way and are given up on: everything stops", len(left))
 
 
 async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:

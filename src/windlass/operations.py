@@ -248,6 +248,7 @@ class Operations:
         facts = await self._store.survey(None, now)
         instances = await self._store.instances()
         cursors = await self.cursors()
+        _, plan = await read_plan(self._store)
         live = [known.beat for known in instances if known.expires_at > now and known.beat.machine is not None]
         return judge(
             HealthFacts(
@@ -256,17 +257,17 @@ class Operations:
                     _node_facts(known, known.beat.machine, lease_seconds) for known in instances if known.beat.machine
                 ],
                 instances=[_instance_facts(known, strays, lease_seconds) for known in instances if known.beat.pool],
-                pools=await self._pool_facts(facts, live, now),
+                lost=plan.lost,
+                pools=await self._pool_facts(facts, live, plan, now),
                 breakers=facts.breakers,
                 leader=leader_of(instances, now) is not None,
             ),
             now,
         )
 
-    async def _pool_facts(self, facts: Facts, nodes: Sequence[Beat], now: float) -> list[PoolFacts]:
+    async def _pool_facts(self, facts: Facts, nodes: Sequence[Beat], plan: Plan, now: float) -> list[PoolFacts]:
         stats = (await self._store.stats(now)).pools
         known = await self.pools()
-        _, plan = await read_plan(self._store)
         return [
             _pool_fact(
                 known.get(name), stats.get(name, PoolStats()), name, facts=facts, nodes=nodes, plan=plan, now=now

@@ -193,7 +193,7 @@ class Service:
             async def judge() -> Health:
                 return await operations.health(node.strays(), lease_seconds=definition.lease_seconds)
 
-            monitor = HealthMonitor(judge, node.reporter.emit, self._clock.now)
+            monitor = HealthMonitor(judge, node.reporter.emit, self._clock.now, lambda: node.leader.leading)
             node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
         return node
 

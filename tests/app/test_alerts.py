@@ -16,7 +16,7 @@ import pytest
 
 from tests.runtime.stage import Stage, eventually
 from tests.system.conftest import eventually as waited
-from windlass import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts
+from windlass import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts, events
 from windlass.core.model import Event
 from windlass.runtime.clock import settle
 
@@ -90,7 +90,7 @@ async def test_told_at_the_third_try_and_signed(
     told = bodies[0]
     assert (told["name"], told["subject"], told["data"]["worker"]) == ("job.dead", job.id, "pack")
     assert told["message"] == f"job {job.id} of pack is dead: ValueError: no box"
-    assert told["id"]
+    assert told.keys() == {"id", "at", "name", "subject", "message", "data"}
     for headers, body in receiver.requests:
         signed = headers["Windlass-Timestamp"].encode() + b"." + body
         mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
@@ -156,6 +156,19 @@ async def test_one_that_hangs_holds_nobody_up(
     receiver.hold.set()
     await app.close()
     assert [body["subject"] for body in receiver.bodies()] == ["job-0", "job-1", "job-2", "job-3"]
+
+
+async def test_what_is_left_at_a_stop_is_given_up_on_and_said(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(events, "LONGEST_HOOK_SECONDS", 0.05)
+    receiver.hold.clear()
+    app = WorkerOrchestrator("memory://")
+    app.alert(receiver.url, events=["*"], secret=SECRET)
+    for number in range(3):
+        app.hooks.fire(happened(number))
+    await app.close()
+    assert "3 hooks, or alerts, were under way and are given up on" in caplog.text
 
 
 @pytest.mark.parametrize(

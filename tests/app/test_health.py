@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.runtime.stage import Act, Stage
 from windlass import Breaker
+from windlass.errors import StoreUnavailableError
 from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
@@ -26,6 +29,57 @@ async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: M
     assert "enable_worker('w')" in heard[0].message
     await app.enable_worker("w")
     await clock.advance(60)
+    assert [event.name for event in heard] == ["health.problem", "health.recovered"]
+
+
+async def test_of_many_nodes_one_tells_and_the_next_leader_does_not_tell_again(
+    stage: Stage, clock: ManualClock
+) -> None:
+    first, second = stage.app(), stage.app()
+    for app in (first, second):
+        app.register_worker("w", lambda: None, execution_mode="triggered")
+        await app.start()
+    await first.disable_worker("w", "no paper")
+    await clock.advance(60)
+    await stage.stop(first)
+    await clock.advance(60)
+    await second.enable_worker("w")
+    await clock.advance(60)
+    told = [event.name for event in await second.events(limit=1000) if event.name.startswith("health.")]
+    assert told == ["health.problem", "health.recovered"]
+
+
+async def test_what_the_leader_died_of_is_told_by_the_next(stage: Stage, clock: ManualClock) -> None:
+    first, second = stage.app(), stage.app()
+    await first.start()
+    await second.start()
+    await clock.advance(20)
+    await stage.crash(first)
+    await clock.advance(60)
+    told = [event.message for event in await second.events(limit=1000) if event.name == "health.problem"]
+    assert any("vanished" in message for message in told)
+
+
+async def test_a_store_that_stays_away_is_told_to_whoever_can_still_hear(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("nothing listens there")
+
+    heard: list[Event] = []
+    app = stage.app()
+    app.on("health.problem", heard.append)
+    app.on("health.recovered", heard.append)
+    await app.start()
+    with monkeypatch.context() as outage:
+        outage.setattr(stage.store, "survey", away)
+        await clock.advance(8)
+        assert heard == []  # perhaps it is only restarted
+        await clock.advance(30)
+        assert [(event.name, event.subject) for event in heard] == [("health.problem", "store")]
+        assert "nothing listens there" in heard[0].message
+        await clock.advance(60)
+    await clock.advance(30)
     assert [event.name for event in heard] == ["health.problem", "health.recovered"]
 
 
@@ -130,3 +184,33 @@ async def test_a_paused_pool_and_dead_letters_are_problems(stage: Stage) -> None
         "pool_paused": "default",
         "dead_letters": "default",
     }
+
+
+async def test_a_node_that_vanished_is_missed_until_another_begins_on_its_machine(
+    stage: Stage, clock: ManualClock
+) -> None:
+    async def missed() -> list[str]:
+        problems = (await witness.get_health())["problems"]
+        return [problem["subject"] for problem in problems if problem["code"] == "node_lost"]
+
+    victim, witness = stage.app(), stage.app()
+    await witness.start()
+    await victim.start()
+    name = next(node.name for node in await witness.nodes() if not node.leads)
+    await stage.crash(victim)
+    await clock.advance(30)
+    assert await missed() == [name]
+    await clock.advance(500)
+    assert await missed() == [name]  # long enough for whoever looks now and then
+    await stage.app().start()
+    await clock.advance(2)
+    assert await missed() == []
+
+
+async def test_a_node_that_vanished_is_not_missed_for_ever(stage: Stage, clock: ManualClock) -> None:
+    victim, witness = stage.app(), stage.app()
+    await witness.start()
+    await victim.start()
+    await stage.crash(victim)
+    await clock.advance(620)
+    assert (await witness.get_health())["status"] == "ok"

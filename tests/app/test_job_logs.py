@@ -1,10 +1,12 @@
 """What a job logs is kept with it: the newest lines of every attempt, whatever became of it."""
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.runtime.stage import Stage, started
 from tests.system.conftest import PROGRAMS
 from windlass import Context, JobStatus, WorkerOrchestrator
 from windlass.core.model import ProgressNote
+from windlass.logs import JsonLines, PlainLines, about_job
 from windlass.runtime.clock import settle
 from windlass.runtime.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
 
@@ -36,6 +39,69 @@ async def test_lines_are_kept_of_a_job_that_completes(stage: Stage) -> None:
         ("warning", "the tape is nearly used up", 1),
     ]
     assert found.progress is None
+
+
+class Heard(logging.Handler):
+    """Keeps the lines, as a node would write them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addFilter(about_job)
+        self.json: list[dict[str, object]] = []
+        self.plain: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.json.append(json.loads(JsonLines().format(record)))
+        self.plain.append(PlainLines().format(record))
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    handler = Heard()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
+
+
+async def test_whatever_logger_a_job_uses_its_lines_name_it(heard: Heard) -> None:
+    app = WorkerOrchestrator("memory://")
+    logger = logging.getLogger("shop")
+
+    @app.task
+    async def pack() -> None:
+        await asyncio.to_thread(logger.warning, "packing")
+
+    @app.task
+    def send() -> None:
+        logger.warning("sending", extra={"worker": "the carrier"})
+
+    async with started(app):
+        jobs = [await pack.enqueue(), await send.enqueue()]
+        for job in jobs:
+            await job.ended(20)
+        logger.warning("outside")
+    told = {line["message"]: (line.get("job_id"), line.get("worker"), line.get("attempt")) for line in heard.json}
+    assert told["packing"] == (jobs[0].id, "pack", 1)
+    assert told["sending"] == (jobs[1].id, "the carrier", 1)
+    assert told["outside"] == (None, None, None)
+    (line,) = (line for line in heard.plain if "packing" in line)
+    assert line.endswith(f"shop: packing (pack, job {jobs[0].id})")
+
+
+async def test_what_is_said_of_a_job_names_it_for_programs(heard: Heard, stage: Stage) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=0)
+    async def pack() -> None:
+        raise ValueError
+
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    (line,) = (line for line in heard.json if "is dead" in str(line["message"]))
+    assert (line["job_id"], line["worker"], line["event"]) == (job.id, "pack", "job.dead")
+    (words,) = (line for line in heard.plain if "is dead" in line)
+    assert words.count(job.id) == 1  # people have read it already
 
 
 async def test_every_attempt_keeps_its_own(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from windlass.core.health import (
     WorkerFacts,
     judge,
 )
-from windlass.core.model import WorkerConfig, WorkerState
+from windlass.core.model import Lost, WorkerConfig, WorkerState
 
 NOW = 1000.0
 
@@ -73,6 +73,7 @@ WRONG = [
     (worker(next_due=NOW - 61), "schedule_missed", "w", "degraded", "61 s ago"),
     (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
     (node(age=16), "node_silent", "n", "failing", "16 s"),
+    (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), "node_lost", "n", "degraded", "node n on h vanished 40 s ago"),
     (instance(age=16), "instance_silent", "i", "failing", "16 s"),
     (instance(age=1, stuck=2), "thread_stuck", "i", "degraded", "2 thread(s)"),
     (pool(paused=True, reason="deploy", queued=7), "pool_paused", "p", "degraded", "deploy; 7 queued"),

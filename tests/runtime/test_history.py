@@ -1,5 +1,6 @@
 """The leader's diary: a moment a minute in the store, through changes of the lead; and what the web makes of it."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from tests.runtime.stage import Stage
 from windlass import WorkerOrchestrator
 from windlass.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
-from windlass.core.model import PoolStats
+from windlass.core.model import Doc, PoolStats
+from windlass.errors import StoreUnavailableError
 from windlass.runtime.clock import ManualClock, settle
 from windlass.runtime.historian import Historian
 from windlass.web.history import History
@@ -101,6 +103,50 @@ async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage:
         await stage.store.put(doc)
     await note(node, clock, times=3)
     assert len(await minutes(stage)) == 3
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("spoilt", [True, False])
+async def test_nothing_falls_between_two_notes(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, *, written: bool, spoilt: bool
+) -> None:
+    """Whether another leader came in between, or the store failed, after it had written or before."""
+    node, put = Historian(stage.store, clock, lambda: True), stage.store.put
+
+    async def fails_once(doc: Doc) -> bool:
+        monkeypatch.setattr(stage.store, "put", put)
+        if written:
+            await put(doc)
+        if spoilt:
+            return False
+        raise StoreUnavailableError("gone")
+
+    await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
+    await note(node, clock, times=2)
+    monkeypatch.setattr(stage.store, "put", fails_once)
+    for completed in range(2, 7):
+        await stage.store.take_over([], {"p": PoolStats(completed=completed)}, 0)
+        with suppress(StoreUnavailableError):
+            await node.poll()
+        await clock.advance(60)
+    noted = await minutes(stage)
+    assert sum(one.pools["p"].completed or 0 for one in noted) == 5
+    assert len({one.at for one in noted}) == len(noted)
+
+
+async def test_of_very_many_pools_less_is_remembered(
+    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windlass.web.history.MOST_KEPT", 100)
+    await stage.store.take_over([], {f"p{n}": PoolStats(completed=7) for n in range(30)}, 0)
+    history = _history(stage)
+    for _ in range(20):
+        await history.sample()
+        await clock.advance(5)
+    assert len((await history.series(3600)).at) == 3
+    await stage.store.take_over([], {f"q{n}": PoolStats(completed=7) for n in range(300)}, 0)
+    await history.sample()
+    assert len((await history.series(3600)).at) == 1  # the newest, whatever happens
 
 
 async def test_a_day_later_an_hour_is_written_over(stage: Stage, clock: ManualClock) -> None:

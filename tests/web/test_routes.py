@@ -1,5 +1,6 @@
 """What each route answers, and what it changes."""
 
+import asyncio
 import json
 import os
 import re
@@ -425,6 +426,17 @@ async def test_probes_ask_for_no_token_and_alive_asks_no_store(web: Web, monkeyp
 
         monkeypatch.setattr(web.app, "store", away)
         assert [await ask(client, path) for path in ("livez", "readyz")] == [200, 503]
+
+
+async def test_a_store_that_hangs_is_not_waited_for_by_probes(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    back = asyncio.Event()
+    monkeypatch.setattr(web.app, "store", back.wait)
+    monkeypatch.setattr("windlass.web.site.READY_SECONDS", 0.01)
+    async with web.client() as client, asyncio.timeout(5):
+        response = await client.get("http://127.0.0.1:8421/readyz")
+    assert response.status_code == 503
+    assert "has not answered" in response.json()["detail"]
+    back.set()
 
 
 def test_each_route_has_a_sentence_and_a_name_of_its_own() -> None:

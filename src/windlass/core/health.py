@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from windlass.core.breaker import BreakerState
-from windlass.core.model import WorkerConfig, WorkerState
+from windlass.core.model import Lost, WorkerConfig, WorkerState
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
@@ -34,8 +34,8 @@ class Problem(Struct, frozen=True):
 
     code: str
     """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
-    pool_paused, node_silent, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck; from an examination
-    of the store, the name of the finding."""
+    pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck;
+    from an examination of the store, the name of the finding."""
     subject: str
     message: str
     remedy: str
@@ -116,6 +116,8 @@ class HealthFacts(Struct, kw_only=True):
 
     workers: list[WorkerFacts] = field(default_factory=list)
     nodes: list[NodeFacts] = field(default_factory=list)
+    lost: dict[str, Lost] = field(default_factory=dict)
+    """Nodes that vanished a short while ago."""
     instances: list[InstanceFacts] = field(default_factory=list)
     pools: list[PoolFacts] = field(default_factory=list)
     breakers: dict[str, BreakerState] = field(default_factory=dict)
@@ -133,7 +135,7 @@ def integrity(damages: Sequence[str]) -> Finding:
 
 def judge(facts: HealthFacts, now: float) -> Health:
     """What is wrong now, the critical first."""
-    nodes = [*_leader(facts), *_nodes(facts, now), *_instances(facts, now)]
+    nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
     problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
@@ -159,6 +161,18 @@ def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
                 "run elsewhere once its lease has ended"
             )
             yield Problem("node_silent", node.name, message, remedy, "critical")
+
+
+def _lost(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    there = {node.name for node in facts.nodes}
+    for name, lost in facts.lost.items():
+        if name not in there:
+            message = f"node {name} on {lost.host} vanished {now - lost.at:.0f} s ago; what it ran is run elsewhere"
+            remedy = (
+                "see what became of it: was it killed, out of memory, frozen, or cut off from the store? Start it "
+                "again; if it shall not come back, it is forgotten ten minutes after it was last heard of"
+            )
+            yield Problem("node_lost", name, message, remedy)
 
 
 def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
@@ -254,7 +268,7 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
             yield Problem("worker_disabled", name, message, f"mend the cause, then enable_worker({name!r})")
         elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
             message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
-            remedy = "check that a node leads, and that its clock agrees with the store's"
+            remedy = "check that a node leads, that it knows the worker, and that its clock agrees with the store's"
             yield Problem("schedule_missed", name, message, remedy)
 
 

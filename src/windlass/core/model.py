@@ -395,6 +395,14 @@ class PoolDoc(Struct, frozen=True):
     max_workers: int | None = None
 
 
+class Lost(Struct, frozen=True):
+    """A node that vanished without a word."""
+
+    at: float
+    """When it was last heard of."""
+    host: str
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """How many workers of which pool each node shall run (doc kind "plan"): the leader writes it, nodes keep to it."""
 
@@ -404,6 +412,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Pools that should have more than fit anywhere, and why they do not fit."""
     drained: dict[str, float] = field(default_factory=dict)
     """Nodes that a person wants to be empty, and since when."""
+    lost: dict[str, Lost] = field(default_factory=dict)
+    """Nodes that vanished a short while ago, and for which nobody has come."""
 
 
 class Beat(Struct, frozen=True, kw_only=True):

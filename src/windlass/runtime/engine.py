@@ -117,7 +117,10 @@ class Engine:
         for record in held:
             if record.id in known:
                 continue
-            logger.warning("job %s of %s was claimed but never arrived; handing it back", record.id, record.worker)
+            about = {"job_id": record.id, "worker": record.worker}
+            logger.warning(
+                "job %s of %s was claimed but never arrived; handing it back", record.id, record.worker, extra=about
+            )
             self._settle(record.claimed(), End(EndKind.DRAINED), started_at=record.started_at or self._clock.now())
         self._in_doubt = False
 
@@ -198,8 +201,9 @@ class Engine:
     def _settled(self, run: Run, outcome: Outcome, end: End) -> None:
         """The function has ended its job itself; whatever it did afterwards does not count."""
         if end.kind is not EndKind.RETURNED:
+            job, about = run.job, {"job_id": run.job.id, "worker": run.job.worker}
             logger.warning(
-                "job %s of %s had completed, and then: %s", run.job.id, run.job.worker, end.error or end.kind
+                "job %s of %s had completed, and then: %s", job.id, job.worker, end.error or end.kind, extra=about
             )
         self.completed += 1
         self._outbox.put(Settled(outcome, run.started_at, written=True))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windlass.core.model import Claimed, LogLine, Outcome, WorkerConfig
 from windlass.core.retry import End, EndKind
 from windlass.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
+from windlass.logs import log_as
 
 if TYPE_CHECKING:
     from windlass.runtime.clock import Timer
@@ -87,6 +88,7 @@ def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
 
 async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function answered with."""
+    log_as(run.job.id, run.job.worker, run.job.attempt)
     try:
         value = await rest
     except asyncio.CancelledError:
@@ -101,6 +103,7 @@ async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
 def _bound(run: Run) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - whoever starts a run here has given it both
     assert run.context is not None  # noqa: S101
+    log_as(run.job.id, run.job.worker, run.job.attempt)
     return run.callee.function, *run.callee.bind(run.job.payload, run.context)
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from windlass.core.model import Event
 from windlass.errors import AppImportError
+from windlass.events import LONGEST_HOOK_SECONDS
 from windlass.runtime.clock import Clock
 from windlass.runtime.messages import Bye, Definition, Failed, Frame, Happened, Hello
 from windlass.runtime.process import Process, in_words
@@ -17,8 +18,8 @@ logger: Final = logging.getLogger("windlass")
 
 AGAIN_SECONDS: Final = 5.0
 """How long to wait before a herald that has died is replaced."""
-DRAIN_SECONDS: Final = 5.0
-"""How long hooks that are under way may go on when the node stops."""
+DRAIN_SECONDS: Final = LONGEST_HOOK_SECONDS + 1.0
+"""How long it may take to go when the node stops: it waits for hooks that are under way, and says what is left."""
 LONGEST_BACKLOG: Final = 1_000_000
 """So many bytes of events may wait for hooks that do not keep up."""
 

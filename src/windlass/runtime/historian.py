@@ -60,9 +60,9 @@ class Historian:
             await self._open_page(now)
         if self._before is None:
             self._before = ended(await look(self._store, now))
-        elif now >= self._before.at + MINUTE:
-            await self._note(now, self._before)
-        return self._before.at + MINUTE
+        if now < self._before.at + MINUTE:
+            return self._before.at + MINUTE
+        return now + MINUTE if await self._note(now, self._before) else now
 
     async def _open_page(self, now: float) -> None:
         number = int(now // HOUR)
@@ -79,14 +79,14 @@ class Historian:
             if before is not None and 0 <= now - before.at <= STALE_STEPS * MINUTE:
                 self._before = before
 
-    async def _note(self, now: float, before: Before) -> None:
+    async def _note(self, now: float, before: Before) -> bool:
         assert self._page is not None  # noqa: S101 - whoever calls has opened it
         hour, version = self._page
         seen = await look(self._store, now)
         after = ended(seen)
         page = appended(hour, moment(seen, before, step=MINUTE), after.totals)
-        self._before = after
         if await self._store.put(Doc(KIND, hour_name(hour.number), msgpack.encode(page), version)):
-            self._page = page, version + 1
-        else:
-            self._page = None  # somebody else has led meanwhile: see what they wrote
+            self._page, self._before = (page, version + 1), after
+            return True
+        self._page = self._before = None  # somebody else has led meanwhile: go on where they ended
+        return False

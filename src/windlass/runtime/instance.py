@@ -178,7 +178,10 @@ class Instance:
         try:
             self._runner.start(run)
         except RuntimeError as error:  # no more threads to be had: somebody else may run it
-            logger.warning("job %s of %s cannot be started: %s; handing it back", job.id, job.worker, error)
+            about = {"job_id": job.id, "worker": job.worker}
+            logger.warning(
+                "job %s of %s cannot be started: %s; handing it back", job.id, job.worker, error, extra=about
+            )
             self._ended(run, End(EndKind.DRAINED))
 
     def _ended(self, run: Run, end: End) -> None:

@@ -22,6 +22,7 @@ from windlass.core.model import (
     JobFilter,
     JobRecord,
     JobStatus,
+    Lost,
     NewJob,
     WorkerConfig,
     WorkerExecutionMode,
@@ -31,6 +32,7 @@ from windlass.core.retry import End, EndKind, settle
 from windlass.core.schedule import Cursor, Fire, fire
 from windlass.runtime.clock import Clock
 from windlass.runtime.outbox import Outbox, Settled
+from windlass.runtime.planner import miss
 from windlass.runtime.registry import Registry
 from windlass.runtime.reporter import Reporter
 from windlass.store.protocol import Store
@@ -144,7 +146,7 @@ class Leader:
         now = self._clock.now()
         if now >= min(self._look_at, self._first_end):  # before anybody is forgotten
             self._look_at = now + self._ttl / 4
-            self._see(await self._store.instances(), now)
+            await self._see(await self._store.instances(), now)
         lost = await self._left_behind() if self._in_doubt else []
         self._in_doubt = True
         lost += await self._store.reap(self.holder, BATCH, now)
@@ -155,12 +157,15 @@ class Leader:
             self._settle_lost(record, losses)
         return len(lost)
 
-    def _see(self, instances: Sequence[InstanceRecord], now: float) -> None:
+    async def _see(self, instances: Sequence[InstanceRecord], now: float) -> None:
         self._beats = {known.beat.instance: known.beat for known in instances}
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
-        for instance in lost.keys() - self._mourned:
-            known = lost[instance]
+        new = [lost[instance] for instance in sorted(lost.keys() - self._mourned)]
+        gone = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one in new if one.beat.machine}
+        if gone:
+            await miss(self._store, gone)
+        for known in new:
             message = f"node {known.beat.node} did not renew its lease: {now - known.last_beat_at:.0f} s without a beat"
             self._reporter.emit("node.lost", known.beat.node, message)
         self._mourned = {*lost}

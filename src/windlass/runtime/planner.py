@@ -17,6 +17,7 @@ from windlass.core.model import (
     Doc,
     Event,
     JobPriority,
+    Lost,
     Plan,
     PoolConfig,
     PoolDoc,
@@ -35,6 +36,8 @@ PLAN: Final = "workers"
 """The name of the plan's doc."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
 """How long a drained node stays drained that is not heard of: one that was frozen comes back as it was."""
+LOST_REMEMBERED_SECONDS: Final = 600.0
+"""How long a node that vanished is missed, unless it is back, or another has begun on its machine."""
 CORES_A_PROCESS: Final = 1.0
 """What a worker of a process pool takes, unless the pool says otherwise. Others are taken to wait most of the time."""
 
@@ -90,6 +93,7 @@ class Planner:
                     for name, since in plan.drained.items()
                     if name in nodes or now - since < DRAIN_REMEMBERED_SECONDS
                 },
+                lost=_missed(plan.lost, nodes, now),
             )
             if after == plan:
                 break
@@ -174,6 +178,27 @@ def _capacities(nodes: Mapping[str, Beat], plan: Plan) -> list[NodeCapacity]:
         for name, beat in nodes.items()
         if beat.machine and name not in plan.drained and beat.status != "draining"
     ]
+
+
+def _missed(lost: Mapping[str, Lost], nodes: Mapping[str, Beat], now: float) -> dict[str, Lost]:
+    begun: dict[str, float] = {}
+    for beat in nodes.values():
+        if beat.machine is not None:
+            begun[beat.machine.host] = max(beat.started_at, begun.get(beat.machine.host, 0.0))
+    return {
+        name: one
+        for name, one in lost.items()
+        if name not in nodes and begun.get(one.host, 0.0) <= one.at and now - one.at < LOST_REMEMBERED_SECONDS
+    }
+
+
+async def miss(store: Store, lost: dict[str, Lost]) -> None:
+    """Write down that these nodes have vanished."""
+    while True:
+        doc, plan = await read_plan(store)
+        after = replace(plan, lost=plan.lost | lost)
+        if await store.put(Doc("plan", PLAN, msgpack.encode(after), doc.version)):
+            return
 
 
 def totals(plan: Plan) -> Counter[str]:

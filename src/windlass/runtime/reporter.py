@@ -56,7 +56,8 @@ class Reporter:
 
     def tell(self, event: Event) -> None:
         """Likewise, of an event that somebody else has put into words."""
-        logger.log(logging.WARNING if event.name in _LOUD else logging.INFO, "%s", event.message)
+        level = logging.WARNING if event.name in _LOUD else logging.INFO
+        logger.log(level, "%s", event.message, extra=_about(event))
         self._hooks.fire(event)
         self._later(self._record(event))
 
@@ -83,6 +84,7 @@ class Reporter:
             outcome.id,
             outcome.worker,
             str(outcome.status),
+            extra={"job_id": outcome.id, "worker": outcome.worker},
         )
 
     # ── what follows, in the background ──────────────────────────────────────────────────────────────────────────
@@ -110,7 +112,13 @@ async def refresh(
     states.update({name: lane.state for name, lane in facts.lanes.items()})
 
 
+def _about(event: Event) -> dict[str, Any]:
+    """What a log for programs says beside the message."""
+    told = {"event": event.name, "subject": event.subject}
+    return told | {"job_id": event.subject, "worker": event.data["worker"]} if "worker" in event.data else told
+
+
 _LOUD: Final = {
     *("worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"),
-    "pool.failing",
+    *("pool.failing", "node.lost"),
 }

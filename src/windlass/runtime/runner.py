@@ -203,7 +203,12 @@ class LocalRunner:
         self.strays.add(run)
         what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
         logger.error(
-            "job %s of %s was told to stop (%s), but goes on: %s", run.job.id, run.job.worker, run.stopped_as, what
+            "job %s of %s was told to stop (%s), but goes on: %s",
+            run.job.id,
+            run.job.worker,
+            run.stopped_as,
+            what,
+            extra={"job_id": run.job.id, "worker": run.job.worker},
         )
         timed_out = run.stopped_as is EndKind.TIMED_OUT
         why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"

@@ -60,7 +60,7 @@ class Histogram(Struct, frozen=True):
 
 
 def render(seen: Overview, nodes: Sequence[NodeView], *, look_seconds: float) -> str:
-    """The whole page. `look_seconds`: how long the store took to tell all this."""
+    """The whole page. `look_seconds`: how long the store took to tell of the nodes."""
     pools, machines = [*_jobs(seen), *_runs(seen), *_scaling(seen)], [*_nodes(nodes), *_processes(nodes)]
     metrics = [*pools, *_workers(seen), *machines, *_state(seen, nodes, look_seconds)]
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
@@ -193,7 +193,12 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
     yield Metric("windlass_breaker_state", "gauge", "0 is closed, 1 half-open, 2 open.", breakers)
     yield Metric("windlass_nodes", "gauge", "Live nodes.", [({}, float(len(nodes)))])
     yield Metric("windlass_leader", "gauge", "Whether a node leads.", [({}, float(seen.leader is not None))])
-    yield Metric("windlass_store_look_seconds", "gauge", "How long the store took to tell this.", [({}, look_seconds)])
+    yield Metric(
+        "windlass_store_look_seconds",
+        "gauge",
+        "How long the store took to tell of the nodes, just now.",
+        [({}, look_seconds)],
+    )
     yield Metric("windlass_info", "gauge", "The version.", [({"version": version("windlass")}, 1.0)])
 
 

@@ -48,6 +48,8 @@ RECENT_SECONDS: Final = 300.0
 """For how long waits count as recent."""
 MOST_POINTS: Final = 20_000
 """In one answer, of all pools together: of many pools, a long time is told in longer steps."""
+MOST_KEPT: Final = 200_000
+"""Points that are remembered in memory, of all pools together: an hour of nearly three hundred, of more less long."""
 ANSWERS: Final = 16
 """How many different answers are kept until the next look."""
 
@@ -57,7 +59,9 @@ class Track:
 
     def __init__(self, step: float, kept_seconds: float) -> None:
         self.step = step
-        self.moments: deque[Moment] = deque(maxlen=int(kept_seconds / step) + 1)
+        self.moments: deque[Moment] = deque()
+        self._most = int(kept_seconds / step) + 1
+        self._points = 0
         self._before: Before | None = None
 
     def due(self, now: float) -> bool:
@@ -67,6 +71,9 @@ class Track:
     def note(self, seen: Look) -> None:
         """Remember what was seen."""
         self.moments.append(moment(seen, self._before, step=self.step))
+        self._points += len(seen.stats)
+        while len(self.moments) > (1 if self._points > MOST_KEPT else self._most):
+            self._points -= len(self.moments.popleft().pools)
         self._before = ended(seen)
 
 

@@ -23,6 +23,10 @@ DEAD_SECONDS: Final = 5.0
 """and how long that is good for, while nobody changes any here."""
 
 
+READY_SECONDS: Final = 2.0
+"""How long the store may take to answer while we are ready."""
+
+
 class Site:
     """One orchestrator's web, shared by all who look at it."""
 
@@ -82,8 +86,17 @@ class Site:
 
     async def why_not_ready(self) -> str | None:
         """Why nobody should be sent here; None if all is well. Raises what the store raises."""
-        await (await self.desk.store()).server_time()
+        asking = asyncio.ensure_future(self._ask())
+        asking.add_done_callback(_look_at)
+        # Whoever probes waits for a second or so; a store that hangs may take ten until it is given up on.
+        done, _ = await asyncio.wait([asking], timeout=READY_SECONDS)
+        if not done:
+            return f"the store has not answered within {READY_SECONDS:g} s"
+        asking.result()
         return None if self._ready is None else self._ready()
+
+    async def _ask(self) -> None:
+        await (await self.desk.store()).server_time()
 
     async def _newest_dead(self) -> tuple[list[Group], int]:
         jobs = await self.desk.dead_jobs(MOST_DEAD)
@@ -99,3 +112,9 @@ class Site:
         if self._turnstile is None:
             self._turnstile = Turnstile(Tokens(await self.desk.store(), self.desk.now), self.desk.now)
         return self._turnstile
+
+
+def _look_at(asked: "asyncio.Future[None]") -> None:
+    """Perhaps nobody waits for it any more: then a failure is no news either."""
+    if not asked.cancelled():
+        asked.exception()

@@ -229,7 +229,7 @@ function Notices({ pool }: { pool: Pool }) {
 function PoolCharts({ name, history, steps }: { name: string; history: History; steps: Event[] }) {
   const past = history.pools[name];
   if (!past || history.at.length < 2)
-    return <Empty title="No history yet">The charts begin when the server does.</Empty>;
+    return <Empty title="No history yet">The charts begin with the first node.</Empty>;
   const at = instants(history);
   const marks = steps.filter((step) => step.name === "pool.scaled").map(markOf);
   return (
