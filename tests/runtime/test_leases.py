@@ -1,6 +1,7 @@
 """Leases: a live job is never taken, a lost one is recovered, a stale run cannot write, and somebody always leads."""
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -172,6 +173,23 @@ async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
     await clock.advance(LEASE)
     assert act.started == 2
     assert act.most == 1
+
+
+async def test_a_long_outage_does_not_fill_the_log(
+    stage: Stage, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    app = stage.faulty_app()
+    await app.start()
+    stage.faults.fail()
+    await clock.advance(600)
+    renewals = caplog.text.count("cannot renew the lease")
+    assert LEASE / 2 < renewals < 100
+    assert caplog.text.count("planner: ") < 200
+    assert "planner works again" not in caplog.text
+    stage.faults.mend()
+    await clock.advance(20)
+    assert "planner works again" in caplog.text
 
 
 async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name(

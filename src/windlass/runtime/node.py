@@ -274,9 +274,9 @@ class Node:
         now = self._clock.now()
         if now < self._planned_at + SOON_SECONDS:
             return self._planned_at + SOON_SECONDS
-        self._planned_at = now
         if self.leader.leading:
             await self.plan()
+        self._planned_at = now  # not where it failed: coming too early would count as having worked
         return now + LOOK_SECONDS
 
     def _plan_soon(self) -> None:

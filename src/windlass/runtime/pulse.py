@@ -27,6 +27,11 @@ REBIRTH_SECONDS: Final = 0.05
 LATE_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
 
+AGAIN_SECONDS: Final = 1.0
+"""How long to wait at most before the next try when a beat has failed,"""
+QUIET_SECONDS: Final = 10.0
+"""and how often to say so once there is nothing left to save."""
+
 
 class Pulse:
     """Beats for some instances, three times a lease and whenever there are orders."""
@@ -57,6 +62,7 @@ class Pulse:
         """Set when there is nothing left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
+        self._said_at = 0.0
         self._bell: Bell | None = None
 
     def duty(self) -> Duty:
@@ -104,16 +110,19 @@ class Pulse:
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
     def _failed(self, error: Exception) -> float:
-        left = self._left()
-        logger.warning(
-            "cannot renew the lease: %s; %.1f s left until running jobs are stopped",
-            error,
-            max(0.0, left),
-            exc_info=None if isinstance(error, StoreError) else error,
-        )
+        left, now = self._left(), self._clock.monotonic()
+        if not self._stepped_down or now >= self._said_at + QUIET_SECONDS:
+            self._said_at = now
+            logger.warning(
+                "cannot renew the lease: %s; %s",
+                error,
+                f"{left:.1f} s left until running jobs are stopped" if left > 0 else "running jobs are stopped",
+                exc_info=None if isinstance(error, StoreError) else error,
+            )
         if left <= 0:
             self._give_up()
-        return self._clock.now() + min(max(left, 0.05), 1.0)
+            return self._clock.now() + AGAIN_SECONDS
+        return self._clock.now() + min(max(left, 0.05), AGAIN_SECONDS)
 
     def _left(self) -> float:
         """Seconds until running jobs must be stopped, unless the lease is renewed."""
