@@ -7,4 +7,5 @@
 - `measures`: how each thing is measured, the same for every subject
 - `subjects`: windlass, the peer, and the least that a correct queue needs on each store
 - `report`: the tables
+- `dashboard`: what it costs to look; only measured when it is asked for
 """

@@ -19,11 +19,12 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.child import loop_name
+from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import FIGURES, MEASURES, PEER, QUICK, STORES, SUBJECTS, UNFIT, Sizes
+from benchmarks.plan import FIGURES, MEASURES, OURS, PEER, QUICK, STORES, SUBJECTS, UNFIT, Sizes
 from benchmarks.report import comparisons, table
 
-CHILD_SECONDS: Final = 300.0
+CHILD_SECONDS: Final = 600.0
 PEER_NEEDS: Final = {"sqlite": "huey", "redis": "redis", "postgresql": "psycopg"}
 BARE_IS: Final = "Bare: the least that a correct durable queue needs, one process, batches of 100."
 
@@ -35,7 +36,8 @@ def options() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("stores", nargs="*", metavar="STORE", help=f"{', '.join(STORES)}; all by default")
-    parser.add_argument("--only", action="append", choices=MEASURES, help="measure this; may be repeated")
+    only = f"measure this; may be repeated. Not measured otherwise: {', '.join(_asked())}"
+    parser.add_argument("--only", action="append", choices=MEASURES, help=only)
     parser.add_argument("--subject", action="append", choices=SUBJECTS, help="measure this subject; may be repeated")
     parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
     parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
@@ -55,13 +57,17 @@ def options() -> argparse.Namespace:
     return said
 
 
+def _asked() -> list[str]:
+    return [what for what, measured in MEASURES.items() if measured.asked]
+
+
 def schedule(store: str, said: argparse.Namespace) -> list[tuple[str, str]]:
     """What is measured on a store, and whose, in order: the subjects take turns."""
     return [
         (what, subject)
         for turn in range(said.repeat)
         for what, measured in MEASURES.items()
-        if (not said.only or what in said.only) and not (measured.once and turn)
+        if (what in said.only if said.only else not measured.asked) and not (measured.once and turn)
         for subject in measured.subjects
         if (not said.subject or subject in said.subject) and (store, what, subject) not in UNFIT
         if subject != PEER or find_spec(PEER_NEEDS[store])
@@ -94,7 +100,7 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
             continue
         for figure, value in figures.items():
             runs[subject][figure].append(value)
-        shown = ", ".join(_shown(*found) for found in figures.items())
+        shown = ", ".join(_shown(*found) for found in figures.items() if found[0] in FIGURES)
         _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
@@ -137,7 +143,8 @@ def main() -> int:
     print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s")
     for store, told in stores.items():
         warnings = [f"\nwarning: {warning}" for warning in told["warnings"]]
-        print(f"\n{told['heading']}{''.join(warnings)}\n\n{table(store, told['medians'], said.sizes)}")
+        tables = [table(store, told["medians"], said.sizes), dashboard_table(told["medians"].get(OURS, {}))]
+        print("\n\n".join([f"\n{told['heading']}{''.join(warnings)}", *filter(None, tables)]))
     print(f"\n✗ marks a goal that is missed. {BARE_IS}")
     if said.json:
         written = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": stores}

@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from benchmarks.dashboard.measure import dashboard
 from benchmarks.plan import PEER, Sizes
 from benchmarks.subjects import subject as make
 from benchmarks.subjects.subject import CALLERS, Subject
@@ -227,4 +228,5 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "latency": latency,
     "waits": waits,
     "idle": idle,
+    "dashboard": dashboard,
 }

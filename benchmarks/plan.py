@@ -33,13 +33,18 @@ class Goal:
 
 @dataclass(frozen=True)
 class Measure:
-    """A thing that is measured. A child answers with one figure or more, named in `figures` of the measure."""
+    """A thing that is measured. A child answers with one figure or more, named in `figures` of the measure.
+
+    The dashboard's are as many as it has pages; `benchmarks.dashboard.report` names them.
+    """
 
     label: str
     subjects: tuple[str, ...]
     figures: tuple[str, ...]
     once: bool = False
     """Not repeated: it takes long, and says the same every time."""
+    asked: bool = False
+    """Only measured when it is asked for by name: it takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,32 @@ class Sizes:
     samples: int = 300
     waits: int = 2_000
     idle_seconds: float = 5.0
+    jobs: int = 100_000
+    """In the store behind the dashboard,"""
+    visits: int = 100
+    """of each page,"""
+    pauses: int = 20
+    """and so many after a pause."""
+    many_workers: int = 10_000
+    watch_seconds: float = 30.0
     peer_part: int = 10
     """A peer is given so many times less to do: it is slow, and its rate does not depend on it."""
 
 
 QUICK: Final = Sizes(
-    single=200, together=1_000, bulk=2_000, drain=2_000, deep=10_000, samples=30, waits=400, idle_seconds=0.5
+    single=200,
+    together=1_000,
+    bulk=2_000,
+    drain=2_000,
+    deep=10_000,
+    samples=30,
+    waits=400,
+    idle_seconds=0.5,
+    jobs=5_000,
+    visits=20,
+    pauses=3,
+    many_workers=1_000,
+    watch_seconds=3.0,
 )
 ALL: Final = (OURS, BARE, PEER)
 SUBJECTS: Final = (OURS, BARE, BARE_ENGINE, PEER)
@@ -84,6 +109,7 @@ MEASURES: Final = {
     "latency": Measure("enqueue to start", ALL, ("p50", "p99")),
     "waits": Measure("jobs that wait", (OURS,), ("waits",)),
     "idle": Measure("idle", (OURS,), ("idle_cpu", "idle_memory"), once=True),
+    "dashboard": Measure("dashboard", (OURS,), (), once=True, asked=True),
 }
 UNFIT: Final = {("sqlite", "latency", BARE)}
 """A file tells nobody that a job was added: a bare latency would be that of a poll."""

@@ -70,7 +70,7 @@ def _aims(goals: Sequence[Goal], than: Than) -> bool:
 
 
 def table(store: str, medians: Medians, sizes: Sizes) -> str:
-    """The figures of one store."""
+    """The figures of one store; empty if there are none."""
     found = {(compared.figure, compared.than): str(compared) for compared in comparisons(store, medians)}
     lines = [list(HEADS)]
     for name, figure in FIGURES.items():
@@ -85,6 +85,8 @@ def table(store: str, medians: Medians, sizes: Sizes) -> str:
             engine = _cell(medians, BARE_ENGINE, name, figure)
             ratio = found.get((name, Than.BARE_ENGINE), "–")
             lines.append(["… with an engine’s work", cells[0], "–", engine, ratio, "–", "–"])
+    if len(lines) == 1:
+        return ""
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
     return "\n".join(_line(line, widths) for line in lines)
 

@@ -1,0 +1,102 @@
+"""All that is measured about the dashboard, in order: fill the store, open every page, watch. Runs in a child."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import psutil
+from httpx2 import AsyncClient
+
+from benchmarks.dashboard.filling import add_workers, fill
+from benchmarks.dashboard.load import server_of, shares, used_by, used_by_threads
+from benchmarks.dashboard.pages import PAUSE_SECONDS, Page, pages, visits
+from benchmarks.dashboard.report import PREFIX
+from benchmarks.dashboard.watching import watched
+from benchmarks.plan import Sizes
+
+Figures = dict[str, float]
+"""By row, a slash, and column."""
+VIEWERS: Final = (1, 5)
+SETTLE_SECONDS: Final = 3.0
+AFTER_A_PAUSE: Final = ("overview", "workers", "dead letters")
+
+
+async def dashboard(_name: str, url: str, sizes: Sizes) -> Figures:
+    """Everything, on one store."""
+    await fill(url, sizes.jobs)
+    found: Figures = {}
+    found |= await _pages(url, sizes)
+    found |= await _load(url, sizes)
+    await add_workers(url, sizes.many_workers)
+    async with _web(url) as (client, _):
+        for label in ("overview", "workers", "pools"):
+            page = pages(sizes.jobs)[label]
+            found |= await _timed(client, page, sizes, f"{label}, {sizes.many_workers:,} workers")
+    return {f"{PREFIX}{name}": value for name, value in found.items()}
+
+
+async def _pages(url: str, sizes: Sizes) -> Figures:
+    found: Figures = {}
+    async with _web(url) as (client, _):
+        every = pages(sizes.jobs)
+        for label, page in every.items():
+            found |= await _timed(client, page, sizes, label)
+        for label in AFTER_A_PAUSE:
+            p50, p95 = await visits(client, every[label], sizes.pauses, pause=PAUSE_SECONDS)
+            found |= {f"{label}, after a pause/p50": p50, f"{label}, after a pause/p95": p95}
+    return found
+
+
+async def _timed(client: AsyncClient, page: Page, sizes: Sizes, label: str) -> Figures:
+    p50, p95 = await visits(client, page, sizes.visits)
+    return {f"{label}/p50": p50, f"{label}/p95": p95}
+
+
+async def _load(url: str, sizes: Sizes) -> Figures:
+    """What watching adds, while a few jobs go on."""
+    server = server_of(url)
+    found: Figures = {}
+    with _company(url):
+        await asyncio.sleep(SETTLE_SECONDS)
+        alone = (await shares({"store": used_by(server)}, sizes.watch_seconds))["store"] if server else 0.0
+        async with _web(url) as (client, web):
+            used = {"store": used_by(server) if server else used_by_threads(web), "web": used_by(web)}
+            for viewers in VIEWERS:
+                async with watched(client, viewers):
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    share = await shares(used, sizes.watch_seconds)
+                row = f"watched by {viewers}"
+                found |= {f"{row}/store": max(0.0, share["store"] - alone), f"{row}/web": share["web"]}
+    return found
+
+
+@contextmanager
+def _company(url: str) -> Iterator[None]:
+    """While a few jobs each second are added and run."""
+    command = [sys.executable, "-m", "benchmarks.dashboard.company", url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", "the company did not start"
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@asynccontextmanager
+async def _web(url: str) -> AsyncIterator[tuple[AsyncClient, psutil.Process]]:
+    """`windlass web` on this store, one who asks it, and its process."""
+    command = [sys.executable, "-m", "windlass", "web", "--store", url, "--port", "0"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    try:
+        assert process.stderr is not None
+        address = (await process.stderr.readline()).decode().split()[-1]
+        async with AsyncClient(base_url=f"{address}api/v1/", timeout=60) as client:
+            yield client, psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        await process.communicate()

@@ -1,0 +1,124 @@
+"""What each page of the dashboard asks, as `ui/src/data/queries.ts` has it. It has answered when all of that has."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import quantiles
+from typing import Any, Final
+
+from httpx2 import AsyncClient
+
+from benchmarks.dashboard.company import DAY
+from benchmarks.dashboard.report import COUNT
+
+LEAST: Final = 20
+MOST_SECONDS: Final = 4.0
+"""A page that is slow is visited less often than wanted, but so often at least."""
+PAUSE_SECONDS: Final = 1.1
+"""After this nothing is left of what others were told: the web asks the store itself."""
+
+Asked = tuple[str, Mapping[str, Any]]
+"""A path and its query."""
+SHELL: Final[Asked] = ("overview", {})
+"""Every page has it around it."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Something that a person opens."""
+
+    label: str
+    asks: tuple[Asked, ...]
+    body: Mapping[str, Any] | None = None
+    """What is sent, where it is no page but a question that a button asks before it does something."""
+
+
+def _jobs(label: str, **wanted: Any) -> Page:
+    return Page(f"jobs, {label}", (("jobs", {"limit": 50, **wanted}), ("workers", {}), ("pools", {})))
+
+
+def _count(label: str, action: str, **wanted: Any) -> Page:
+    body = {"action": action, "filter": wanted, "dry_run": True}
+    return Page(f"{COUNT}{label}", (("jobs/bulk", {}),), body)
+
+
+def _day(days_ago: float) -> str:
+    return datetime.fromtimestamp(time.time() - days_ago * DAY, UTC).isoformat()
+
+
+def pages(jobs: int) -> dict[str, Page]:
+    """All there are, with every filter that the jobs' page has."""
+    middle = f"job-{jobs // 2:07}"
+    listed = [
+        Page("overview", (("history", {"seconds": 3600}),)),
+        Page("pools", (("pools", {}),)),
+        Page("pool", (("pools/images", {}), ("history", {"seconds": 3600}))),
+        Page("workers", (("workers", {}), ("graph", {}))),
+        Page("worker", (("workers/images-send", {}), ("graph", {}))),
+        Page("nodes", (("nodes", {}),)),
+        Page("events", (("events", {"limit": 100}),)),
+        Page("events, 1,000", (("events", {"limit": 1000}),)),
+        Page("events, by name", (("events", {"limit": 100, "name": "worker.disabled"}),)),
+        Page("events, by subject", (("events", {"limit": 100, "subject": "images-send"}),)),
+        Page("dead letters", (("dead", {}),)),
+        Page(
+            "dead letters, a group",
+            (("dead", {}), ("jobs", {"limit": 10, "status": "dead", "worker": "images-send", "error": "TimeoutError"})),
+        ),
+        Page("job", ((f"jobs/{middle}", {}), (f"jobs/{middle}/explanation", {}))),
+        Page("job, running", (("jobs/running-3", {}), ("jobs/running-3/explanation", {}))),
+        _jobs("all"),
+        _jobs("a page in the midst", after=middle),
+        *(_jobs(status, status=status) for status in ("queued", "processing", "completed", "failed", "scheduled")),
+        *(_jobs(status, status=status) for status in ("dead", "cancelled")),
+        _jobs("three statuses", status=["queued", "completed", "dead"]),
+        _jobs("of a worker", worker="images-send"),
+        _jobs("of a pool", pool="images"),
+        _jobs("dead, of a pool", status="dead", pool="images"),
+        _jobs("queued, of a worker", status="queued", worker="images-send"),
+        _jobs("by key", key="customer-77"),
+        _jobs("by key, of none", key="nobody"),
+        _jobs("by unique key, of none", unique_key="nobody"),
+        _jobs("by instance", instance="node-1/images"),
+        _jobs("by instance, running", instance="node-0/images", status="processing"),
+        _jobs("by error", error="TimeoutError"),
+        _jobs("by error, of few", error="customer 50005 "),
+        _jobs("by error, of none", error="nowhere"),
+        _jobs("dead, by error, of none", error="nowhere", status="dead"),
+        _jobs("of a day", created_after=_day(3), created_before=_day(2)),
+        _jobs("of a day, dead", created_after=_day(3), created_before=_day(2), status="dead"),
+        _jobs("of a day, by error", created_after=_day(3), created_before=_day(2), error="KeyError"),
+        _jobs("by payload", payload="customer-77"),
+        _jobs("by payload, of none", payload="nowhere"),
+        _count("dead letters", "retry"),
+        _count("completed", "discard", status=["completed"]),
+        _count("by error", "retry", error="TimeoutError"),
+    ]
+    return {page.label: page for page in listed}
+
+
+async def visit(client: AsyncClient, page: Page) -> float:
+    """Open it once: the seconds until all is there."""
+    began = time.perf_counter()
+    if page.body is not None:
+        answers = [await client.post(page.asks[0][0], json=page.body)]
+    else:
+        answers = list(await asyncio.gather(*(client.get(path, params=dict(of)) for path, of in (*page.asks, SHELL))))
+    taken = time.perf_counter() - began
+    for answer in answers:
+        answer.raise_for_status()
+    return taken
+
+
+async def visits(client: AsyncClient, page: Page, n: int, *, pause: float = 0.0) -> tuple[float, float]:
+    """Open it again and again: the median, and what all but one in twenty take at most; in milliseconds."""
+    taken: list[float] = []
+    await visit(client, page)
+    until = time.perf_counter() + MOST_SECONDS + n * pause
+    while len(taken) < n and (len(taken) < min(n, LEAST) or time.perf_counter() < until):
+        await asyncio.sleep(pause)
+        taken.append(await visit(client, page) * 1_000)
+    cuts = quantiles(taken, n=20, method="inclusive")
+    return cuts[9], cuts[18]
