@@ -5,9 +5,42 @@
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at = A[9], A[10], A[11], A[12], A[13]
+local FEW = 5000 -- up to so many queued jobs are sorted rather than looked for among all others
 
 local function newer(one, other)
   return one.created > other.created or (one.created == other.created and less(other.id, one.id))
+end
+
+-- ── indices, merged ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- Each index is read a few members at a time, and only as far as the search gets: what is looked at is what counts, not
+-- how many workers there are. A heap has the newest member of each index, the newest of all in front.
+local heap, step = {}, 1
+
+local function sink(at)
+  local entry = heap[at]
+  while true do
+    local below = 2 * at
+    if below < #heap and newer(heap[below + 1].head, heap[below].head) then
+      below = below + 1
+    end
+    if below > #heap or not newer(heap[below].head, entry.head) then
+      break
+    end
+    heap[at], at = heap[below], below
+  end
+  heap[at] = entry
+end
+
+local function advance(cursor) -- to its next member; false at the end
+  if cursor.n == #cursor.members and not cursor.over then
+    cursor.members = call('ZREVRANGE', cursor.index, cursor.from, cursor.from + step - 1, 'WITHSCORES')
+    cursor.from, cursor.n, cursor.over = cursor.from + step, 0, #cursor.members < 2 * step
+  end
+  local id, created = cursor.members[cursor.n + 1], cursor.members[cursor.n + 2]
+  cursor.n = cursor.n + 2
+  cursor.head = id and { id = id, created = tonumber(created) }
+  return id
 end
 
 -- How many members of an index are to be passed over: those created too late, and those up to where to begin.
@@ -16,33 +49,92 @@ local function start_of(index)
   return behind and math.max(skip, up_to(index, behind)) or skip
 end
 
-local function walk(index, into)
-  local from = start_of(index)
-  local found = call('ZREVRANGE', index, from, from + look_at - 1, 'WITHSCORES')
-  for at = 1, #found, 2 do
-    into[#into + 1] = { id = found[at], created = tonumber(found[at + 1]) }
+local function merge(indices)
+  step = math.max(2, math.ceil(look_at / #indices))
+  for _, index in ipairs(indices) do
+    local cursor = { index = index, from = start_of(index), members = {}, n = 0, over = false }
+    if advance(cursor) then
+      heap[#heap + 1] = cursor
+    end
   end
-  return #found == 2 * look_at
+  for at = math.floor(#heap / 2), 1, -1 do
+    sink(at)
+  end
+end
+
+local function from_indices() -- the next of all of them
+  local first = heap[1]
+  if not first then
+    return nil
+  end
+  local entry = first.head
+  if not advance(first) then
+    heap[1] = heap[#heap]
+    heap[#heap] = nil
+  end
+  if heap[1] then
+    sink(1)
+  end
+  return entry
+end
+
+-- ── what matches ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function may_match(state) -- told by the first bytes, where they can tell: most jobs need not be read any further
+  local status, flags = string.byte(state, 1, 2)
+  return (not statuses or statuses[tostring(status)])
+    and (not key or band(flags, KEYED) ~= 0)
+    and (not unique or band(flags, UNIQUE) ~= 0)
+    and (not text or band(flags, HAS_ERROR) ~= 0)
+    and (not instance or string.sub(state, LENGTH + 1) == instance)
 end
 
 local function matches(job)
-  return (not statuses or statuses[tostring(job.status)])
-    and (not worker or job.worker == worker)
+  return (not worker or job.worker == worker)
     and (not pool or job.pool == pool)
     and (not key or job.key == key)
     and (not unique or job.unique == unique)
-    and (not instance or job.instance == instance)
     and (not after or job.created > after)
     and (not before or job.created < before)
     and (not text or string.find(call('HGET', J .. job.id, 'e') or '', text, 1, true))
 end
 
-local function only_running() -- whether nothing but processing jobs is asked for
-  local only = statuses and statuses[tostring(PROCESSING)]
-  for status in pairs(statuses or {}) do
-    only = only and tonumber(status) == PROCESSING
+-- What people read in lists: all but the reports of attempts, which are long.
+local function brief(id)
+  local fields = {}
+  for n, value in ipairs(call('HMGET', J .. id, 's', 'i', 'p', 'r', 'e', 'g')) do
+    if value then
+      fields[#fields + 1], fields[#fields + 2] = string.sub('sipreg', n, n), value
+    end
   end
-  return only
+  local keep_until = call('ZSCORE', P .. 'end', id)
+  if keep_until then
+    fields[#fields + 1], fields[#fields + 2] = 'k', keep_until
+  end
+  return fields
+end
+
+-- ── where to look ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+local listed = {} -- jobs that were found otherwise than by an index of when they were created
+
+local function list(id)
+  local job = fetch(id)
+  if job and (not behind or newer({ id = behind[2], created = behind[1] }, job)) then
+    listed[#listed + 1] = job
+  end
+end
+
+local function each_worker()
+  return worker and { worker } or call('SMEMBERS', P .. 'known')
+end
+
+local function only(wanted) -- whether nothing but this status is asked for
+  local found = statuses and statuses[tostring(wanted)]
+  for status in pairs(statuses or {}) do
+    found = found and tonumber(status) == wanted
+  end
+  return found
 end
 
 local function few_statuses() -- whether indices by status answer it
@@ -54,6 +146,45 @@ local function few_statuses() -- whether indices by status answer it
   return statuses
 end
 
+local function waiting() -- workers that have queued jobs, and how many those are
+  local names, n = {}, 0
+  for _, name in ipairs(each_worker()) do
+    local queued = tonumber(call('HGET', P .. 'nw', QUEUED .. name)) or 0
+    if queued > 0 then
+      names[#names + 1], n = name, n + queued
+    end
+  end
+  return names, n
+end
+
+local function list_queued(names, n) -- from the queues themselves; those that are parked are in none
+  for _, name in ipairs(names) do
+    for _, at in ipairs(call('SMEMBERS', P .. 'pools:' .. name)) do
+      for _, id in ipairs(call('ZRANGE', lane(at, name).key, 0, -1)) do
+        list(id)
+        n = n - 1
+      end
+    end
+  end
+  for _, id in ipairs(n > 0 and call('HKEYS', P .. 'keyed') or {}) do
+    if not jobs[id] then
+      list(id)
+    end
+  end
+end
+
+local function from_list()
+  return table.remove(listed)
+end
+
+local function indices_of(names)
+  local indices = {}
+  for n, name in ipairs(names) do
+    indices[n] = P .. 'all:' .. name
+  end
+  return indices
+end
+
 if type(behind) == 'string' then
   local job = fetch(behind)
   if not job then
@@ -61,46 +192,58 @@ if type(behind) == 'string' then
   end
   behind = { job.created, job.id }
 end
-local seen, more = {}, false
+local next_one = from_list
 if ids then
   for _, id in ipairs(ids) do
-    local job = fetch(id)
-    if job and (not behind or newer({ id = behind[2], created = behind[1] }, job)) then
-      seen[#seen + 1] = job
-    end
+    list(id)
   end
-elseif only_running() then
-  for _, name in ipairs(worker and { worker } or call('SMEMBERS', P .. 'known')) do
+elseif only(PROCESSING) then
+  for _, name in ipairs(each_worker()) do
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. name)) do
-      local job = fetch(id)
-      if job and (not behind or newer({ id = behind[2], created = behind[1] }, job)) then
-        seen[#seen + 1] = job
-      end
+      list(id)
     end
   end
 elseif few_statuses() then
+  local indices = {}
   for status in pairs(statuses) do
-    more = walk(P .. 'st:' .. status, seen) or more
+    indices[#indices + 1] = P .. 'st:' .. status
+  end
+  merge(indices)
+  next_one = from_indices
+elseif only(QUEUED) then
+  local names, n = waiting()
+  if n <= FEW then
+    list_queued(names, n)
+  else
+    merge(indices_of(names))
+    next_one = from_indices
   end
 else
-  for _, name in ipairs(worker and { worker } or call('SMEMBERS', P .. 'known')) do
-    more = walk(P .. 'all:' .. name, seen) or more
-  end
+  merge(indices_of(each_worker()))
+  next_one = from_indices
 end
-table.sort(seen, newer)
+if next_one == from_list then
+  table.sort(listed, function(one, other)
+    return newer(other, one)
+  end)
+  look_at = #listed
+end
 
-local answer, last = {}, nil
-for at, entry in ipairs(seen) do
-  if #answer >= limit or (more and at > look_at) or (after and entry.created <= after) then
-    more = more and #answer < limit and not (after and entry.created <= after)
-    break
+local answer, last, looked = {}, nil, 0
+local entry = next_one()
+while entry and #answer < limit and looked < look_at and not (after and entry.created <= after) do
+  last, looked = entry, looked + 1
+  local state = redis.pcall('HGET', J .. entry.id, 's')
+  local whole = type(state) == 'string' and #state >= LENGTH
+  if not whole or may_match(state) then
+    local job, there = fetch(entry.id)
+    if job and matches(job) then
+      answer[#answer + 1] = { job.id, brief(job.id) }
+    elseif there and not job and not statuses then
+      answer[#answer + 1] = { entry.id, { 's', '' } }
+    end
   end
-  last = entry
-  local job, there = fetch(entry.id)
-  if job and matches(job) then
-    answer[#answer + 1] = { job.id, all_fields(job.id) }
-  elseif there and not job and not statuses then
-    answer[#answer + 1] = { entry.id, { 's', '' } }
-  end
+  entry = next_one()
 end
-return { answer, more and last and { exact(last.created), last.id } or {} }
+local more = entry and #answer < limit and not (after and entry.created <= after)
+return { answer, more and { exact(last.created), last.id } or {} }
