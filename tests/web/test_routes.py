@@ -14,7 +14,8 @@ from httpx2 import AsyncClient
 from tests.runtime.stage import Hatch
 from tests.web.conftest import JSON, Web
 from windlass import JobStatus, WindlassError, errors
-from windlass.core.model import Event
+from windlass.core.model import Event, JobPriority, JobRecord
+from windlass.shapes import iso
 from windlass.web.problems import problem
 from windlass.web.routes import looking
 from windlass.web.routing import ROUTES
@@ -104,8 +105,8 @@ async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> Non
 async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windlass.web.routes.jobs.PAGE", 2)
-    monkeypatch.setattr("windlass.web.routes.jobs.MOST_LOOKED_AT", 4)
+    monkeypatch.setattr("windlass.web.searching.PAGE", 2)
+    monkeypatch.setattr("windlass.web.searching.MOST_LOOKED_AT", 4)
     wanted = await job_that(web, path="needle.png")
     for width in range(5):
         await job_that(web, width=width)
@@ -116,13 +117,50 @@ async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
 
 
 async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windlass.web.routes.jobs.PAGE_BYTES", 5_000)
-    monkeypatch.setattr("windlass.web.routes.jobs.FEW", 4)
+    monkeypatch.setattr("windlass.web.searching.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("windlass.web.searching.FEW", 4)
     ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
     first = await web.get("jobs", limit=500)
     second = await web.get("jobs", limit=500, after=first["next_after"])
     assert [len(first["jobs"]), len(second["jobs"]), second["next_after"]] == [4, 2, None]
     assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+
+
+async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every match is told once, also those that were created at the very instant between two stretches of time."""
+    store, now = await web.app.store(), web.app.now()
+    ages = [-5.0, 0.0, 1.0, 300.0, 300.0, 301.0, 2_700.0, 2_750.0, 2_999.0, 3_001.0]
+    await store.restore([_dead(n, now - age, "needle" if n % 4 else "hay") for n, age in enumerate(ages)], now)
+    monkeypatch.setattr(web.app, "now", lambda: now)
+    monkeypatch.setattr("windlass.web.searching.ENOUGH_SECONDS", 0.0)
+    told, after, requests = [], {"created_after": iso(now - 3_000)}, 0
+    while requests < 100:
+        answer = await web.get("jobs", error="needle", limit=2, **after)
+        told += [job["id"] for job in answer["jobs"]]
+        requests += 1
+        if answer["next_after"] is None:
+            break
+        after["after"] = answer["next_after"]
+    assert told == ["dead-1", "dead-2", "dead-3", "dead-5", "dead-6", "dead-7"]
+    assert requests > 5
+
+
+def _dead(number: int, created: float, error: str) -> JobRecord:
+    return JobRecord(
+        id=f"dead-{number}",
+        worker="fetch",
+        pool="default",
+        status=JobStatus.DEAD,
+        payload=b"\x80",
+        priority=JobPriority.NORMAL,
+        head_start=0.0,
+        run_at=created,
+        created_at=created,
+        ended_at=created,
+        error=error,
+    )
 
 
 async def test_a_job_is_told_whole(open_web: Web) -> None:

@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-import msgspec
 from msgspec import Meta, Struct, field, structs
 
 from windlass.bulk import RATE_PATTERN, Action, check_rate
 from windlass.core.alike import Group
 from windlass.core.model import JobPriority, JobStatus
-from windlass.paging import FEW, PAGE_BYTES, next_size, weight
 from windlass.shapes import (
     ExplanationShape,
     JobShape,
@@ -19,19 +17,14 @@ from windlass.shapes import (
     explanation_shape,
     iso,
     job_shape,
-    payload_shape,
     whole_job_shape,
 )
 from windlass.telemetry.tracing import continuing
 from windlass.web.routing import Body, Name, Query, Text, get, post
+from windlass.web.searching import by_payload, search
 from windlass.web.site import Site
 from windlass.worker import Job, Options
 
-PAGE: Final = 1_000
-MOST_LOOKED_AT: Final = 5_000
-"""Jobs that one request looks at, where no index can tell which match. The next page goes on from there."""
-MOST_BYTES_LOOKED_AT: Final = 64 * 1_048_576
-"""Nor more than about so much of them."""
 MOST_CHANGED: Final = 100_000
 _WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
@@ -170,51 +163,15 @@ class Dead(Struct, frozen=True, kw_only=True):
 
 @get("/jobs")
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
-    """Jobs, newest first. A page may be short, by payload or of large jobs: it goes on behind `next_after`."""
+    """Jobs, newest first. A page may be short, of large jobs, or even empty, by what no index has.
+
+    By a key, an instance, an error or a payload a request looks only so long: it goes on behind `next_after`.
+    """
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None and name != "payload"}
     if not query.status:
         del wanted["status"]
-    if query.payload:
-        return await _by_payload(site, wanted, query.payload)
-    return await _newest(site, wanted)
-
-
-async def _newest(site: Site, wanted: dict[str, Any]) -> JobsAnswer:
-    """A page, which ends early where jobs are large."""
-    limit, found, heavy = wanted.pop("limit"), list[JobShape](), 0
-    size = min(FEW, limit)
-    while True:
-        some = await site.desk.find_jobs(**wanted, limit=size)
-        found += map(job_shape, some)
-        records = [job.record for job in some]
-        heavy += weight(records)
-        if len(some) < size:
-            return JobsAnswer(jobs=found, next_after=None)
-        wanted["after"] = some[-1].id
-        if len(found) == limit or heavy > PAGE_BYTES:
-            return JobsAnswer(jobs=found, next_after=some[-1].id)
-        size = next_size(records, limit - len(found))
-
-
-async def _by_payload(site: Site, wanted: dict[str, Any], part: str) -> JobsAnswer:
-    """No store can search payloads: look at a bounded number of jobs."""
-    limit, size = wanted.pop("limit"), min(FEW, PAGE)
-    matching: list[JobShape] = []
-    looked_at = heavy = 0
-    while looked_at < MOST_LOOKED_AT and heavy < MOST_BYTES_LOOKED_AT:
-        page = await site.desk.find_jobs(**wanted, limit=size)
-        for job in page:
-            if part in msgspec.json.encode(payload_shape(job)).decode():  # what is not shown is not found either
-                matching.append(job_shape(job))
-                if len(matching) == limit:
-                    return JobsAnswer(jobs=matching, next_after=job.id)
-        if len(page) < size:
-            return JobsAnswer(jobs=matching, next_after=None)
-        wanted["after"] = page[-1].id
-        records = [job.record for job in page]
-        looked_at, heavy = looked_at + len(page), heavy + weight(records)
-        size = next_size(records, min(PAGE, MOST_LOOKED_AT - looked_at))
-    return JobsAnswer(jobs=matching, next_after=wanted["after"])
+    found = await (by_payload(site.desk, wanted, query.payload) if query.payload else search(site.desk, wanted))
+    return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
 
 
 @get("/jobs/{id}")
