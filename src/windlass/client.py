@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from windlass.bulk import Action, Bulk, Changed, selection
 from windlass.codec import Packed, pack_plain, plain
@@ -27,7 +28,7 @@ from windlass.errors import JobStateError, StoreError
 from windlass.events import Hooks
 from windlass.inspecting import Inspector, JobStack
 from windlass.measuring import measure
-from windlass.operations import Explanation, Operations, job_filter
+from windlass.operations import Explanation, Operations, job_filter, judged
 from windlass.redaction import secrets_of
 from windlass.runtime.clock import Clock
 from windlass.runtime.reporter import refresh
@@ -36,7 +37,7 @@ from windlass.store.protocol import Store
 from windlass.submitting import Submitting
 from windlass.telemetry.tracing import sending
 from windlass.transfer.late import Left, left_behind
-from windlass.views import NodeView, Overview, look
+from windlass.views import NodeView, Overview, overview_of
 from windlass.watching import Glance, Watch
 from windlass.worker import Call, Job, Options, new_job
 
@@ -345,14 +346,11 @@ class Client(Submitting):
     async def overview(self) -> Overview:
         """Every worker, every pool, who leads and what is wrong, from a single look."""
         store = await self.store()
-        return await look(
-            store,
-            workers=await self.workers(),
-            pools=await self.pools(),
-            cursors=await self._operations.cursors(),
-            health=await self._judge_health(),
-            now=self.now(),
-        )
+        seen = await self._operations.see()
+        health = judged(seen, self._strays(), lease_seconds=self._lease_seconds)
+        here = {name: worker.config for name, worker in self._registered.workers.items()}
+        with_ours = replace(seen, workers=seen.workers | here, pools=seen.pools | self._pool_configs())
+        return overview_of(with_ours, health, store=store.url)
 
     async def glance(self) -> Glance:
         """Pools, instances and running jobs, for whoever looks once a second: it costs the store little."""

@@ -29,6 +29,7 @@ from windlass.core.model import (
     PoolDoc,
     PoolStats,
     Requeue,
+    Stats,
     WorkerConfig,
     WorkerExecutionMode,
     WorkerInstance,
@@ -71,6 +72,22 @@ class Known(Struct, frozen=True):
     workers: dict[str, WorkerConfig]
     pools: dict[str, PoolConfig]
     schemas: dict[str, bytes]
+
+
+class Sight(Struct, frozen=True, kw_only=True):
+    """All that tells how things are, as of a moment: each question to the store is asked once."""
+
+    at: float
+    facts: Facts
+    stats: Stats
+    instances: list[InstanceRecord]
+    workers: dict[str, WorkerConfig]
+    """Every worker that a process has made known,"""
+    pools: dict[str, PoolConfig]
+    """and every pool."""
+    cursors: dict[str, float]
+    """Up to when each cron schedule has been dealt with."""
+    plan: Plan
 
 
 class Operations:
@@ -242,38 +259,23 @@ class Operations:
 
     # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def health(self, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
-        """What is wrong now. `strays`: how many runs this process has given up on, by instance."""
+    async def see(self) -> Sight:
+        """Look at everything once: seven questions, whose cost does not depend on how many jobs there are."""
         now = self._now()
-        facts = await self._store.survey(None, now)
-        instances = await self._store.instances()
-        cursors = await self.cursors()
-        _, plan = await read_plan(self._store)
-        live = [known.beat for known in instances if known.expires_at > now and known.beat.machine is not None]
-        return judge(
-            HealthFacts(
-                workers=[_worker_facts(config, facts, cursors) for config in (await self.workers()).values()],
-                nodes=[
-                    _node_facts(known, known.beat.machine, lease_seconds) for known in instances if known.beat.machine
-                ],
-                instances=[_instance_facts(known, strays, lease_seconds) for known in instances if known.beat.pool],
-                lost=plan.lost,
-                pools=await self._pool_facts(facts, live, plan, now),
-                breakers=facts.breakers,
-                leader=leader_of(instances, now) is not None,
-            ),
-            now,
+        return Sight(
+            at=now,
+            facts=await self._store.survey(None, now),
+            stats=await self._store.stats(now),
+            instances=await self._store.instances(),
+            workers=await self.workers(),
+            pools=await self.pools(),
+            cursors=await self.cursors(),
+            plan=(await read_plan(self._store))[1],
         )
 
-    async def _pool_facts(self, facts: Facts, nodes: Sequence[Beat], plan: Plan, now: float) -> list[PoolFacts]:
-        stats = (await self._store.stats(now)).pools
-        known = await self.pools()
-        return [
-            _pool_fact(
-                known.get(name), stats.get(name, PoolStats()), name, facts=facts, nodes=nodes, plan=plan, now=now
-            )
-            for name in {*known, *stats}
-        ]
+    async def health(self, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
+        """What is wrong now. `strays`: how many runs this process has given up on, by instance."""
+        return judged(await self.see(), strays, lease_seconds=lease_seconds)
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -291,6 +293,40 @@ class Operations:
             except MsgspecError:
                 continue
         return found
+
+
+def judged(seen: Sight, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
+    """What is wrong, as far as can be seen."""
+    live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
+    nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
+    return judge(
+        HealthFacts(
+            workers=[_worker_facts(config, seen.facts, seen.cursors) for config in seen.workers.values()],
+            nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
+            instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
+            lost=seen.plan.lost,
+            pools=_pool_facts(seen, live),
+            breakers=seen.facts.breakers,
+            leader=leader_of(seen.instances, seen.at) is not None,
+        ),
+        seen.at,
+    )
+
+
+def _pool_facts(seen: Sight, nodes: Sequence[Beat]) -> list[PoolFacts]:
+    stats, known = seen.stats.pools, seen.pools
+    return [
+        _pool_fact(
+            known.get(name),
+            stats.get(name, PoolStats()),
+            name,
+            facts=seen.facts,
+            nodes=nodes,
+            plan=seen.plan,
+            now=seen.at,
+        )
+        for name in {*known, *stats}
+    ]
 
 
 _REFUSED: Final[Mapping[type[Any], str]] = {

@@ -24,9 +24,8 @@ from windlass.core.model import (
     WorkerStats,
 )
 from windlass.core.schedule import describe
-from windlass.operations import failing_on, hosting, leader_of, next_due
-from windlass.runtime.planner import bounded, read_plan, totals
-from windlass.store.protocol import Store
+from windlass.operations import Sight, failing_on, hosting, leader_of, next_due
+from windlass.runtime.planner import bounded, totals
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
@@ -131,29 +130,18 @@ class Overview(Struct, frozen=True, kw_only=True):
     """Every breaker that guards a worker, or has."""
 
 
-async def look(
-    store: Store,
-    *,
-    workers: Mapping[str, WorkerConfig],
-    pools: Mapping[str, PoolConfig],
-    cursors: Mapping[str, float],
-    health: Health,
-    now: float,
-) -> Overview:
-    """Look once at everything. `cursors`: up to when each cron schedule has been dealt with."""
-    facts = await store.survey(None, now)
-    stats = await store.stats(now)
-    live = [known for known in await store.instances() if known.expires_at > now]
-    _, plan = await read_plan(store)
+def overview_of(seen: Sight, health: Health, *, store: str) -> Overview:
+    """All of it, from one look. `store`: its URL."""
+    live = [known for known in seen.instances if known.expires_at > seen.at]
     return Overview(
-        at=now,
-        store=store.url,
+        at=seen.at,
+        store=store,
         health=health,
-        leader=leader_of(live, now),
+        leader=leader_of(live, seen.at),
         nodes=sorted({known.beat.node for known in live}),
-        pools=pool_views(pools, stats=stats, facts=facts, live=live, plan=plan, now=now),
-        workers=[_worker(config, stats, facts, cursors) for config in workers.values()],
-        breakers=_breakers(facts, now),
+        pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
+        workers=[_worker(config, seen.stats, seen.facts, seen.cursors) for _, config in sorted(seen.workers.items())],
+        breakers=_breakers(seen.facts, seen.at),
     )
 
 
