@@ -45,7 +45,21 @@ async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.Monke
     source.now += 9.0
     assert await shared.get() == 1
     source.now += 2.0
+    assert await shared.get() == 1  # it will do,
+    await asyncio.sleep(0)
+    assert await shared.get() == 2  # while the next one is fetched
+
+
+async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 0.5, 10.0, 10.5, 20.0, 20.5])
+    monkeypatch.setattr("windlass.web.looks.time.perf_counter", lambda: next(ticks))
+    source = Source()
+    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    await shared.get()
+    source.now += 60.0
     assert await shared.get() == 2
+    shared.forget()
+    assert await shared.get() == 3  # somebody changed something
 
 
 async def test_a_change_while_it_is_fetched_is_not_missed() -> None:

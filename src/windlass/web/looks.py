@@ -11,7 +11,13 @@ SHARE: Final = 20
 LONGEST_SECONDS: Final = 15.0
 """but it is not older than this, unless whoever keeps it says so."""
 
+LONG_SECONDS: Final = 0.05
+"""An answer that took longer to fetch is told a little longer, too, while the next one is being fetched:"""
+GRACE_SECONDS: Final = 15.0
+"""for so long. Nobody who looks again and again has to wait then."""
+
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 class Shared(Generic[T]):
@@ -29,8 +35,8 @@ class Shared(Generic[T]):
         self._now = now
         self._seconds = seconds
         self._longest = longest
-        self._value: tuple[T, float] | None = None
-        """With until when it is good."""
+        self._value: tuple[T, float, float] | None = None
+        """With until when it is good, and until when it will do."""
         self._version = 0
         self._fetching: tuple[asyncio.Future[T], int] | None = None
 
@@ -40,6 +46,9 @@ class Shared(Generic[T]):
             return self._value[0]
         if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
             self._fetching = asyncio.ensure_future(self._fetch_now(self._version)), self._version
+            self._fetching[0].add_done_callback(look_at)
+        if self._value is not None and self._value[1] < self._now() < self._value[2]:
+            return self._value[0]
         return await asyncio.shield(self._fetching[0])
 
     def forget(self) -> None:
@@ -56,8 +65,29 @@ class Shared(Generic[T]):
                 self._fetching = None
         if version == self._version:
             took = time.perf_counter() - began
-            self._value = value, at + min(max(self._seconds, SHARE * took), self._longest)
+            until = at + min(max(self._seconds, SHARE * took), self._longest)
+            self._value = value, until, until + (GRACE_SECONDS if took > LONG_SECONDS else 0.0)
         return value
+
+
+class Made(Generic[T, M]):
+    """What is made from an answer, once for all who are told it."""
+
+    def __init__(self, make: Callable[[T], M]) -> None:
+        self._make = make
+        self._made: tuple[T, M] | None = None
+
+    def of(self, answer: T) -> M:
+        """What is made from this one."""
+        if self._made is None or self._made[0] is not answer:
+            self._made = answer, self._make(answer)
+        return self._made[1]
+
+
+def look_at(fetched: "asyncio.Future[T]") -> None:
+    """Perhaps nobody waits for it any more: then a failure is no news either."""
+    if not fetched.cancelled():
+        fetched.exception()
 
 
 def _lost(future: "asyncio.Future[T]") -> bool:

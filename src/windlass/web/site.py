@@ -8,14 +8,16 @@ from windlass.checkup import Report, examine
 from windlass.core.alike import Group, groups_of
 from windlass.core.model import Event
 from windlass.operations import Operations
+from windlass.shapes import WorkerShape, worker_shape
 from windlass.store.protocol import Store
 from windlass.tokens import Tokens, Turnstile
+from windlass.views import Overview
 from windlass.web.access import Access, Identify
 from windlass.web.desk import Desk
 from windlass.web.history import STEP_SECONDS, History
 from windlass.web.limits import Limiter, Rate
 from windlass.web.live import Live
-from windlass.web.looks import LONGEST_SECONDS, Shared
+from windlass.web.looks import LONGEST_SECONDS, Made, Shared, look_at
 
 MOST_DEAD: Final = 5_000
 """Dead jobs that are looked at in order to group them, the newest,"""
@@ -42,6 +44,7 @@ class Site:
     ) -> None:
         self.desk = desk
         self.overview = Shared(desk.overview, desk.now)
+        self.workers = Made(_shapes)
         self.dead = Shared(self._newest_dead, desk.now, seconds=DEAD_SECONDS)
         self.doctor = Shared(self._examine, desk.now, seconds=LONGEST_SECONDS)
         self.history = History(self._store, desk.now, step=step_seconds)
@@ -87,7 +90,7 @@ class Site:
     async def why_not_ready(self) -> str | None:
         """Why nobody should be sent here; None if all is well. Raises what the store raises."""
         asking = asyncio.ensure_future(self._ask())
-        asking.add_done_callback(_look_at)
+        asking.add_done_callback(look_at)
         # Whoever probes waits for a second or so; a store that hangs may take ten until it is given up on.
         done, _ = await asyncio.wait([asking], timeout=READY_SECONDS)
         if not done:
@@ -114,7 +117,6 @@ class Site:
         return self._turnstile
 
 
-def _look_at(asked: "asyncio.Future[None]") -> None:
-    """Perhaps nobody waits for it any more: then a failure is no news either."""
-    if not asked.cancelled():
-        asked.exception()
+def _shapes(seen: Overview) -> list[WorkerShape]:
+    """All workers by name. There may be ten thousand."""
+    return sorted(map(worker_shape, seen.workers), key=lambda shape: shape.name)

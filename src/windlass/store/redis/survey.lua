@@ -15,12 +15,25 @@ local function eldest_of(worker)
 end
 
 local function is_live(worker)
-  for _, status in ipairs({ SCHEDULED, FAILED, QUEUED, PROCESSING }) do
-    if (tonumber(call('HGET', P .. 'nw', status .. worker)) or 0) > 0 then
-      return 1
+  local names = { SCHEDULED .. worker, FAILED .. worker, QUEUED .. worker, PROCESSING .. worker }
+  for _, n in ipairs(call('HMGET', P .. 'nw', unpack(names))) do
+    if n and tonumber(n) > 0 then
+      return true
     end
   end
-  return 0
+  return false
+end
+
+local function told_of(worker) -- most of very many workers have no job just now: then there is little to ask
+  if not is_live(worker) then
+    return { worker, state_of_worker(worker), 0, {}, '', {}, 0, 0 }
+  end
+  local known, head = facts_of(worker), head_of(worker)
+  return {
+    worker, state_of_worker(worker), known.running, eldest_of(worker),
+    known.running > 0 and exact(newest_of(worker)) or '',
+    head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, 1,
+  }
 end
 
 if not wanted then
@@ -31,12 +44,7 @@ if not wanted then
 end
 local told = {}
 for worker in pairs(neighbours(wanted)) do
-  local known, head = facts_of(worker), head_of(worker)
-  told[#told + 1] = {
-    worker, state_of_worker(worker), known.running, eldest_of(worker),
-    known.running > 0 and exact(newest_of(worker)) or '',
-    head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, is_live(worker),
-  }
+  told[#told + 1] = told_of(worker)
 end
 would_run('', now)
 local pools = {}

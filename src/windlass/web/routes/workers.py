@@ -84,11 +84,10 @@ class Graph(Struct, frozen=True, kw_only=True):
 @get("/workers")
 async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
     """Every worker: schedule, state, last and next run, jobs in numbers."""
-    views = sorted((await site.overview.get()).workers, key=lambda view: view.config.name)
-    behind = [view for view in views if query.after is None or view.config.name > query.after]
+    shapes = site.workers.of(await site.overview.get())
+    behind = shapes if query.after is None else [shape for shape in shapes if shape.name > query.after]
     page = behind[: query.limit]
-    last = page[-1].config.name if len(behind) > len(page) else None
-    return WorkersAnswer(workers=[worker_shape(view) for view in page], next_after=last)
+    return WorkersAnswer(workers=page, next_after=page[-1].name if len(behind) > len(page) else None)
 
 
 @get("/workers/{worker}")
