@@ -15,8 +15,8 @@ from windlass.store.sqlite.jobs import Unreadable, number, records
 from windlass.store.sqlite.session import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED, Session, as_list
 from windlass.store.sqlite.sql import SQL
 
-FEW: Final = 20_000
-"""Up to so many queued jobs of a worker are sorted rather than looked for among all of its jobs."""
+FEW: Final = 10_000
+"""Up to so many queued jobs are sorted rather than looked for among all others."""
 EVERYTHING: Final = (inf, "")
 """The place that all jobs are behind."""
 CONDITIONS: Final = (
@@ -101,10 +101,12 @@ class _Search:
         if status <= FAILED or status > COMPLETED:
             self._take("find_unusual", status=status)
             return
-        for worker in self._workers():
+        workers = self._workers()
+        few = status == QUEUED and sum(map(self._queued, workers)) <= FEW
+        for worker in workers:
             if status == PROCESSING:
                 self._take("find_running", worker=worker, status=status)
-            elif status == QUEUED and self._queued(worker) <= FEW:
+            elif few:
                 self._take_queued(worker)
             else:
                 self._take("find_by_worker", worker=worker, status=status)
@@ -117,8 +119,9 @@ class _Search:
     def _take(self, statement: str, **args: Any) -> None:
         """Search one index, and keep the best of what is there and what was found before."""
         limit = self._wanted.limit
-        full = len(self._found) >= limit > 0
-        args |= self._args | {"not_before": self._found[-1][0] if full else None}
+        args |= self._args
+        if len(self._found) >= limit > 0:  # of two bounds, SQLite may walk along the farther one
+            args |= {"not_before": self._found[-1][0], "created_after": None}
         conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
         sql = SQL[statement].replace("{wanted}", " AND ".join(conditions) or "1")
         rows: list[Found] = self._session.db.execute(sql, args).fetchall()
@@ -139,7 +142,9 @@ class _Search:
         place = self._session.run("place_of_id", (self._session.namespace, id)).fetchone()
         if place is None:
             raise Nothing
-        self._args["before_at"], self._args["before_id"] = place
+        end = self._args["created_before"]
+        if end is None or place[0] < end:  # one bound, here too: the nearer one
+            self._args |= {"before_at": place[0], "before_id": place[1], "created_before": None}
 
 
 def _number(find: Any, name: str | None) -> int | None:
