@@ -40,7 +40,14 @@ async def fill(url: str, n: int) -> PostgresStore:
 
 def arguments(text: str) -> Any:
     if "%(" in text:
-        values = {"namespace": 1, "limit": 10, "ids": ["1"], "workers": ["w", "v"], "statuses": [0, 5]}
+        values = {
+            "namespace": 1,
+            "limit": 10,
+            "ids": ["1"],
+            "workers": ["w", "v"],
+            "pools": ["p", "p"],
+            "statuses": [0, 5],
+        }
         return values | {"pool": "p", "error": "e"}
     kinds = {"int": 1, "float8": 1.0, "bytea[]": ["\\x"], "bigint[]": [1]}
     return [kinds.get(kind, ["1"] if kind.endswith("[]") else 1) for kind in re.findall(r"%s(?:::([\w\[\]]+))?", text)]

@@ -24,6 +24,8 @@ CONDITIONS: Final = (
     ("behind", "(j.created_at, j.id) < (%(behind)s, %(after)s)"),
     ("status", "j.status = ANY (%(status)s::int2[])"),
 )
+FEW: Final = 10_000
+"""Up to so many queued jobs are sorted rather than looked for among all others."""
 EVERYTHING: Final = (inf, "")
 """The place that all jobs are behind."""
 _COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
@@ -59,7 +61,8 @@ async def _searches(
     """Which indices to look into, and for what."""
     if wanted.ids is not None:
         return [("find_ids", {"ids": list(wanted.ids)})]
-    workers = await _workers(session, wanted)
+    lanes = await _lanes(session, wanted)
+    workers = sorted({worker for worker, _, _ in lanes})
     if statuses is None:
         return [("find_by_worker", {"workers": workers})]
     searches: list[tuple[str, dict[str, Any]]] = []
@@ -69,17 +72,22 @@ async def _searches(
     usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
     if usual == [PROCESSING]:
         searches.append(("find_running", {"workers": workers, "status": None}))
+    elif usual == [QUEUED] and sum(queued for _, _, queued in lanes) <= FEW:
+        waiting = [(worker, pool) for worker, pool, queued in lanes if queued]
+        of = {"workers": [worker for worker, _ in waiting], "pools": [pool for _, pool in waiting]}
+        searches.append(("find_queued", {**of, "status": None}))
     elif usual:  # also those that run: in one statement, a job that starts meanwhile is found once
         searches.append(("find_by_worker", {"workers": workers, "status": usual}))
     return searches
 
 
-async def _workers(session: Session, wanted: JobFilter) -> list[str]:
-    """The workers that can have such jobs."""
-    if wanted.worker is not None:
-        return [wanted.worker]
-    seen = await session.rows("workers_seen", (session.namespace,))
-    return sorted({worker for worker, pool in seen if wanted.pool in (None, pool)})
+async def _lanes(session: Session, wanted: JobFilter) -> list[tuple[str, str, int]]:
+    """The workers and pools that can have such jobs, and how many of each are queued."""
+    return [
+        (worker, pool, queued)
+        for worker, pool, queued in await session.rows("lanes_seen", (session.namespace,))
+        if wanted.pool in (None, pool) and wanted.worker in (None, worker)
+    ]
 
 
 async def _search(session: Session, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:

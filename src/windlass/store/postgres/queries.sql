@@ -139,9 +139,9 @@ FROM windlass.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]);
 -- serves: jobs_pkey
 SELECT created_at FROM windlass.jobs WHERE namespace = %s AND id = %s;
 
--- name: workers_seen
+-- name: lanes_seen
 -- serves: lanes_pkey
-SELECT DISTINCT worker, pool FROM windlass.lanes WHERE namespace = %s;
+SELECT worker, pool, sum(queued)::bigint FROM windlass.lanes WHERE namespace = %s GROUP BY worker, pool;
 
 -- name: find_ids
 -- serves: jobs_pkey
@@ -160,6 +160,18 @@ SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
     UNION ALL
     SELECT * FROM windlass.jobs j
     WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
+) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: find_queued
+-- serves: jobs_ready, jobs_by_key
+SELECT {columns} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
+    SELECT * FROM windlass.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
+        AND j.status = 2 AND NOT j.parked AND {wanted}
+    UNION ALL
+    SELECT * FROM windlass.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker AND j.key IS NOT NULL
+        AND j.status >= 2 AND j.status <= 3 AND j.status = 2 AND j.parked AND {wanted}
 ) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
 
 -- name: find_unusual
