@@ -41,6 +41,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--subject", action="append", choices=SUBJECTS, help="measure this subject; may be repeated")
     parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
     parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
+    parser.add_argument("--watch", type=float, help=f"seconds that the dashboard is watched ({Sizes.watch_seconds:g})")
     parser.add_argument("--quick", action="store_true", help="little of everything, once: does it work?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there too")
     said = parser.parse_args()
@@ -54,6 +55,8 @@ def options() -> argparse.Namespace:
         parser.error(f"--deep must be at least {said.sizes.drain}: so many jobs are drained")
     if said.deep:
         said.sizes = replace(said.sizes, deep=said.deep)
+    if said.watch:
+        said.sizes = replace(said.sizes, watch_seconds=said.watch)
     return said
 
 

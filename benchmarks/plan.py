@@ -72,12 +72,12 @@ class Sizes:
     idle_seconds: float = 5.0
     jobs: int = 100_000
     """In the store behind the dashboard,"""
-    visits: int = 100
+    visits: int = 60
     """of each page,"""
-    pauses: int = 20
+    pauses: int = 15
     """and so many after a pause."""
     many_workers: int = 10_000
-    watch_seconds: float = 30.0
+    watch_seconds: float = 20.0
     peer_part: int = 10
     """A peer is given so many times less to do: it is slow, and its rate does not depend on it."""
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final
 
 import psutil
@@ -12,7 +13,7 @@ from httpx2 import AsyncClient
 
 from benchmarks.dashboard.filling import add_workers, fill
 from benchmarks.dashboard.load import server_of, shares, used_by, used_by_threads
-from benchmarks.dashboard.pages import PAUSE_SECONDS, Page, pages, visits
+from benchmarks.dashboard.pages import after_pauses, pages, visits
 from benchmarks.dashboard.report import PREFIX
 from benchmarks.dashboard.watching import watched
 from benchmarks.plan import Sizes
@@ -21,7 +22,7 @@ Figures = dict[str, float]
 """By row, a slash, and column."""
 VIEWERS: Final = (1, 5)
 SETTLE_SECONDS: Final = 3.0
-AFTER_A_PAUSE: Final = ("overview", "workers", "dead letters")
+AFTER_A_PAUSE: Final = ("overview", "dead letters")
 
 
 async def dashboard(_name: str, url: str, sizes: Sizes) -> Figures:
@@ -33,8 +34,8 @@ async def dashboard(_name: str, url: str, sizes: Sizes) -> Figures:
     await add_workers(url, sizes.many_workers)
     async with _web(url) as (client, _):
         for label in ("overview", "workers", "pools"):
-            page = pages(sizes.jobs)[label]
-            found |= await _timed(client, page, sizes, f"{label}, {sizes.many_workers:,} workers")
+            page = replace(pages(sizes.jobs)[label], label=f"{label}, {sizes.many_workers:,} workers")
+            found |= await visits(client, page, sizes.visits)
     return {f"{PREFIX}{name}": value for name, value in found.items()}
 
 
@@ -42,17 +43,10 @@ async def _pages(url: str, sizes: Sizes) -> Figures:
     found: Figures = {}
     async with _web(url) as (client, _):
         every = pages(sizes.jobs)
-        for label, page in every.items():
-            found |= await _timed(client, page, sizes, label)
-        for label in AFTER_A_PAUSE:
-            p50, p95 = await visits(client, every[label], sizes.pauses, pause=PAUSE_SECONDS)
-            found |= {f"{label}, after a pause/p50": p50, f"{label}, after a pause/p95": p95}
+        for page in every.values():
+            found |= await visits(client, page, sizes.visits)
+        found |= await after_pauses(client, [every[label] for label in AFTER_A_PAUSE], sizes.pauses)
     return found
-
-
-async def _timed(client: AsyncClient, page: Page, sizes: Sizes, label: str) -> Figures:
-    p50, p95 = await visits(client, page, sizes.visits)
-    return {f"{label}/p50": p50, f"{label}/p95": p95}
 
 
 async def _load(url: str, sizes: Sizes) -> Figures:

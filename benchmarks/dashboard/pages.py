@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import quantiles
@@ -13,8 +13,8 @@ from httpx2 import AsyncClient
 from benchmarks.dashboard.company import DAY
 from benchmarks.dashboard.report import COUNT
 
-LEAST: Final = 20
-MOST_SECONDS: Final = 4.0
+LEAST: Final = 5
+MOST_SECONDS: Final = 2.0
 """A page that is slow is visited less often than wanted, but so often at least."""
 PAUSE_SECONDS: Final = 1.1
 """After this nothing is left of what others were told: the web asks the store itself."""
@@ -112,13 +112,27 @@ async def visit(client: AsyncClient, page: Page) -> float:
     return taken
 
 
-async def visits(client: AsyncClient, page: Page, n: int, *, pause: float = 0.0) -> tuple[float, float]:
-    """Open it again and again: the median, and what all but one in twenty take at most; in milliseconds."""
+async def visits(client: AsyncClient, page: Page, n: int) -> dict[str, float]:
+    """Open it again and again."""
     taken: list[float] = []
     await visit(client, page)
-    until = time.perf_counter() + MOST_SECONDS + n * pause
-    while len(taken) < n and (len(taken) < min(n, LEAST) or time.perf_counter() < until):
-        await asyncio.sleep(pause)
-        taken.append(await visit(client, page) * 1_000)
-    cuts = quantiles(taken, n=20, method="inclusive")
-    return cuts[9], cuts[18]
+    until = time.perf_counter() + MOST_SECONDS
+    while len(taken) < n and (len(taken) < LEAST or time.perf_counter() < until):
+        taken.append(await visit(client, page))
+    return _told(page.label, taken)
+
+
+async def after_pauses(client: AsyncClient, several: Sequence[Page], n: int) -> dict[str, float]:
+    """Open these one behind the other, again and again, each time when nobody has asked for a while."""
+    taken: dict[str, list[float]] = {f"{page.label}, after a pause": [] for page in several}
+    for _ in range(n):
+        await asyncio.sleep(PAUSE_SECONDS)
+        for page, seconds in zip(several, taken.values(), strict=True):
+            seconds.append(await visit(client, page))
+    return {name: value for label, seconds in taken.items() for name, value in _told(label, seconds).items()}
+
+
+def _told(label: str, seconds: Sequence[float]) -> dict[str, float]:
+    """The median, and what all but one in twenty take at most; in milliseconds."""
+    cuts = quantiles(seconds, n=20, method="inclusive")
+    return {f"{label}/p50": cuts[9] * 1_000, f"{label}/p95": cuts[18] * 1_000}

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.dashboard.report import PREFIX
+from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.places import PLACES, MissingServerError
 from benchmarks.plan import STORES, Sizes, Than
 from benchmarks.report import comparisons, table
@@ -76,6 +78,18 @@ def test_ratios_and_goals_look_the_right_way() -> None:
     assert "0.90 (goal 0.85)" in shown
     assert "2.00 (goal ≤ 1.5) ✗" in shown
     assert "0.62 (goal 0.6)" in shown
+
+
+def test_the_tables_of_the_dashboard_mark_what_misses_its_goal() -> None:
+    told = {"jobs, all/p50": 9.0, "jobs, all/p95": 20.0, "dead letters/p50": 60.0, "dead letters/p95": 120.0}
+    told |= {"count completed/p50": 900.0, "count completed/p95": 950.0}
+    told |= {"watched by 1/store": 0.4, "watched by 1/web": 1.5, "watched by 5/store": 1.1, "watched by 5/web": 3.0}
+    shown = dashboard_table({f"{PREFIX}{name}": value for name, value in told.items()} | {"drain": 1.0})
+    rows = {line.split("  ")[0]: line for line in shown.splitlines() if line}
+    missed = {row for row, line in rows.items() if line.endswith("✗")}
+    assert missed == {"dead letters", "watched by 5"}
+    assert "20.0 ms  ≤ 100 ms" in rows["jobs, all"]
+    assert "drain" not in shown
 
 
 @pytest.fixture(params=STORES)
