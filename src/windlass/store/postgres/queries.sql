@@ -94,6 +94,12 @@ SELECT written, topics FROM windlass.put(
     %s::int, %s::text, %s::text, %s::bigint, %s::bytea, %s::bool, %s::bool, %s::text, %s::bool
 );
 
+-- name: ties_of
+SELECT ties FROM windlass.docs WHERE namespace = %s AND kind = 'gates' AND name = %s;
+
+-- name: tied
+SELECT name, body, ties FROM windlass.docs WHERE namespace = %s AND kind = 'gates';
+
 -- name: tie
 UPDATE windlass.docs SET ties = %s::text[] WHERE namespace = %s AND kind = 'gates' AND name = %s;
 

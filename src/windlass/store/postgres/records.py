@@ -41,19 +41,25 @@ async def put(session: Session, doc: Doc) -> bool:
     else:
         async with session.conn.transaction():
             written, topics = await session.row("put", args)
-            await _tie(session)
+            await _tie(session, doc.name, read)
     session.ring(topics)
     return bool(written)
 
 
-async def _tie(session: Session) -> None:
-    """Write down anew which workers are tied together. Nobody claims, and nobody else writes gates, meanwhile."""
-    found = await session.rows("docs", (session.namespace, "gates"))
+async def _tie(session: Session, written: str, gate: Gates | None) -> None:
+    """Write down anew which workers are tied together. Nobody claims, and nobody else writes gates, meanwhile.
+
+    One that was tied to nobody, and is not now, changes nothing: an app may have ten thousand of them.
+    """
+    if (gate is None or gate.open) and await session.value("ties_of", (session.namespace, written)) is None:
+        return
+    found = await session.rows("tied", (session.namespace,))
     gates = {name: read for name, body, _ in found if isinstance(read := read_doc("gates", body), Gates)}
     tied = ties(gates)
-    for name, *_ in found:
+    for name, _, had in found:
         names = tied.get(name)
-        await session.run("tie", (None if names is None else arrays.texts(names), session.namespace, name))
+        if names != had:
+            await session.run("tie", (None if names is None else arrays.texts(names), session.namespace, name))
 
 
 def ties(gates: Mapping[str, Gates]) -> dict[str, list[str]]:
