@@ -11,7 +11,7 @@ from typing import Final
 import psutil
 from httpx2 import AsyncClient
 
-from benchmarks.dashboard.filling import add_workers, fill
+from benchmarks.dashboard.filling import add_workers, fill, settle
 from benchmarks.dashboard.load import server_of, shares, used_by, used_by_threads
 from benchmarks.dashboard.pages import after_pauses, pages, visits
 from benchmarks.dashboard.report import PREFIX
@@ -28,6 +28,7 @@ AFTER_A_PAUSE: Final = ("overview", "dead letters")
 async def dashboard(_name: str, url: str, sizes: Sizes) -> Figures:
     """Everything, on one store."""
     await fill(url, sizes.jobs)
+    settle(url)
     found: Figures = {}
     found |= await _pages(url, sizes)
     found |= await _load(url, sizes)

@@ -93,7 +93,6 @@ def pages(jobs: int) -> dict[str, Page]:
         _jobs("by payload", payload="customer-77"),
         _jobs("by payload, of none", payload="nowhere"),
         _count("dead letters", "retry"),
-        _count("completed", "discard", status=["completed"]),
         _count("by error", "retry", error="TimeoutError"),
     ]
     return {page.label: page for page in listed}

@@ -11,7 +11,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.core.alike import group_key
-from windlass.core.model import SECONDS_A_DAY, Cancel, Change, DeadJob, Discard, JobFilter, JobStatus, Requeue
+from windlass.core.model import (
+    SECONDS_A_DAY,
+    Cancel,
+    Change,
+    DeadJob,
+    Discard,
+    JobFilter,
+    JobStatus,
+    PoolStats,
+    Requeue,
+    Stats,
+    WorkerStats,
+)
 from windlass.core.options import parse_rate
 from windlass.errors import ConfigurationError
 from windlass.operations import job_filter
@@ -28,6 +40,14 @@ LONGEST_SECONDS: Final = 10 * 365 * SECONDS_A_DAY
 FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
 """What can narrow a group."""
 
+COUNTED: Final = {
+    JobStatus.SCHEDULED: "scheduled",
+    JobStatus.FAILED: "retrying",
+    JobStatus.QUEUED: "queued",
+    JobStatus.PROCESSING: "processing",
+    JobStatus.DEAD: "dead",
+}
+"""What a store counts anyway, by pool and by worker."""
 RATE_PATTERN: Final = r"^ *0*[1-9][0-9]* */ *(0*[1-9][0-9]*(\.[0-9]+)?)? *[smhd] *$"
 """What a rate looks like, for those who cannot ask `parse_rate`."""
 
@@ -96,7 +116,10 @@ class Bulk:
             behind = page[-1].created_at, page[-1].id
 
     async def count(self, chosen: Selection) -> int:
-        """How many jobs are meant."""
+        """How many jobs are meant: as the store has counted them, where it has."""
+        known = None if _is_narrow(chosen) else _counted(await self._store.stats(self._now()), chosen.wanted)
+        if known is not None:
+            return known if chosen.at_most is None else min(known, chosen.at_most)
         return sum([len(batch) async for batch in self._batches(chosen)])
 
     async def change(self, action: Action, chosen: Selection, rate: str | None = None) -> AsyncIterator[Changed]:
@@ -171,6 +194,24 @@ class Bulk:
                 ids = tuple(id for id in batch if wanted.ids is None or id in wanted.ids)
                 batch = [one.id for one in await self._store.find(replace(wanted, ids=ids, after=None, limit=len(ids)))]
             yield batch
+
+
+def _is_narrow(chosen: Selection) -> bool:
+    """Whether more is asked for than a status, a worker or a pool."""
+    others = [name for name in (*FIELDS, "after") if name not in {"worker", "pool"}]
+    return chosen.group is not None or any(getattr(chosen.wanted, name) is not None for name in others)
+
+
+def _counted(stats: Stats, wanted: JobFilter) -> int | None:
+    """How many there are; None where nobody has counted them."""
+    statuses = set(wanted.status or ())
+    if not statuses or not statuses <= COUNTED.keys() or (wanted.worker is not None and wanted.pool is not None):
+        return None
+    if wanted.worker is not None:
+        numbers: list[WorkerStats | PoolStats] = [stats.workers.get(wanted.worker, WorkerStats())]
+    else:
+        numbers = [pool for name, pool in stats.pools.items() if wanted.pool in {None, name}]
+    return sum(int(getattr(of, COUNTED[status])) for of in numbers for status in statuses)
 
 
 def _change(action: Action, now: float) -> Change:

@@ -143,3 +143,23 @@ async def test_what_makes_no_sense_is_refused(web: Web, body: Any, words: str) -
     answer = await web.post("jobs/bulk", body)
     assert (answer.status_code, words in answer.json()["detail"]) == (400, True), answer.text
     assert (await web.get("dead"))["total"] == 1
+
+
+async def test_what_the_store_counts_anyway_is_not_counted_again(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        await web.app.enqueue("resize", {"path": f"{number}.png"})
+    await _bury(web, *(_dead(number) for number in range(5)), _dead(7, "fetch", "out of paper"))
+
+    async def matched(action: str, **wanted: Any) -> int:
+        return int((await _bulk(web, action, wanted, dry_run=True))["matched"])
+
+    paper = await matched("retry", error="paper")
+
+    async def found(_: Any) -> Any:
+        pytest.fail("jobs were looked at")
+
+    monkeypatch.setattr(await web.app.store(), "find", found)
+    assert (paper, await matched("retry"), await matched("retry", worker="fetch")) == (1, 6, 1)
+    assert (await matched("cancel"), await matched("cancel", pool="images")) == (3, 3)
+    assert await matched("retry", worker="nobody") == 0
+    assert (await _bulk(web, "retry", {}, dry_run=True, limit=4))["matched"] == 4
