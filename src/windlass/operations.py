@@ -285,6 +285,16 @@ class Operations:
         await self._store.record([event])
         return event
 
+    async def record_change(self, job: JobRecord, what: str, **data: Any) -> Event:
+        """Keep that a person changed one job."""
+        message = f"job {job.id} of {job.worker} was {what}"
+        return await self.record("jobs.amended", what, message, id=job.id, worker=job.worker, **data)
+
+    async def record_trigger(self, job: JobRecord) -> Event:
+        """Keep that a person had a worker run now, as this job."""
+        message = f"worker {job.worker} was triggered: job {job.id}"
+        return await self.record("job.triggered", job.id, message, worker=job.worker)
+
     async def _typed(self, kind: str, of: type[Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for doc in await self._store.docs(kind):

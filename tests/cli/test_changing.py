@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, in_shop
 from windlass import WorkerOrchestrator
+from windlass.actor import whoever
 from windlass.loading import load_app
 from windlass.worker import Options
 
@@ -80,6 +81,9 @@ def test_cancel_retry_discard(shop: Terminal) -> None:
     assert shop.json("cancel", job_id) == {"changed": [job_id], "refused": []}
     assert shop.ok("discard", job_id) == f"job {job_id} is gone\n"
     assert "no job has the id" in shop.refused("job", job_id)
+    told = [event for event in shop.json("events")["events"] if event["data"].get("id") == job_id]
+    assert [event["subject"] for event in told] == ["cancelled", "retried", "cancelled", "discarded"]
+    assert {event["data"]["by"] for event in told} == {whoever()}
 
 
 def test_retry_with_another_payload(shop: Terminal) -> None:

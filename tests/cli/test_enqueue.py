@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.terminal import Terminal, until
 from windlass import JobStatus
+from windlass.actor import whoever
 from windlass.cli.parameters import payload_of
 
 
@@ -113,6 +114,8 @@ def test_trigger_ends_with_one_when_the_job_failed(shop: Terminal) -> None:
 
 def test_trigger_without_waiting(shop: Terminal) -> None:
     assert re.fullmatch(r"job \S+ of fetch is queued, in pool default\n", shop.ok("trigger", "fetch", "--no-wait"))
+    event = shop.json("events")["events"][-1]
+    assert (event["name"], event["data"]) == ("job.triggered", {"by": whoever(), "worker": "fetch"})
 
 
 def test_trigger_says_why_nothing_happens(shop: Terminal) -> None:

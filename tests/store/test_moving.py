@@ -54,6 +54,7 @@ from windlass.transfer import late, moving
 from windlass.transfer.late import left_behind
 from windlass.transfer.marks import refuse_to_add, refuse_to_change
 from windlass.transfer.moving import Move, Moved
+from windlass.transfer.small import carry
 
 NOW = 1_000_000.0
 numbers = count()
@@ -424,6 +425,21 @@ async def test_interrupted_anywhere_it_goes_on(
     assert [replace(event, seq=0) for event in await destination.events()] == events
     assert await destination.stats(NOW) == await source.stats(NOW)
     await refuse_to_change(destination)
+
+
+async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What people did is pruned apart: what is left of the source is not the end of what was copied."""
+    monkeypatch.setattr("windlass.store.memory.events.EVENTS_KEPT", 3)
+    monkeypatch.setattr("windlass.transfer.small.PAGE", 2)
+    source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
+    deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
+    dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]
+    await source.record([deed, *dead[:3]])
+    await carry(source, destination)
+    await source.record(dead[3:])
+    assert await source.prune(10, NOW) == 2
+    await carry(source, destination)
+    assert [replace(event, seq=0) for event in await destination.events()] == [deed, *dead]
 
 
 async def test_a_part_that_was_changed_since_is_copied_anew(

@@ -366,7 +366,7 @@ async def test_damaged_notes_and_events_are_seen_as_such(store: SqliteStore) -> 
     await add(store, job("1"))
     claimed = await claim_one(store, "1")
     await tamper(store, "INSERT INTO attempts (job, body) SELECT seq, x'c1' FROM jobs")
-    await tamper(store, "INSERT INTO events (namespace, seq, body) VALUES (1, 1, x'c1')")
+    await tamper(store, "INSERT INTO events (namespace, seq, by_person, place, body) VALUES (1, 1, 0, 1, x'c1')")
     await tamper(store, "INSERT INTO instances (namespace, name, beat, expires_at) VALUES (1, 'x', x'c1', 9e9)")
     record = (await store.get([claimed.id]))[0]
     assert record is not None

@@ -113,6 +113,7 @@ def test_lanes_are_merged_without_sorting(db: driver.Connection, lanes: int) -> 
         "newest_running",
         "next_due",
         "newest_events",
+        "delete_events",
     ],
 )
 def test_what_comes_in_order_is_not_sorted(db: driver.Connection, name: str) -> None:

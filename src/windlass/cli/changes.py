@@ -14,8 +14,9 @@ from windlass.cli.parameters import json_object
 from windlass.cli.words import counted
 from windlass.core.model import JobStatus
 from windlass.errors import JobError
-from windlass.operations import clock_time
+from windlass.operations import Operations, clock_time
 from windlass.shapes import iso
+from windlass.worker import Job
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
@@ -98,6 +99,7 @@ def retry(
 
     async def again(app: WorkerOrchestrator, job_id: str) -> str:
         job = await app.retry_job(job_id, payload=payload)
+        await _told(app, job, "retried", edited=payload is not None)
         return f"job {job_id} of {job.worker} is {job.status} again"
 
     if wanted is None:
@@ -146,14 +148,22 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 
 async def _cancel(app: WorkerOrchestrator, job_id: str) -> str:
     job = await app.cancel_job(job_id)
+    await _told(app, job, "cancelled")
     if job.status is JobStatus.PROCESSING:
         return f"job {job_id} of {job.worker} is running and was told to stop"
     return f"job {job_id} of {job.worker} is {job.status}"
 
 
 async def _discard(app: WorkerOrchestrator, job_id: str) -> str:
+    gone = await app.get_job(job_id)
     await app.discard_job(job_id)
+    await _told(app, gone, "discarded")
     return f"job {job_id} is gone"
+
+
+async def _told(app: WorkerOrchestrator, changed: Job[Any], what: str, **data: Any) -> None:
+    """Keep who did it: at the command line that is a person, and within a program it is not."""
+    await Operations(await app.store(), app.now).record_change(changed.record, what, **data)
 
 
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:

@@ -10,13 +10,13 @@ from windlass.app import WorkerOrchestrator
 from windlass.cli.connect import Source, with_source
 from windlass.cli.output import aside, json_option, show_json
 from windlass.cli.words import one_line
-from windlass.core.model import Event
+from windlass.core.model import EVENTS_KEPT, Event
 from windlass.operations import clock_time
 from windlass.shapes import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
-ALL: Final = 10_000
-"""As many as a store keeps."""
+ALL: Final = 2 * EVENTS_KEPT
+"""As many as a store keeps, of both kinds."""
 
 
 @click.command()

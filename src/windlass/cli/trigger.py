@@ -13,7 +13,7 @@ from windlass.cli.parameters import json_object, payload_of, seconds
 from windlass.cli.words import one_line, printable, took
 from windlass.core.model import JobPriority, JobStatus, WorkerExecutionMode
 from windlass.errors import JobError, ResultTimeoutError
-from windlass.operations import Explanation
+from windlass.operations import Explanation, Operations
 from windlass.shapes import result_shape, whole_job_shape
 from windlass.worker import Job, Options
 
@@ -64,6 +64,7 @@ async def _run(
 ) -> Ended:
     await _refuse(app, worker)
     job, _ = await app.enqueue(worker, payload, Options(priority=JobPriority.CRITICAL, cause="triggered"))
+    await Operations(await app.store(), app.now).record_trigger(job.record)
     if wait:
         await _until_ended(app, job, patience)
     return await app.get_job(job.id), await app.explain_job(job.id)

@@ -561,6 +561,15 @@ class Event(Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = field(default_factory=dict)
     seq: int = 0
 
+    @property
+    def by_person(self) -> bool:
+        """Whether a person did it: then it says who. These are the audit log, and are kept apart from all others."""
+        return "by" in self.data
+
+
+EVENTS_KEPT: Final = 10_000
+"""So many of those that people caused, and so many of all others: whatever happens by itself pushes out no deed."""
+
 
 class PoolStats(Struct, kw_only=True):
     """One pool in numbers. The first group is now, the second only grows."""

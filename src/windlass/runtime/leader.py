@@ -106,7 +106,7 @@ class Leader:
         wishes.append(await self._fire_schedules(now) or wishes[0])
         if now >= self._prune_at:
             pruned = await self._store.prune(BATCH, now)
-            self._prune_at = now if pruned == BATCH else now + PRUNE_SECONDS
+            self._prune_at = now if pruned >= BATCH else now + PRUNE_SECONDS
             wishes.append(self._prune_at)
         return min(wishes)
 

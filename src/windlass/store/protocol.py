@@ -233,7 +233,12 @@ class Store(Protocol):
         """
 
     async def prune(self, n: int, now: float) -> int:
-        """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and events beyond the newest 10,000."""
+        """Delete up to `n` jobs whose `keep_until` has passed, without a trace, and old events; answer how many in all.
+
+        Of the events that people caused (`Event.by_person`) the newest `EVENTS_KEPT` are kept, and of all others as
+        many: neither pushes out the other. Up to `n` of each kind go at a time, oldest first; so if the answer is less
+        than `n`, nothing is left to prune.
+        """
 
     async def leave(self, instances: Sequence[str], now: float) -> None:
         """These instances are gone: forget them. Jobs they still hold can be reaped at once."""
@@ -314,7 +319,7 @@ class Store(Protocol):
         """All instances that have beaten and neither left nor were reaped."""
 
     async def record(self, events: Sequence[Event]) -> None:
-        """Keep events, numbered upwards."""
+        """Keep events, numbered upwards in one sequence, whoever caused them."""
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         """The newest `limit` events with a higher number than `after` (and a lower one than `before`), oldest first."""

@@ -13,8 +13,7 @@ from windlass.store.protocol import Store
 from windlass.transfer.marks import KIND
 from windlass.transfer.tally import storable
 
-EVENTS: Final = 10_000
-"""So many are kept by every store."""
+PAGE: Final = 10_000
 BATCH: Final = 500
 
 
@@ -54,14 +53,33 @@ async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
 
 
 async def _carry_events(source: Store, destination: Store) -> int:
-    """Those that are there already end with what the source's begin with."""
-    there = [replace(event, seq=0) for event in await destination.events(0, EVENTS)]
-    events = [replace(event, seq=0) for event in await source.events(0, EVENTS)]
-    known = next((n for n in range(min(len(there), len(events)), 0, -1) if there[-n:] == events[:n]), 0)
-    missing: list[Event] = events[known:]
+    """Of each kind, those that are there already end with what the source's begin with: kinds are pruned apart."""
+    there, events = await _events(destination), await _events(source)
+    known: set[int] = set()
+    for kind in (True, False):
+        ours = [event for event in events if event.by_person is kind]
+        theirs = [event for event in there if event.by_person is kind]
+        known.update(event.seq for event in ours[: _overlap(theirs, ours)])
+    missing = [event for event in events if event.seq not in known]
     for at in range(0, len(missing), BATCH):
         await destination.record(missing[at : at + BATCH])
     return len(events)
+
+
+async def _events(store: Store) -> list[Event]:
+    """All there are, oldest first."""
+    events: list[Event] = []
+    before: int | None = None
+    while page := await store.events(0, PAGE, before=before):
+        events[:0] = page
+        before = page[0].seq
+    return events
+
+
+def _overlap(there: Sequence[Event], ours: Sequence[Event]) -> int:
+    """How many of ours are the last ones there, whatever their numbers."""
+    last, first = [replace(event, seq=0) for event in there], [replace(event, seq=0) for event in ours]
+    return next((n for n in range(min(len(last), len(first)), 0, -1) if last[-n:] == first[:n]), 0)
 
 
 async def _states(store: Store) -> list[WorkerState]:

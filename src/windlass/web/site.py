@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from windlass.checkup import Report, examine
 from windlass.core.alike import Group, groups_of
-from windlass.core.model import Event
 from windlass.operations import Operations
 from windlass.shapes import WorkerShape, worker_shape
 from windlass.store.protocol import Store
@@ -83,9 +82,9 @@ class Site:
         if self._turnstile is not None:
             self._turnstile.forget()
 
-    async def tell(self, name: str, subject: str, message: str, **data: Any) -> Event:
-        """Keep that somebody did something."""
-        return await Operations(await self.desk.store(), self.desk.now).record(name, subject, message, **data)
+    async def operations(self) -> Operations:
+        """For keeping that somebody did something."""
+        return Operations(await self.desk.store(), self.desk.now)
 
     async def why_not_ready(self) -> str | None:
         """Why nobody should be sent here; None if all is well. Raises what the store raises."""

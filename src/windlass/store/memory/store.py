@@ -46,6 +46,7 @@ from windlass.core.standing import after_run
 from windlass.store.bells import Bells
 from windlass.store.memory import lanes
 from windlass.store.memory.docs import READ, DocTable
+from windlass.store.memory.events import EventLog
 from windlass.store.memory.finding import dead, find
 from windlass.store.memory.jobs import JobTable
 from windlass.store.memory.leases import Instances, Places
@@ -53,7 +54,6 @@ from windlass.store.memory.states import StateTable
 from windlass.store.memory.totals import Totals
 from windlass.store.protocol import Bell, Claims, Promoted
 
-EVENTS_KEPT: Final = 10_000
 ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
 REQUEUABLE: Final = (JobStatus.DEAD, JobStatus.CANCELLED, JobStatus.FAILED, JobStatus.SCHEDULED)
 
@@ -72,8 +72,7 @@ class MemoryStore:
         self._instances = Instances()
         self._places = Places()
         self._totals = Totals()
-        self._events: list[Event] = []
-        self._event_count = 0
+        self._events = EventLog()
 
     @contextmanager
     def _change(self, *topics: str) -> Iterator[JobTable]:
@@ -230,8 +229,7 @@ class MemoryStore:
             ids = table.disposable.until(now, n)
             for id in ids:
                 table.delete(id)
-            del self._events[:-EVENTS_KEPT]
-            return len(ids)
+            return len(ids) + self._events.prune(n)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
         with self._change("leader") as table:
@@ -363,14 +361,11 @@ class MemoryStore:
 
     async def record(self, events: Sequence[Event]) -> None:
         with self._change():
-            for event in events:
-                self._event_count += 1
-                self._events.append(replace(event, seq=self._event_count))
+            self._events.add(events)
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         with self._change():
-            later = [event for event in self._events if event.seq > after and (before is None or event.seq < before)]
-            return later[max(0, len(later) - limit) :]
+            return self._events.between(after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)

@@ -6,13 +6,12 @@ from typing import Final
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from windlass.core.model import SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
+from windlass.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
 from windlass.store.postgres import arrays
 from windlass.store.postgres.jobs import get
 from windlass.store.postgres.session import Session
 from windlass.store.protocol import Promoted
 
-EVENTS_KEPT: Final = 10_000
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long a gone instance is remembered, as one that lost its jobs."""
 

@@ -245,7 +245,7 @@ SELECT beat, expires_at, last_beat_at FROM windlass.instances
 WHERE namespace = %s AND beat IS NOT NULL ORDER BY name;
 
 -- name: record
-SELECT windlass.record(%s::int, %s::bytea[]);
+SELECT windlass.record(%s::int, %s::boolean[], %s::bytea[]);
 
 -- name: events
 -- serves: events_pkey

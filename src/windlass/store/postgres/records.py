@@ -88,7 +88,9 @@ async def switch(session: Session, worker: str, *, enabled: bool, reason: str | 
 
 async def record(session: Session, events: Sequence[Event]) -> None:
     """Keep these events, numbered upwards."""
-    await session.value("record", (session.namespace, arrays.blobs([msgpack.encode(event) for event in events])))
+    persons = [event.by_person for event in events]
+    bodies = arrays.blobs([msgpack.encode(event) for event in events])
+    await session.value("record", (session.namespace, persons, bodies))
 
 
 async def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:

@@ -34,6 +34,7 @@
 --   lost           zset    instances whose jobs were taken, by when
 --   place:NAME     zset    holders, by the end of their hold
 --   events         zset    by number                                   last event  string  the last number
+--   deeds          list    the numbers of events that people caused    incidents   list    of all others, oldest first
 --   fence          string  the last one                                version     string  of this dictionary
 --   bell           channel (sharded) what was rung: "ORIGIN topic\ntopic…"
 --   bell:ORIGIN    channel (sharded) nothing is said there: who listens to the bell listens to the one of its own, too

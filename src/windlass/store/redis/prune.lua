@@ -1,5 +1,5 @@
--- prune: now, n, how many completed jobs to keep (false is all), events to keep, when instances were lost whose loss may
--- be forgotten. Answers with how many jobs.
+-- prune: now, n, how many completed jobs to keep (false is all), events to keep of each kind, when instances were lost
+-- whose loss may be forgotten. Answers with how many jobs and events.
 
 local now, n, keep = A[1], A[2], A[3]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
@@ -27,6 +27,14 @@ for _, id in ipairs(beyond > 0 and call('ZRANGE', P .. 'done', 0, beyond - 1) or
   many = many + 1
 end
 flush()
-call('ZREMRANGEBYRANK', P .. 'events', 0, -1 - A[4])
+for _, kind in ipairs({ 'deeds', 'incidents' }) do
+  local old = math.min(call('LLEN', P .. kind) - A[4], n)
+  if old > 0 then
+    for _, number in ipairs(call('LPOP', P .. kind, old)) do
+      call('ZREMRANGEBYSCORE', P .. 'events', number, number)
+    end
+    many = many + old
+  end
+end
 call('ZREMRANGEBYSCORE', P .. 'lost', '-inf', A[5])
 return many

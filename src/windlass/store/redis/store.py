@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from windlass.core.admission import Facts
 from windlass.core.health import Finding
 from windlass.core.model import (
+    EVENTS_KEPT,
     SECONDS_A_DAY,
     Added,
     Amended,
@@ -53,7 +54,6 @@ from windlass.store.redis.together import Rows, Together, in_parts
 
 VERSION: Final = b"1"
 """Of the key dictionary in `keys.lua`."""
-EVENTS_KEPT: Final = 10_000
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long an instance is remembered that lost its jobs."""
 
@@ -281,7 +281,7 @@ class RedisStore:
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
-            await self._run("record", behind=map(msgpack.encode, events))
+            await self._run("record", [event.by_person for event in events], behind=map(msgpack.encode, events))
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         key, end = self._prefix + b"events", "+inf" if before is None else f"({before}"

@@ -2,13 +2,12 @@
 
 from typing import Any, Final
 
-from windlass.core.model import SECONDS_A_DAY, JobRecord
+from windlass.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
 from windlass.store.protocol import Promoted
 from windlass.store.sqlite import jobs, keys
 from windlass.store.sqlite.instances import stir_everybody
 from windlass.store.sqlite.session import QUEUED, Session, as_list
 
-EVENTS_KEPT: Final = 10_000
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long a gone instance is remembered, as the one that ran a job or that lost one."""
 
@@ -66,6 +65,6 @@ def prune(session: Session, n: int, now: float) -> int:
     doomed: list[Any] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
     if doomed:
         jobs.delete(session, doomed)
-    session.run("delete_events", (session.namespace, EVENTS_KEPT))
+    old = [session.run("delete_events", (session.namespace, kind, EVENTS_KEPT, n)).rowcount for kind in (True, False)]
     session.run("drop_instances", (session.namespace, now - INSTANCES_KEPT_SECONDS))
-    return len(doomed)
+    return len(doomed) + sum(old)

@@ -1,6 +1,7 @@
 """The numbers and the events, for people. No ended job is looked at for it."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from msgspec import MsgspecError, msgpack
@@ -64,7 +65,11 @@ def _oldest(session: Session, pool: int) -> float | None:
 def record(session: Session, events: Sequence[Event]) -> None:
     """Keep these events, numbered upwards."""
     last = session.value("last_event", (session.namespace,))
-    rows = [(session.namespace, seq, msgpack.encode(event)) for seq, event in enumerate(events, last + 1)]
+    places = {kind: count(session.value("last_place", (session.namespace, kind)) + 1) for kind in (True, False)}
+    rows = [
+        (session.namespace, seq, event.by_person, next(places[event.by_person]), msgpack.encode(event))
+        for seq, event in enumerate(events, last + 1)
+    ]
     session.run_many("add_event", rows)
 
 

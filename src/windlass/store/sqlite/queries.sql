@@ -348,9 +348,14 @@ DELETE FROM results WHERE job IN (SELECT value FROM json_each(?));
 DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?));
 
 -- name: delete_events
--- serves: events (namespace, seq)
+-- serves: events (namespace, seq), events_kind
 DELETE FROM events
-WHERE namespace = ?1 AND seq <= (SELECT max(seq) - ?2 FROM events WHERE namespace = ?1);
+WHERE namespace = ?1 AND seq IN (
+    SELECT seq FROM events
+    WHERE namespace = ?1 AND by_person = ?2
+        AND place <= (SELECT max(place) - ?3 FROM events WHERE namespace = ?1 AND by_person = ?2)
+    ORDER BY place LIMIT ?4
+);
 
 -- ── instances ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -539,8 +544,12 @@ SELECT status, pool, worker, key FROM jobs WHERE seq = ?;
 -- serves: events (namespace, seq)
 SELECT coalesce(max(seq), 0) FROM events WHERE namespace = ?;
 
+-- name: last_place
+-- serves: events_kind
+SELECT coalesce(max(place), 0) FROM events WHERE namespace = ? AND by_person = ?;
+
 -- name: add_event
-INSERT INTO events (namespace, seq, body) VALUES (?, ?, ?);
+INSERT INTO events (namespace, seq, by_person, place, body) VALUES (?, ?, ?, ?, ?);
 
 -- name: newest_events
 -- serves: events (namespace, seq)

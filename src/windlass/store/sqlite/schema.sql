@@ -197,9 +197,13 @@ CREATE TABLE docs (
 CREATE TABLE events (
     namespace INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
+    by_person INTEGER NOT NULL,
+    place     INTEGER NOT NULL,   -- among those of its kind, by_person or not, which are pruned apart
     body      BLOB NOT NULL,
     PRIMARY KEY (namespace, seq)
 ) WITHOUT ROWID;
+
+CREATE INDEX events_kind ON events (namespace, by_person, place);
 
 -- A job as people read it. Outer joins, so that a row with a broken number is still seen, and can be buried.
 CREATE VIEW records AS

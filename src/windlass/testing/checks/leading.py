@@ -93,17 +93,22 @@ async def check_pruning_leaves_nothing(lab: Lab) -> None:
     equal((await claim_one(store, "1")).attempt, 1, "the attempt of a new job of that name")
 
 
-async def check_old_events_are_pruned(lab: Lab) -> None:
+async def check_old_events_are_pruned_and_what_people_did_apart(lab: Lab) -> None:
+    """Or whoever has done something could make jobs die until nobody can see it any more."""
     store = lab.store
-    for batch in range(11):
-        at = NOW + batch
-        await store.record([Event(at=at, name="n", subject=f"{n}", message="") for n in range(1_000)])
-    await store.prune(10, NOW)
+    deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "☃"})
+    dead = [Event(at=NOW + n, name="dead", subject=f"{n}", message="") for n in range(10_003)]
+    await store.record([deed, dead[0], deed, *dead[1:]])
+    equal([await store.prune(2, NOW) for _ in range(3)], [2, 1, 0], "events pruned, two at a time")
     events = await store.events(0, 20_000)
-    equal(len(events), 10_000, "events kept")
-    equal((events[0].at, events[-1].at), (NOW + 1, NOW + 10), "when the first and the last happened")
-    await store.record([Event(at=NOW, name="next", subject="s", message="")])
-    equal([event.name for event in await store.events(events[-1].seq)], ["next"], "what comes after the last")
+    equal([event.at for event in events], [NOW, NOW, *(event.at for event in dead[3:])], "when what is kept happened")
+    numbers = [event.seq for event in events]
+    equal(numbers, sorted(set(numbers)), "the numbers, of both kinds")
+    await store.record([dead[0], *[deed] * 10_000])
+    equal(await store.prune(10, NOW), 3, "events pruned of both kinds")
+    newest = await store.events(numbers[-2], 20_000)
+    equal([event.by_person for event in newest], [False, False, *[True] * 10_000], "who caused the newest")
+    equal(len(await store.events(0, 30_000)), 20_000, "events kept")
 
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────

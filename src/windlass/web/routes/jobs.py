@@ -278,8 +278,7 @@ _ACTIONS: Final[Mapping[type[Bulk], Action]] = {CancelJobs: "cancel", RetryJobs:
 
 
 async def _told(site: Site, changed: Job[Any], what: str, **data: Any) -> JobShape:
-    message = f"job {changed.id} of {changed.worker} was {what}"
-    await site.tell("jobs.amended", what, message, id=changed.id, worker=changed.worker, **data)
+    await (await site.operations()).record_change(changed.record, what, **data)
     site.dead.forget()
     site.changed()
     return job_shape(changed)

@@ -148,7 +148,7 @@ async def trigger_worker(site: Site, worker: Name, body: Trigger) -> Triggered:
         raise JobStateError(message)
     options = Options(priority=JobPriority.CRITICAL, cause="triggered")
     job, _ = await site.desk.enqueue(worker, body.payload, options)
-    await site.tell("job.triggered", job.id, f"worker {worker} was triggered: job {job.id}", worker=worker)
+    await (await site.operations()).record_trigger(job.record)
     site.changed()
     return Triggered(job_shape(job))
 

@@ -33,7 +33,8 @@
 CREATE TABLE windlass.namespaces (
     no     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text COLLATE "C" NOT NULL UNIQUE,
-    events bigint NOT NULL DEFAULT 0
+    events bigint NOT NULL DEFAULT 0,   -- how many there ever were
+    deeds  bigint NOT NULL DEFAULT 0    -- and how many of them people caused
 );
 
 CREATE SEQUENCE windlass.fences;
@@ -200,9 +201,13 @@ CREATE TABLE windlass.docs (
 CREATE TABLE windlass.events (
     namespace integer NOT NULL,
     seq       bigint NOT NULL,
+    by_person boolean NOT NULL,
+    place     bigint NOT NULL,    -- among those of its kind, by_person or not, which are pruned apart
     body      bytea NOT NULL,
     PRIMARY KEY (namespace, seq)
 );
+
+CREATE INDEX events_kind ON windlass.events (namespace, by_person, place);
 
 -- ── locks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -1160,6 +1165,7 @@ DECLARE
     workers text[];
     pools text[];
     olds smallint[];
+    gone integer;
 BEGIN
     WITH doomed AS MATERIALIZED (
         SELECT j.id FROM windlass.jobs j
@@ -1174,11 +1180,27 @@ BEGIN
     IF workers IS NOT NULL THEN
         PERFORM windlass.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]));
     END IF;
-    DELETE FROM windlass.events e
-    WHERE e.namespace = ns AND e.seq <= (SELECT x.events - kept FROM windlass.namespaces x WHERE x.no = ns);
+    gone := windlass.prune_events(ns, n, true, (SELECT x.deeds - kept FROM windlass.namespaces x WHERE x.no = ns))
+        + windlass.prune_events(ns, n, false, (SELECT x.events - x.deeds - kept FROM windlass.namespaces x WHERE x.no = ns));
     DELETE FROM windlass.instances i WHERE i.namespace = ns AND i.seen_at < forget_before;
     PERFORM windlass.fold(ns, n);
-    RETURN coalesce(cardinality(workers), 0);
+    RETURN coalesce(cardinality(workers), 0) + gone;
+END $$;
+
+-- Delete up to n events of one kind, up to this place among them.
+CREATE FUNCTION windlass.prune_events(ns integer, n integer, person boolean, until bigint) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    gone integer;
+BEGIN
+    WITH doomed AS MATERIALIZED (
+        SELECT e.seq FROM windlass.events e
+        WHERE e.namespace = ns AND e.by_person = person AND e.place <= until
+        ORDER BY e.place LIMIT n
+    )
+    DELETE FROM windlass.events e USING doomed d WHERE e.namespace = ns AND e.seq = d.seq;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
 END $$;
 
 CREATE FUNCTION windlass.fold(ns integer, n integer) RETURNS void
@@ -1274,15 +1296,25 @@ BEGIN
     );
 END $$;
 
-CREATE FUNCTION windlass.record(ns integer, bodies bytea[]) RETURNS void
+-- Keep these events. The numbers of all are one sequence, and so are the places of each kind.
+CREATE FUNCTION windlass.record(ns integer, persons boolean[], bodies bytea[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    deeds_before bigint;
+    others_before bigint;
 BEGIN
-    WITH counted AS (
-        UPDATE windlass.namespaces x SET events = x.events + cardinality(bodies) WHERE x.no = ns RETURNING x.events
-    )
-    INSERT INTO windlass.events (namespace, seq, body)
-    SELECT ns, c.events - cardinality(bodies) + b.ord, b.body
-    FROM counted c CROSS JOIN unnest(bodies) WITH ORDINALITY AS b (body, ord);
+    UPDATE windlass.namespaces x
+    SET events = x.events + cardinality(bodies), deeds = x.deeds + cardinality(array_positions(persons, true))
+    WHERE x.no = ns
+    RETURNING x.deeds - cardinality(array_positions(persons, true)),
+        x.events - x.deeds - cardinality(array_positions(persons, false))
+    INTO deeds_before, others_before;
+    INSERT INTO windlass.events (namespace, seq, by_person, place, body)
+    SELECT ns, deeds_before + others_before + b.ord, b.person,
+        CASE WHEN b.person THEN deeds_before ELSE others_before END
+            + row_number() OVER (PARTITION BY b.person ORDER BY b.ord),
+        b.body
+    FROM unnest(persons, bodies) WITH ORDINALITY AS b (person, body, ord);
 END $$;
 
 -- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
@@ -1571,7 +1603,7 @@ BEGIN
         WHERE n.nspname = trim(both '"' from trim(trailing '.' from 'windlass.'))
             AND p.proname IN (
                 'add', 'add_one', 'claim', 'consider', 'start', 'start_at', 'note_starts', 'finish', 'beat', 'leave',
-                'promote', 'reap', 'prune', 'hold', 'put', 'switch', 'cancel', 'requeue', 'discard', 'restore'
+                'promote', 'reap', 'prune', 'prune_events', 'hold', 'put', 'switch', 'cancel', 'requeue', 'discard', 'restore'
             )
     LOOP
         EXECUTE format(
