@@ -12,9 +12,9 @@ LONGEST_SECONDS: Final = 15.0
 """but it is not older than this, unless whoever keeps it says so."""
 
 LONG_SECONDS: Final = 0.05
-"""An answer that took longer to fetch is told a little longer, too, while the next one is being fetched:"""
-GRACE_SECONDS: Final = 15.0
-"""for so long. Nobody who looks again and again has to wait then."""
+"""An answer that took longer to fetch is told longer, too, while the next one is being fetched:"""
+GRACE: Final = 2
+"""so many times as long again as it was good. Nobody who looks again and again has to wait then."""
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -65,8 +65,8 @@ class Shared(Generic[T]):
                 self._fetching = None
         if version == self._version:
             took = time.perf_counter() - began
-            until = at + min(max(self._seconds, SHARE * took), self._longest)
-            self._value = value, until, until + (GRACE_SECONDS if took > LONG_SECONDS else 0.0)
+            good = min(max(self._seconds, SHARE * took), self._longest)
+            self._value = value, at + good, at + good + (GRACE * good if took > LONG_SECONDS else 0.0)
         return value
 
 
