@@ -72,9 +72,9 @@ class Sizes:
     idle_seconds: float = 5.0
     jobs: int = 100_000
     """In the store behind the dashboard,"""
-    visits: int = 60
+    visits: int = 50
     """of each page,"""
-    pauses: int = 15
+    pauses: int = 12
     """and so many after a pause."""
     many_workers: int = 10_000
     watch_seconds: float = 20.0

@@ -12,7 +12,7 @@ import psutil
 from httpx2 import AsyncClient
 
 from benchmarks.dashboard.filling import add_workers, fill, settle
-from benchmarks.dashboard.load import server_of, shares, used_by, used_by_threads
+from benchmarks.dashboard.load import Seconds, server_of, shares, used_by, used_by_threads
 from benchmarks.dashboard.pages import after_pauses, pages, visits
 from benchmarks.dashboard.report import PREFIX
 from benchmarks.dashboard.watching import watched
@@ -51,21 +51,35 @@ async def _pages(url: str, sizes: Sizes) -> Figures:
 
 
 async def _load(url: str, sizes: Sizes) -> Figures:
-    """What watching adds, while a few jobs go on."""
+    """What watching adds, while a few jobs go on.
+
+    What these take of a server grows as they do, so it is measured before and after, and the mean is taken off.
+    """
     server = server_of(url)
-    found: Figures = {}
     with _company(url):
-        await asyncio.sleep(SETTLE_SECONDS)
-        alone = (await shares({"store": used_by(server)}, sizes.watch_seconds))["store"] if server else 0.0
+        before = await _alone(server, sizes)
         async with _web(url) as (client, web):
             used = {"store": used_by(server) if server else used_by_threads(web), "web": used_by(web)}
-            for viewers in VIEWERS:
-                async with watched(client, viewers):
-                    await asyncio.sleep(SETTLE_SECONDS)
-                    share = await shares(used, sizes.watch_seconds)
-                row = f"watched by {viewers}"
-                found |= {f"{row}/store": max(0.0, share["store"] - alone), f"{row}/web": share["web"]}
+            seen = {viewers: await _watching(client, viewers, used, sizes) for viewers in VIEWERS}
+        alone = (before + await _alone(server, sizes)) / 2
+    found: Figures = {}
+    for viewers, share in seen.items():
+        row = f"watched by {viewers}"
+        found |= {f"{row}/store": max(0.0, share["store"] - alone), f"{row}/web": share["web"]}
     return found
+
+
+async def _alone(server: psutil.Process | None, sizes: Sizes) -> float:
+    if server is None:
+        return 0.0
+    await asyncio.sleep(SETTLE_SECONDS)
+    return (await shares({"store": used_by(server)}, sizes.watch_seconds))["store"]
+
+
+async def _watching(client: AsyncClient, viewers: int, used: dict[str, Seconds], sizes: Sizes) -> Figures:
+    async with watched(client, viewers):
+        await asyncio.sleep(SETTLE_SECONDS)
+        return await shares(used, sizes.watch_seconds)
 
 
 @contextmanager
