@@ -18,7 +18,13 @@ def length(number: int) -> float:
     return 0.05 + (number * 37 % 26) / 100
 
 
-@pytest.fixture(params=["nodes", "nodes_on_valkey", "nodes_on_postgres"], ids=["sqlite", "valkey", "postgres"])
+@pytest.fixture(
+    params=[
+        pytest.param("nodes", id="sqlite"),
+        pytest.param("nodes_on_valkey", id="valkey", marks=pytest.mark.soak),
+        pytest.param("nodes_on_postgres", id="postgres", marks=pytest.mark.soak),
+    ]
+)
 def fleet(request: pytest.FixtureRequest) -> Nodes:
     found: Nodes = request.getfixturevalue(request.param)
     return found

@@ -133,7 +133,7 @@ TWINS: Final = {"redis", "redis_cluster", *names()[1:]}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a crowd of jobs costs is measured once for each kind of store; a soak test measures the twins too."""
+    """What a crowd of jobs costs is measured once for each kind of store; a soak test measures twins, and more jobs."""
     for item in items:
         store, _, check = item.name.partition("[")[2].partition("-")
         if check.startswith("claims_beside") and store in TWINS:

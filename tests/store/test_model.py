@@ -11,7 +11,7 @@ from windlass.testing import StoreFactory
 from windlass.testing.model import Histories
 
 QUICK: Final = settings(
-    max_examples=40,
+    max_examples=25,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,

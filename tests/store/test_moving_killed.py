@@ -44,7 +44,13 @@ async def produce(store: Store, stop: asyncio.Event, added: list[str]) -> None:
         await asyncio.sleep(0.02)  # the pace of a busy shop, not of a benchmark
 
 
-@pytest.mark.parametrize(("kind", "word"), [("valkey", "copying: "), ("postgres", "checking the destination: ")])
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("valkey", "copying: "),
+        pytest.param("postgres", "checking the destination: ", marks=pytest.mark.soak),
+    ],
+)
 async def test_killed_and_run_again_nothing_is_lost_and_nothing_doubled(
     kind: str, word: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
