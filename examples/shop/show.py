@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,6 +33,7 @@ class Server:
     """The node that serves the shop."""
 
     def __init__(self, log: Path) -> None:
+        self._path = log
         self._log = log.open("ab")
         self._process: asyncio.subprocess.Process | None = None
 
@@ -48,6 +50,12 @@ class Server:
     @property
     def alive(self) -> bool:
         return self._process is not None and self._process.returncode is None
+
+    @property
+    def address(self) -> str | None:
+        """Where its dashboard is, as it says itself; None if its port was taken, say."""
+        found = re.findall(r"the dashboard is at (\S+)", self._path.read_text(errors="replace"))
+        return found[-1] if found else None
 
     async def kill(self) -> int:
         """No warning, no clean-up: SIGKILL. Answers with the id of the process that is no more."""
@@ -107,6 +115,8 @@ class Show:
         self._observer.tell("the shop opens")
         await self._server.start()
         await _until(self._is_served, within=START_SECONDS, what="the server has not started")
+        if self._server.address is not None:
+            self._observer.tell(f"look at it: {self._server.address}")
 
     async def _serve_customers(self) -> None:
         for number in count(1):
