@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 from windlass import (
@@ -20,6 +21,7 @@ from windlass import (
     UnknownWorkerError,
     WorkerOrchestrator,
 )
+from windlass.core.model import JobRecord, NewJob
 from windlass.runtime.clock import ManualClock, settle
 from windlass.worker import Options, Worker
 
@@ -375,6 +377,17 @@ async def test_completed_jobs_are_pruned_after_their_time_and_dead_ones_are_not(
     assert sorted(await statuses(jobs)) == ["completed", "dead"]
     await clock.advance(32)
     assert [job.status for job in await app.find_jobs()] == [JobStatus.DEAD]
+
+
+async def test_more_than_one_batch_is_pruned_without_waiting(stage: Stage, clock: ManualClock) -> None:
+    now = clock.now()
+    jobs = [JobRecord.of(NewJob(id=f"{n}", worker="w", pool="p", payload=b"", run_at=now), now) for n in range(2_500)]
+    ended = [replace(job, status=JobStatus.COMPLETED, ended_at=now, keep_until=now) for job in jobs]
+    await stage.store.restore(ended, now)
+    app = stage.app()
+    await app.start()
+    await clock.advance(1)
+    assert await app.find_jobs() == []
 
 
 # ── by name ──────────────────────────────────────────────────────────────────────────────────────────────────────────

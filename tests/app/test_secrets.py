@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.runtime.stage import Stage
 from windlass import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
-from windlass.core.model import NewJob
+from windlass.core.model import Doc, NewJob
 from windlass.redaction import MASK
 from windlass.runtime.clock import settle
 from windlass.shapes import job_shape, whole_job_shape
@@ -195,3 +195,16 @@ async def test_a_key_would_show_it(stage: Stage) -> None:
 
         @app.task(concurrency_key="for {token}")
         async def sign_in(token: Annotated[str, Secret]) -> None: ...
+
+
+async def test_what_is_secret_is_known_before_the_worker_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _, _ = keeper(stage)
+    put, written = stage.store.put, []
+
+    async def noted(doc: Doc) -> bool:
+        written.append((doc.kind, doc.name))
+        return await put(doc)
+
+    monkeypatch.setattr(stage.store, "put", noted)
+    await app.start()
+    assert written.index(("schema", "sign_in")) < written.index(("worker", "sign_in"))

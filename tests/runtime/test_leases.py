@@ -58,6 +58,8 @@ async def test_the_job_of_a_node_that_vanished_is_not_blamed(stage: Stage, clock
     await lose(stage, clock, job, LOSS_LIMIT)
     job = await app.get_job(job.id)
     assert (job.status, job.crashes) == (JobStatus.DEAD, 0)
+    marks = (await stage.store.stats(clock.now())).pools["default"].marks
+    assert (marks["lost"], marks["lease_lost"]) == (LOSS_LIMIT, LOSS_LIMIT)
     assert str(job.error).startswith(f"lost {LOSS_LIMIT} times")
 
 
