@@ -28,10 +28,11 @@ from windlass.errors import JobStateError, StoreError
 from windlass.events import Hooks
 from windlass.inspecting import Inspector, JobStack
 from windlass.measuring import measure
-from windlass.operations import Explanation, Operations, job_filter, judged
+from windlass.operations import Explanation, Operations, job_filter
 from windlass.redaction import secrets_of
 from windlass.runtime.clock import Clock
 from windlass.runtime.reporter import refresh
+from windlass.sight import judged
 from windlass.steering import Steering
 from windlass.store.protocol import Store
 from windlass.submitting import Submitting

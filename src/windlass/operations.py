@@ -3,7 +3,7 @@
 The orchestrator's methods and the command line both end here. Nothing here runs a user's function.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -11,10 +11,9 @@ from msgspec import MsgspecError, Struct, convert, msgpack
 from msgspec.structs import replace
 
 from windlass.actor import whoever
-from windlass.core.admission import Facts, Gates, Head, Lane, Wait, explain
-from windlass.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
+from windlass.core.admission import Facts, Gates, Head, Wait, explain
+from windlass.core.health import Health
 from windlass.core.model import (
-    Beat,
     Cancel,
     Change,
     Discard,
@@ -23,20 +22,15 @@ from windlass.core.model import (
     JobFilter,
     JobRecord,
     JobStatus,
-    NodeBeat,
-    Plan,
     PoolConfig,
-    PoolDoc,
     PoolStats,
     Requeue,
-    Stats,
     WorkerConfig,
     WorkerExecutionMode,
     WorkerInstance,
-    WorkerState,
 )
 from windlass.core.scaling import Decision, Seen
-from windlass.core.schedule import Cursor, upcoming
+from windlass.core.schedule import Cursor
 from windlass.errors import (
     ConfigurationError,
     JobStateError,
@@ -45,7 +39,8 @@ from windlass.errors import (
     UnknownWorkerError,
     nearest,
 )
-from windlass.runtime.planner import bounded, read_plan
+from windlass.runtime.planner import read_plan
+from windlass.sight import Sight, judged
 from windlass.store.protocol import Store
 
 BULK: Final = 1_000
@@ -72,22 +67,6 @@ class Known(Struct, frozen=True):
     workers: dict[str, WorkerConfig]
     pools: dict[str, PoolConfig]
     schemas: dict[str, bytes]
-
-
-class Sight(Struct, frozen=True, kw_only=True):
-    """All that tells how things are, as of a moment: each question to the store is asked once."""
-
-    at: float
-    facts: Facts
-    stats: Stats
-    instances: list[InstanceRecord]
-    workers: dict[str, WorkerConfig]
-    """Every worker that a process has made known,"""
-    pools: dict[str, PoolConfig]
-    """and every pool."""
-    cursors: dict[str, float]
-    """Up to when each cron schedule has been dealt with."""
-    plan: Plan
 
 
 class Operations:
@@ -305,40 +284,6 @@ class Operations:
         return found
 
 
-def judged(seen: Sight, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
-    """What is wrong, as far as can be seen."""
-    live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
-    nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
-    return judge(
-        HealthFacts(
-            workers=[_worker_facts(config, seen.facts, seen.cursors) for config in seen.workers.values()],
-            nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
-            instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
-            lost=seen.plan.lost,
-            pools=_pool_facts(seen, live),
-            breakers=seen.facts.breakers,
-            leader=leader_of(seen.instances, seen.at) is not None,
-        ),
-        seen.at,
-    )
-
-
-def _pool_facts(seen: Sight, nodes: Sequence[Beat]) -> list[PoolFacts]:
-    stats, known = seen.stats.pools, seen.pools
-    return [
-        _pool_fact(
-            known.get(name),
-            stats.get(name, PoolStats()),
-            name,
-            facts=seen.facts,
-            nodes=nodes,
-            plan=seen.plan,
-            now=seen.at,
-        )
-        for name in {*known, *stats}
-    ]
-
-
 _REFUSED: Final[Mapping[type[Any], str]] = {
     Cancel: "it has ended already and cannot be cancelled",
     Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
@@ -434,87 +379,6 @@ def decision_dict(decision: Decision, seen: Seen) -> dict[str, Any]:
         "busy_workers": seen.busy_workers,
         "reason": decision.reason,
     }
-
-
-def leader_of(instances: Iterable[InstanceRecord], now: float) -> str | None:
-    """The node that leads, if any does: its leader is a busy instance of no pool."""
-    leaders = (known for known in instances if not known.beat.pool and known.beat.status == "busy")
-    return next((known.beat.node for known in leaders if known.expires_at > now), None)
-
-
-def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
-    lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
-    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
-
-
-def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
-    """When the worker's schedule wants it next; None for one without a schedule, or before its first run."""
-    if config.execution_mode is WorkerExecutionMode.TRIGGERED:
-        return None
-    if config.cron is not None:
-        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
-    return None if state.last_ended is None else state.last_ended + config.interval_seconds
-
-
-def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
-    return NodeFacts(name=known.beat.node, host=machine.host, last_beat_at=known.last_beat_at, ttl=lease_seconds)
-
-
-def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:
-    beat = known.beat
-    return InstanceFacts(
-        id=beat.instance,
-        node=beat.node,
-        pool=beat.pool,
-        last_beat_at=known.last_beat_at,
-        ttl=lease_seconds,
-        stuck_threads=strays.get(beat.instance, 0),
-    )
-
-
-def _pool_fact(
-    pool: PoolConfig | None,
-    stats: PoolStats,
-    name: str,
-    *,
-    facts: Facts,
-    nodes: Sequence[Beat],
-    plan: Plan,
-    now: float,
-) -> PoolFacts:
-    change = facts.pools.get(name) or PoolDoc()
-    config = bounded(pool or PoolConfig(name=name, min_workers=0), change)
-    return PoolFacts(
-        name=name,
-        queued=stats.queued,
-        oldest_wait_seconds=None if stats.oldest_run_at is None else now - stats.oldest_run_at,
-        target_latency_seconds=config.target_latency_seconds,
-        min_workers=config.min_workers,
-        paused=change.paused,
-        reason=change.reason,
-        served=name in facts.served,
-        dead=stats.dead,
-        hosting=hosting(config, nodes, plan),
-        labels=config.labels,
-        failing=failing_on(name, nodes),
-        unplaced=plan.unplaced.get(name) if nodes else None,
-    )
-
-
-def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
-    """Whether any of these nodes could run workers of the pool."""
-    there = [(beat, beat.machine) for beat in nodes if beat.machine is not None]
-    knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
-    fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
-    if not fit:
-        return "labels" if knowing else "unknown" if there else "nobody"
-    return "ready" if any(beat.node not in plan.drained and beat.status != "draining" for beat in fit) else "drained"
-
-
-def failing_on(pool: str, nodes: Iterable[Beat]) -> dict[str, str]:
-    """The nodes that cannot start processes of the pool, with the error."""
-    return {beat.node: beat.machine.failing[pool] for beat in nodes if beat.machine and pool in beat.machine.failing}
 
 
 def member(known: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance:

@@ -24,8 +24,8 @@ from windlass.core.model import (
     WorkerStats,
 )
 from windlass.core.schedule import describe
-from windlass.operations import Sight, failing_on, hosting, leader_of, next_due
 from windlass.runtime.planner import bounded, totals
+from windlass.sight import Sight, failing_on, hosting, leader_of, next_due
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):

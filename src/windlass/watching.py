@@ -11,8 +11,9 @@ from typing import Final
 from msgspec import MsgspecError, Struct, msgpack
 
 from windlass.core.model import JobFilter, JobRecord, JobStatus, Plan, PoolConfig, WorkerInstance
-from windlass.operations import leader_of, member
+from windlass.operations import member
 from windlass.runtime.planner import read_plan
+from windlass.sight import leader_of
 from windlass.store.protocol import Store
 from windlass.views import NodeView, PoolView, node_views, pool_views
 
