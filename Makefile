@@ -47,13 +47,13 @@ ui: $(STAMP) ## build the dashboard, if it is out of date
 # Debian's by root; Playwright's own, into the home folder, by anybody else. Without either the browser tests are skipped,
 # and fail where CI is set.
 browser: $(STAMP)
-	@for name in "$$WINDLASS_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
+	@for name in "$$SHIFTWORK_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
 		test -n "$$name" && command -v "$$name" > /dev/null && exit 0; done; \
 	echo "» installing a browser for the tests"; \
 	if test "$$(id -u)" = 0 && command -v apt-get > /dev/null; \
 	then apt-get install -qq -y chromium > /dev/null || { apt-get update -qq && apt-get install -qq -y chromium > /dev/null; }; \
 	else $(BIN)/playwright install chromium > /dev/null; fi \
-	|| echo "no browser could be installed: install chromium, or name one by WINDLASS_CHROMIUM" >&2
+	|| echo "no browser could be installed: install chromium, or name one by SHIFTWORK_CHROMIUM" >&2
 
 bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -76,16 +76,16 @@ lock: ## compile requirements/dev.in into dev.txt, with hashes
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements/dev.txt requirements/dev.in
 
 clean: ## remove everything that make or the tools have made
-	@rm -rf $(VENV) build dist ui/node_modules src/windlass/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) build dist ui/node_modules src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "windlass needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12 …" >&2; exit 1; }
+		echo "shiftwork needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@echo "» setting up $(VENV) (once, about a minute)"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
 	@echo "» installing requirements/dev.txt"
 	@$(BIN)/python -m pip install -qq --require-hashes -r requirements/dev.txt
-	@echo "» installing windlass, editable"
+	@echo "» installing shiftwork, editable"
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@

@@ -3,7 +3,7 @@
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
               the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is that file.
     console   each `$ ` line is run by the shell in that folder, and has to exit with 0. What is shown below it has to
-              be what it prints; `…` stands for anything. `windlass run … &` goes on beside the others, and is ended
+              be what it prints; `…` stands for anything. `shiftwork run … &` goes on beside the others, and is ended
               with SIGTERM when the document ends; that has to exit with 0 too. `make` is asked, not obeyed: `make -n`
               says whether the target exists, without running the tests inside the tests.
     text      shown, not run.
@@ -45,7 +45,7 @@ LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
 A_PORT: Final = "8437"
 RUNNING: Final = " workers in "
-"""What `windlass run` says once it does."""
+"""What `shiftwork run` says once it does."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -66,7 +66,7 @@ class DocumentTest(pytest.Item):
 
     def runtest(self) -> None:
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="windlass-docs-")))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftwork-docs-")))
             stack.enter_context(chdir(folder))
             reader = stack.enter_context(Reader(self.path.stem, folder))
             document = Document.parse(str(self.path), reader.blocks)

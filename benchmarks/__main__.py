@@ -1,4 +1,4 @@
-"""Measure windlass, a peer and the bare server beside each other, and print a table for each store.
+"""Measure shiftwork, a peer and the bare server beside each other, and print a table for each store.
 
 Absolute figures move with the machine; what counts is a ratio within one run. Every measurement is a process of its own
 on an empty store; subjects take turns, and the median of the repeats counts.

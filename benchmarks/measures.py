@@ -98,7 +98,7 @@ async def _drain(name: str, url: str, *, processes: int, depth: int, n: int) -> 
     await filling.add_many(depth)
     await filling.close()
     with ExitStack() as stack:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="windlass-bench-"))) / "counts"
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftwork-bench-"))) / "counts"
         path.write_bytes(bytes(CELL * processes))
         serving = [_serving(stack, name, url, path, number) for number in range(processes)]
         for process in serving:
@@ -185,10 +185,10 @@ async def latency(name: str, url: str, sizes: Sizes) -> Figures:
 
 async def waits(name: str, url: str, sizes: Sizes) -> Figures:
     """Jobs of 50 ms of I/O on 100 slots: what part of the ideal rate is reached, from the first end to the last."""
-    from benchmarks.subjects.windlass import Windlass  # noqa: PLC0415 - only where it is measured
+    from benchmarks.subjects.shiftwork import Shiftwork  # noqa: PLC0415 - only where it is measured
 
-    assert name == "windlass"
-    subject, ends, over = Windlass(url, slots=WAIT_SLOTS, seconds=WAIT_SECONDS), list[float](), asyncio.Event()
+    assert name == "shiftwork"
+    subject, ends, over = Shiftwork(url, slots=WAIT_SLOTS, seconds=WAIT_SECONDS), list[float](), asyncio.Event()
     await subject.open()
     await subject.add_many(sizes.waits)
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import psycopg
 
+from shiftwork.store.sqlite.driver import driver
 from tests.store.servers import postgres, redis
-from windlass.store.sqlite.driver import driver
 
 POSTGRES_SETTINGS: Final = {
     "listen_addresses": "",
@@ -49,7 +49,7 @@ def on_sqlite() -> Iterator[Place]:
 
     @contextmanager
     def fresh() -> Iterator[str]:
-        with tempfile.TemporaryDirectory(prefix="windlass-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="shiftwork-bench-") as folder:
             yield f"sqlite:///{Path(folder) / 'bench.db'}"
 
     newer = driver.sqlite_version_info > sqlite3.sqlite_version_info

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 STORES: Final = ("sqlite", "redis", "postgresql")
-OURS: Final = "windlass"
+OURS: Final = "shiftwork"
 BARE: Final = "bare"
 BARE_ENGINE: Final = "bare+"
 """The bare server with everything that a real engine does for each job."""

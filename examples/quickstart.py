@@ -2,7 +2,7 @@
 
 import asyncio
 
-from windlass import JobPriority, WorkerOrchestrator
+from shiftwork import JobPriority, WorkerOrchestrator
 
 
 async def fetch_data() -> None:
@@ -19,7 +19,7 @@ async def cleanup() -> None:
 
 
 async def main() -> None:
-    # Without a URL everything is kept in ./windlass.db and survives a restart.
+    # Without a URL everything is kept in ./shiftwork.db and survives a restart.
     orchestrator = WorkerOrchestrator("memory://", tick_interval=1.0, max_concurrent=5)
 
     orchestrator.register_worker("fetch-data", fetch_data, interval_seconds=0.5, priority=JobPriority.HIGH)

@@ -1,4 +1,4 @@
-"""What is installed: the wheel's contents, and the names that `windlass` exports."""
+"""What is installed: the wheel's contents, and the names that `shiftwork` exports."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-import windlass
+import shiftwork
 
 
 def build(checkout: Path, target: str, folder: Path) -> None:
@@ -37,15 +37,15 @@ def test_wheel_has_every_file_of_the_source(checkout: Path, wheel_names: frozens
 
 @pytest.mark.parametrize("folder", ["sqlite", "postgres", "postgres/migrations"])
 def test_wheel_has_sql(wheel_names: frozenset[str], folder: str) -> None:
-    assert [name for name in wheel_names if name.startswith(f"windlass/store/{folder}/") and name.endswith(".sql")]
+    assert [name for name in wheel_names if name.startswith(f"shiftwork/store/{folder}/") and name.endswith(".sql")]
 
 
 def test_wheel_has_lua(wheel_names: frozenset[str]) -> None:
-    assert [name for name in wheel_names if name.startswith("windlass/store/redis/") and name.endswith(".lua")]
+    assert [name for name in wheel_names if name.startswith("shiftwork/store/redis/") and name.endswith(".lua")]
 
 
 def test_wheel_has_the_dashboard(wheel_names: frozenset[str]) -> None:
-    built = {name.removeprefix("windlass/web/dist/") for name in wheel_names if name.startswith("windlass/web/dist/")}
+    built = {name.removeprefix("shiftwork/web/dist/") for name in wheel_names if name.startswith("shiftwork/web/dist/")}
     assert {"index.html", "icon.svg"} < built
     assert {PurePath(name).suffix for name in built if name.startswith("assets/")} == {".css", ".js"}
 
@@ -55,12 +55,12 @@ def test_sdist_has_the_dashboard_and_what_it_is_built_from(checkout: Path, tmp_p
     (sdist,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"src/windlass/web/dist/index.html", "ui/src/main.tsx", "ui/package-lock.json", "hatch_build.py"} <= names
+    assert {"src/shiftwork/web/dist/index.html", "ui/src/main.tsx", "ui/package-lock.json", "hatch_build.py"} <= names
     assert not [name for name in names if name.startswith("ui/node_modules/")]
 
 
 def test_dashboard_is_small_and_asks_nobody_else(checkout: Path) -> None:
-    built = checkout / "src/windlass/web/dist"
+    built = checkout / "src/shiftwork/web/dist"
     files = [path for path in built.rglob("*") if path.is_file()]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) < 300_000
     index = (built / "index.html").read_text()
@@ -77,13 +77,13 @@ def test_locked_packages_have_hashes_and_name_no_registry(checkout: Path) -> Non
 
 
 def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:
-    assert "windlass/py.typed" in wheel_names
+    assert "shiftwork/py.typed" in wheel_names
 
 
 def test_wheel_has_nothing_but_the_package(wheel_names: frozenset[str]) -> None:
-    assert {name.split("/")[0] for name in wheel_names} == {"windlass", f"windlass-{version('windlass')}.dist-info"}
+    assert {name.split("/")[0] for name in wheel_names} == {"shiftwork", f"shiftwork-{version('shiftwork')}.dist-info"}
 
 
 def test_exported_names_are_sorted_and_exist() -> None:
-    assert list(windlass.__all__) == sorted(windlass.__all__)
-    assert [name for name in windlass.__all__ if not hasattr(windlass, name)] == []
+    assert list(shiftwork.__all__) == sorted(shiftwork.__all__)
+    assert [name for name in shiftwork.__all__ if not hasattr(shiftwork, name)] == []

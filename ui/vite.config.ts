@@ -2,14 +2,14 @@ import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-const node = process.env.WINDLASS ?? "http://127.0.0.1:8421";
+const node = process.env.SHIFTWORK ?? "http://127.0.0.1:8421";
 
 // Everything is addressed relative to index.html, so that the dashboard works under any path of a reverse proxy.
 export default defineConfig({
   base: "./",
   plugins: [react(), tailwind()],
   build: {
-    outDir: "../src/windlass/web/dist",
+    outDir: "../src/shiftwork/web/dist",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false }, // the polyfill would fetch; every browser we build for preloads by itself

@@ -7,8 +7,8 @@ import asyncio
 import sys
 from typing import Final
 
-from windlass import WorkerOrchestrator
-from windlass.worker import Options
+from shiftwork import WorkerOrchestrator
+from shiftwork.worker import Options
 
 POOLS: Final = ("mail", "images", "exports", "webhooks", "billing")
 SERVED: Final = POOLS[0]

@@ -9,11 +9,11 @@ import psycopg
 from msgspec import msgpack
 
 from benchmarks.dashboard.company import DAY, POOLS, SERVED, WORKERS, company
-from windlass import JobPriority, JobStatus, WorkerConfig
-from windlass.codec import encode_plain
-from windlass.core.admission import Gates
-from windlass.core.model import Attempt, Beat, Doc, Event, JobRecord, NewJob, NodeBeat
-from windlass.store.protocol import Store
+from shiftwork import JobPriority, JobStatus, WorkerConfig
+from shiftwork.codec import encode_plain
+from shiftwork.core.admission import Gates
+from shiftwork.core.model import Attempt, Beat, Doc, Event, JobRecord, NewJob, NodeBeat
+from shiftwork.store.protocol import Store
 
 BATCH: Final = 5_000
 RUNNING: Final = 24

@@ -98,8 +98,8 @@ def _company(url: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def _web(url: str) -> AsyncIterator[tuple[AsyncClient, psutil.Process]]:
-    """`windlass web` on this store, one who asks it, and its process."""
-    command = [sys.executable, "-m", "windlass", "web", "--store", url, "--port", "0"]
+    """`shiftwork web` on this store, one who asks it, and its process."""
+    command = [sys.executable, "-m", "shiftwork", "web", "--store", url, "--port", "0"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:
         assert process.stderr is not None

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator(os.environ.get("MORNING_STORE", "sqlite:///morning.db"), max_concurrent=1)
 fixed = os.environ.get("MORNING_POOLS") == "fixed"

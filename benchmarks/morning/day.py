@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final, Literal
 
 from benchmarks.morning import app as application
-from windlass import JobStatus
+from shiftwork import JobStatus
 
 Pools = Literal["fixed", "elastic"]
 
@@ -76,11 +76,11 @@ class Day:
 @asynccontextmanager
 async def serving(pools: Pools) -> AsyncIterator[tuple[ModuleType, int]]:
     """A node with these pools on a new store: the application, as somebody who enqueues has it, and the node's pid."""
-    with tempfile.TemporaryDirectory(prefix="windlass-morning-") as folder:
+    with tempfile.TemporaryDirectory(prefix="shiftwork-morning-") as folder:
         os.environ["MORNING_STORE"] = f"sqlite:///{folder}/morning.db"
         os.environ["MORNING_POOLS"] = pools
         made = reload(application)
-        command = [sys.executable, "-m", "windlass", "run", "benchmarks.morning.app:app", "--log-level", "warning"]
+        command = [sys.executable, "-m", "shiftwork", "run", "benchmarks.morning.app:app", "--log-level", "warning"]
         with (Path(folder) / "log").open("w") as log:
             node = subprocess.Popen(command, stderr=log)  # noqa: ASYNC220 - nothing else goes on yet
         try:

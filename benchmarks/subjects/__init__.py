@@ -6,9 +6,9 @@ from typing import Final
 from benchmarks.subjects.subject import Subject
 
 HOMES: Final = {
-    ("windlass", "sqlite"): ("benchmarks.subjects.windlass", "Windlass"),
-    ("windlass", "redis"): ("benchmarks.subjects.windlass", "Windlass"),
-    ("windlass", "postgresql"): ("benchmarks.subjects.windlass", "Windlass"),
+    ("shiftwork", "sqlite"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
+    ("shiftwork", "redis"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
+    ("shiftwork", "postgresql"): ("benchmarks.subjects.shiftwork", "Shiftwork"),
     ("bare", "sqlite"): ("benchmarks.subjects.bare_sqlite", "BareSqlite"),
     ("bare", "redis"): ("benchmarks.subjects.bare_redis", "BareRedis"),
     ("bare", "postgresql"): ("benchmarks.subjects.bare_postgres", "BarePostgres"),

@@ -1,4 +1,4 @@
-"""The bare server: the least that a correct queue needs, without a framework. It is the limit that windlass is held to.
+"""The bare server: the least that a correct queue needs, without a framework: the limit for shiftwork.
 
 Jobs lie in rank order. One call finishes a batch of 100 and claims the next. A claim writes until when a job is held,
 and a fence that only grows; a finish counts only under the fence of its claim. With `engine_work`, every job is also

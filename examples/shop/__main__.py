@@ -1,4 +1,4 @@
-"""`python -m examples.shop`: windlass at work, live, for half a minute."""
+"""`python -m examples.shop`: shiftwork at work, live, for half a minute."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ def main() -> int:
     if options.seconds < SHORTEST:
         parser.error(f"--seconds must be at least {SHORTEST:g}: what is killed needs some seconds to come back")
     # The application reads this when it is imported, here and in the process that serves it.
-    os.environ["SHOP_HOME"] = tempfile.mkdtemp(prefix="windlass-shop-")
+    os.environ["SHOP_HOME"] = tempfile.mkdtemp(prefix="shiftwork-shop-")
     from examples.shop.show import run  # noqa: PLC0415 - see above
 
     return asyncio.run(run(seconds=options.seconds, plain=options.plain))

@@ -1,4 +1,4 @@
-"""A small shop. This is what an application looks like; serve it with `windlass run examples.shop.app:app`.
+"""A small shop. This is what an application looks like; serve it with `shiftwork run examples.shop.app:app`.
 
 `world` makes up what is outside; `recorded` writes down every run, so that `check` can verify it afterwards.
 """
@@ -7,7 +7,7 @@ import asyncio
 
 from examples.shop import journal, world
 from examples.shop.journal import recorded
-from windlass import Context, JobPriority, Retry, WorkerExecutionMode, WorkerOrchestrator
+from shiftwork import Context, JobPriority, Retry, WorkerExecutionMode, WorkerOrchestrator
 
 # The lease is short so that a viewer need not wait: 2.5 s after a process is killed, its jobs are taken back.
 app = WorkerOrchestrator(world.STORE, tick_interval=1.0, max_concurrent=8, lease_seconds=2.5)

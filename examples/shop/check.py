@@ -14,7 +14,7 @@ from typing import Any, Final
 from examples.shop import journal, world
 from examples.shop.app import app
 from examples.shop.journal import Journal, Run
-from windlass import JobStatus, PoolConfig
+from shiftwork import JobStatus, PoolConfig
 
 BROKEN: Final = "broken-picture"
 FLAKY: Final = "flaky-charge"
@@ -43,7 +43,7 @@ class Evidence:
 
     @property
     def owed(self) -> list[str]:
-        """The jobs that windlass acknowledged."""
+        """The jobs that shiftwork acknowledged."""
         return list(dict.fromkeys(mark.subject for mark in self.journal.marked("owed")))
 
     def at(self, what: str) -> float:

@@ -1,6 +1,6 @@
 """The shop's own record of what ran when: one line per start and end, in a file that outlives every process.
 
-It is no part of windlass, and knows nothing of what windlass believes: `check` compares the two.
+It is no part of shiftwork, and knows nothing of what shiftwork believes: `check` compares the two.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from examples.shop.world import HOME
-from windlass import Context
+from shiftwork import Context
 
 PATH: Final = HOME / "journal.jsonl"
 FOREVER: Final = float("inf")

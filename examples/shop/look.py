@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from examples.shop.app import app
 
 if TYPE_CHECKING:
-    from windlass import WorkerInstance
+    from shiftwork import WorkerInstance
 
 HOST: Final = socket.gethostname() + "-"
 SILENT_SECONDS: Final = 1.3
-"""A process beats three times a lease. One that has missed a beat may be gone; windlass waits until its lease ends."""
+"""A process beats three times a lease. One that has missed a beat may be gone; shiftwork waits until its lease ends."""
 QUIET: Final = {"node.stopped", "jobs.amended", "health.problem", "health.recovered"}
 """Events that are not told: they say what the story or the line about health says too."""
 
@@ -47,7 +47,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class News:
-    """Something that happened: by the story, or an event of windlass."""
+    """Something that happened: by the story, or an event of shiftwork."""
 
     seconds: float
     name: str
@@ -80,13 +80,13 @@ class Observer:
         self._told.append(News(app.now() - self._opened_at, "story", text))
 
     async def look(self) -> Picture:
-        """Ask windlass for everything that is shown."""
+        """Ask shiftwork for everything that is shown."""
         await self._hear()
         pools, workers, health = await self._pools(), await self._workers(), await self._health()
         return Picture(app.now() - self._opened_at, pools, workers, self._news, health)
 
     async def disabled(self, worker: str) -> bool:
-        """Whether windlass has disabled this worker."""
+        """Whether shiftwork has disabled this worker."""
         facts = await (await app.store()).survey([worker], app.now())
         return worker in facts.lanes and not facts.lanes[worker].state.enabled
 

@@ -47,7 +47,7 @@ class Screen:
         """The whole screen."""
         self._width = 20 if self._console.width >= 100 else 10
         lines = self._console.height - FRAME_LINES - len(picture.pools) - len(picture.workers)
-        title = f"[bold]windlass[/bold] · a small shop · {picture.seconds:.1f} s"
+        title = f"[bold]shiftwork[/bold] · a small shop · {picture.seconds:.1f} s"
         news = _gathered(picture.news)[-min(max(lines, 4), 14) :]
         return Group(
             _panel(self._pools(picture.pools), title),

@@ -1,4 +1,4 @@
-"""Serves the shop until it is told to stop; what `windlass run examples.shop.app:app` does.
+"""Serves the shop until it is told to stop; what `shiftwork run examples.shop.app:app` does.
 
 With `--until-eof` also until its standard input ends, so that it does not outlive whoever started it.
 """
@@ -8,13 +8,13 @@ import signal
 import sys
 import threading
 
-from windlass.cli import main as windlass
+from shiftwork.cli import main as shiftwork
 
 
 def main() -> None:
     if "--until-eof" in sys.argv:
         threading.Thread(target=_stop_at_eof, daemon=True).start()
-    windlass(["run", "examples.shop.app:app", "--stop-timeout", "5"])
+    shiftwork(["run", "examples.shop.app:app", "--stop-timeout", "5"])
 
 
 def _stop_at_eof() -> None:

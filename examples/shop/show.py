@@ -15,8 +15,8 @@ from examples.shop import check, journal, world
 from examples.shop.app import app, call_partner, charge_card, image_resize, send_mail
 from examples.shop.look import Observer
 from examples.shop.view import View, open_view
-from windlass import JobPriority
-from windlass.worker import Call
+from shiftwork import JobPriority
+from shiftwork.worker import Call
 
 LOOK_SECONDS: Final = 0.25
 START_SECONDS: Final = 15.0
@@ -256,7 +256,7 @@ async def _sum_up(play: asyncio.Task[None]) -> int:
 def _where() -> str:
     return (
         f"The log of the server: {world.HOME}/server.log\n"
-        f"Look closer: windlass jobs --store {world.STORE} (or workers, pools, events)"
+        f"Look closer: shiftwork jobs --store {world.STORE} (or workers, pools, events)"
     )
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-HOME: Final = Path(os.environ.get("SHOP_HOME") or Path(tempfile.gettempdir()) / "windlass-shop").absolute()
+HOME: Final = Path(os.environ.get("SHOP_HOME") or Path(tempfile.gettempdir()) / "shiftwork-shop").absolute()
 """Where the shop keeps its store, its journal and its world."""
 STORE: Final = f"sqlite:///{HOME}/shop.db"
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts, events
+from shiftwork.core.model import Event
+from shiftwork.runtime.clock import settle
 from tests.runtime.stage import Stage, eventually
 from tests.system.conftest import eventually as waited
-from windlass import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts, events
-from windlass.core.model import Event
-from windlass.runtime.clock import settle
 
 SECRET = "between the two of us"
 
@@ -92,9 +92,9 @@ async def test_told_at_the_third_try_and_signed(
     assert told["message"] == f"job {job.id} of pack is dead: ValueError: no box"
     assert told.keys() == {"id", "at", "name", "subject", "message", "data"}
     for headers, body in receiver.requests:
-        signed = headers["Windlass-Timestamp"].encode() + b"." + body
+        signed = headers["Shiftwork-Timestamp"].encode() + b"." + body
         mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-        assert headers["Windlass-Signature"] == f"sha256={mark}"
+        assert headers["Shiftwork-Signature"] == f"sha256={mark}"
     assert "it answers 503; trying again" in caplog.text
     assert "hush" not in caplog.text
     assert SECRET not in caplog.text
@@ -191,7 +191,7 @@ def test_what_cannot_be() -> None:
 
 
 ALARM = """
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///alarm.db")
 app.alert({url!r}, events=["node.started", "node.stopped"], secret={secret!r})
@@ -204,7 +204,7 @@ async def pack() -> None: ...
 
 def test_from_a_node_from_its_first_word_to_its_last(receiver: Receiver, tmp_path: Path) -> None:
     (tmp_path / "alarm.py").write_text(ALARM.format(url=receiver.url, secret=SECRET))
-    command = [sys.executable, "-m", "windlass", "run", "alarm:app", "--no-web"]
+    command = [sys.executable, "-m", "shiftwork", "run", "alarm:app", "--no-web"]
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, cwd=tmp_path, stderr=log) as node:
         try:
             waited(lambda: len(receiver.requests) == 1)

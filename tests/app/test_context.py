@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from shiftwork import Context, JobPriority, JobStatus, WorkerConfig
+from shiftwork.core.model import Progress
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, status
-from windlass import Context, JobPriority, JobStatus, WorkerConfig
-from windlass.core.model import Progress
-from windlass.runtime.clock import ManualClock, settle
 
 
 async def running_context(stage: Stage, act: Act, **options: Any) -> Context:
@@ -143,7 +143,7 @@ async def test_its_logger_carries_the_job(stage: Stage, caplog: pytest.LogCaptur
     with caplog.at_level(logging.INFO):
         ctx.logger.info("resizing")
     record = caplog.records[-1]
-    assert (record.name, record.getMessage()) == ("windlass.worker.fetch-data", "resizing")
+    assert (record.name, record.getMessage()) == ("shiftwork.worker.fetch-data", "resizing")
     assert vars(record)["job_id"] == "fetch-data@first"
     assert (vars(record)["worker"], vars(record)["attempt"]) == ("fetch-data", 1)
 

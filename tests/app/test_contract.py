@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-import windlass
-from tests.runtime.stage import DEADLINE, Act, Stage
-from windlass import (
+import shiftwork
+from shiftwork import (
     Breaker,
     Context,
     Job,
@@ -15,27 +14,28 @@ from windlass import (
     JobStatus,
     PoolConfig,
     Retry,
-    WindlassError,
+    ShiftworkError,
     WorkerConfig,
     WorkerExecutionMode,
     WorkerInstance,
     WorkerOrchestrator,
 )
-from windlass.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import ManualClock, settle
+from tests.runtime.stage import DEADLINE, Act, Stage
 
 # ── names and defaults ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_name_of_the_contract_is_exported() -> None:
     promised = """WorkerOrchestrator WorkerConfig WorkerExecutionMode JobPriority PoolConfig Job JobStatus
-        WorkerInstance Context Retry Breaker WindlassError"""
-    assert set(promised.split()) <= set(windlass.__all__)
+        WorkerInstance Context Retry Breaker ShiftworkError"""
+    assert set(promised.split()) <= set(shiftwork.__all__)
 
 
 def test_every_error_is_exported_and_in_the_tree() -> None:
-    errors = {name: getattr(windlass, name) for name in windlass.__all__ if name.endswith("Error")}
-    assert all(issubclass(error, WindlassError) for error in errors.values())
-    drawn = {word for word in (windlass.errors.__doc__ or "").split() if word.endswith("Error")}
+    errors = {name: getattr(shiftwork, name) for name in shiftwork.__all__ if name.endswith("Error")}
+    assert all(issubclass(error, ShiftworkError) for error in errors.values())
+    drawn = {word for word in (shiftwork.errors.__doc__ or "").split() if word.endswith("Error")}
     assert drawn >= set(errors)
 
 
@@ -109,7 +109,7 @@ def test_defaults_of_the_two_decorators() -> None:
 def test_the_constructor() -> None:
     parameters = inspect.signature(WorkerOrchestrator).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
-    assert defaults["store"] == "sqlite:///windlass.db"
+    assert defaults["store"] == "sqlite:///shiftwork.db"
     assert {name: defaults[name] for name in ("namespace", "tick_interval", "max_concurrent")} == {
         "namespace": "default",
         "tick_interval": 5.0,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from shiftwork import Job, JobFailedError, JobStateError, JobStatus, PayloadTypeError, WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.worker import Worker
 from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses
-from windlass import Job, JobFailedError, JobStateError, JobStatus, PayloadTypeError, WorkerOrchestrator
-from windlass.runtime.clock import ManualClock, settle
-from windlass.worker import Worker
 
 
 def picky_of(app: WorkerOrchestrator) -> Worker[[str], str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobStatus, LifecycleError, WorkerOrchestrator
+from shiftwork.core.model import Event
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.store.urls import open_store
 from tests.runtime.stage import DEADLINE, Act, Faults, FaultyStore, Stage, eventually, started, status
-from windlass import JobStatus, LifecycleError, WorkerOrchestrator
-from windlass.core.model import Event
-from windlass.runtime.clock import ManualClock, settle
-from windlass.store.urls import open_store
 
 # ── a stop that is cut off, or comes from an odd place ───────────────────────────────────────────────────────────────
 
@@ -56,7 +56,7 @@ async def test_a_stop_that_is_cancelled_while_the_store_closes_says_so(stage: St
 
 async def test_nothing_of_an_orchestrator_goes_on_after_a_cancelled_stop(tmp_path: Path) -> None:
     act = Act()
-    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/windlass.db")
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shiftwork.db")
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     before = asyncio.all_tasks()
     await app.start()
@@ -159,7 +159,7 @@ async def test_a_hook_may_stop_the_orchestrator_that_calls_it(stage: Stage) -> N
 
 async def test_whoever_waits_for_a_result_is_told_when_the_store_is_closed(tmp_path: Path) -> None:
     faults = Faults()
-    store: Any = FaultyStore(open_store(f"sqlite:///{tmp_path}/windlass.db", namespace="a"), faults)
+    store: Any = FaultyStore(open_store(f"sqlite:///{tmp_path}/shiftwork.db", namespace="a"), faults)
     app = WorkerOrchestrator(store)
 
     @app.task()
@@ -273,11 +273,11 @@ async def test_a_job_whose_worker_nobody_there_knows_says_that_it_is_unserved(st
 
 async def test_a_schedule_survives_a_job_that_cannot_be_read(tmp_path: Path) -> None:
     ran: list[int] = []
-    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/windlass.db")
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shiftwork.db")
     app.register_worker("tick", lambda: ran.append(1), interval_seconds=0.05)
 
     def damage() -> None:
-        with closing(sqlite3.connect(tmp_path / "windlass.db", timeout=DEADLINE)) as database, database:
+        with closing(sqlite3.connect(tmp_path / "shiftwork.db", timeout=DEADLINE)) as database, database:
             assert database.execute("UPDATE jobs SET cause = x'00ff' WHERE status = 2").rowcount == 1
 
     async with started(app):

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
-from windlass import (
+from shiftwork import (
     ConfigurationError,
     JobPriority,
     JobStatus,
@@ -21,9 +20,10 @@ from windlass import (
     UnknownWorkerError,
     WorkerOrchestrator,
 )
-from windlass.core.model import JobRecord, NewJob
-from windlass.runtime.clock import ManualClock, settle
-from windlass.worker import Options, Worker
+from shiftwork.core.model import JobRecord, NewJob
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.worker import Options, Worker
+from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 
 
 def task_of(app: WorkerOrchestrator, act: Act | None = None) -> Worker[[int], int]:
@@ -275,7 +275,7 @@ async def test_after_a_failed_start_and_after_a_stop_it_still_works(stage: Stage
     job = await asyncio.to_thread(work.enqueue_blocking, 1)
     assert job.status is JobStatus.QUEUED
     await app.close()
-    assert [thread.name for thread in threading.enumerate()].count("windlass pulse") == 0
+    assert [thread.name for thread in threading.enumerate()].count("shiftwork pulse") == 0
 
 
 # ── looking for jobs ─────────────────────────────────────────────────────────────────────────────────────────────────

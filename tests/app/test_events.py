@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from shiftwork import UnknownOptionError, WorkerOrchestrator
+from shiftwork.core.model import Event
+from shiftwork.events import NAMES
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, started
-from windlass import UnknownOptionError, WorkerOrchestrator
-from windlass.core.model import Event
-from windlass.events import NAMES
-from windlass.runtime.clock import ManualClock, settle
 
 
 async def test_hooks_may_be_plain_or_async_decorated_or_handed_over(stage: Stage) -> None:

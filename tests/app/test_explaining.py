@@ -2,11 +2,11 @@
 
 import pytest
 
+from shiftwork import Breaker, JobPriority, JobStatus, UnknownPoolError
+from shiftwork.core.admission import Wait
+from shiftwork.operations import Explanation
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage
-from windlass import Breaker, JobPriority, JobStatus, UnknownPoolError
-from windlass.core.admission import Wait
-from windlass.operations import Explanation
-from windlass.runtime.clock import ManualClock, settle
 
 
 class Cast:
@@ -66,7 +66,7 @@ async def test_a_job_that_is_due_later(cast: Cast, clock: ManualClock) -> None:
 async def test_a_pool_that_nobody_serves(cast: Cast) -> None:
     wait = await cast.only_wait(await cast.enqueue("plain"))
     assert (wait.code, wait.by) == ("unserved", "default")
-    assert "windlass run" in wait.why
+    assert "shiftwork run" in wait.why
 
 
 async def test_a_paused_pool(cast: Cast, clock: ManualClock) -> None:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shiftwork import Breaker
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage
-from windlass import Breaker
-from windlass.errors import StoreUnavailableError
-from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
-    from windlass.core.model import Event
+    from shiftwork.core.model import Event
 
 
 async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:

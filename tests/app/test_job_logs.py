@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.core.model import ProgressNote
+from shiftwork.logs import JsonLines, PlainLines, about_job
+from shiftwork.runtime.clock import settle
+from shiftwork.runtime.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
 from tests.runtime.stage import Stage, started
 from tests.system.conftest import PROGRAMS
-from windlass import Context, JobStatus, WorkerOrchestrator
-from windlass.core.model import ProgressNote
-from windlass.logs import JsonLines, PlainLines, about_job
-from windlass.runtime.clock import settle
-from windlass.runtime.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
 
 
 async def test_lines_are_kept_of_a_job_that_completes(stage: Stage) -> None:
@@ -197,7 +197,7 @@ async def test_a_format_that_does_not_fit_harms_nobody(stage: Stage, caplog: pyt
     async def pack(ctx: Context) -> None:
         ctx.logger.info("%d %s", 1)  # noqa: PLE1206 - a mistake, which logging forgives
 
-    with caplog.at_level(logging.CRITICAL, "windlass.worker.pack"):
+    with caplog.at_level(logging.CRITICAL, "shiftwork.worker.pack"):
         await app.start()
         job = await pack.enqueue()
         await settle()
@@ -236,7 +236,7 @@ async def test_a_stale_run_says_nothing_any_more(stage: Stage) -> None:
 
 
 async def test_on_sqlite(tmp_path: Path) -> None:
-    app = WorkerOrchestrator(f"sqlite:///{tmp_path / 'windlass.db'}")
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path / 'shiftwork.db'}")
 
     @app.task(max_retries=0)
     def pack(ctx: Context) -> None:
@@ -250,7 +250,7 @@ async def test_on_sqlite(tmp_path: Path) -> None:
 
 
 def test_from_a_process_that_dies(tmp_path: Path) -> None:
-    environment = os.environ | {"MILL_STORE": f"sqlite:///{tmp_path / 'windlass.db'}", "FALL": str(tmp_path / "fall")}
+    environment = os.environ | {"MILL_STORE": f"sqlite:///{tmp_path / 'shiftwork.db'}", "FALL": str(tmp_path / "fall")}
     ended = subprocess.run(
         [sys.executable, "telling.py"], cwd=PROGRAMS, env=environment, text=True, capture_output=True, check=False
     )

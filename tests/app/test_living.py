@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.store.memory import MemoryStore
+from shiftwork.worker import Worker
 from tests.runtime.stage import DEADLINE, Act, eventually, started
-from windlass import Context, JobStatus, WorkerOrchestrator
-from windlass.store.memory import MemoryStore
-from windlass.worker import Worker
 
 STORES = ["memory", "sqlite"]
 
@@ -20,7 +20,7 @@ STORES = ["memory", "sqlite"]
 @pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store of the kind under test, for this test alone."""
-    return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/windlass.db"
+    return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/shiftwork.db"
 
 
 @pytest.mark.parametrize("url", STORES, indirect=True)
@@ -107,7 +107,7 @@ async def test_what_was_running_at_a_stop_runs_again_after_it(url: str) -> None:
 
 
 async def test_namespaces_do_not_meet(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/windlass.db"
+    url = f"sqlite:///{tmp_path}/shiftwork.db"
     apps = [WorkerOrchestrator(url, namespace=name) for name in ("a", "b")]
     tasks = [app.task(name="work")(lambda: None) for app in apps]
     await tasks[0].enqueue()

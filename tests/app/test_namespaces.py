@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.runtime.door import HELD_SECONDS, NAME
+from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Stage, started
-from windlass import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
-from windlass.runtime.door import HELD_SECONDS, NAME
-from windlass.store.memory import MemoryStore
 
 
 def app_with(store: str | MemoryStore, *workers: str, namespace: str = "default") -> WorkerOrchestrator:
@@ -25,7 +25,7 @@ def app_with(store: str | MemoryStore, *workers: str, namespace: str = "default"
 
 @pytest.fixture(params=["memory", "sqlite"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"memory://{tmp_path}" if request.param == "memory" else f"sqlite:///{tmp_path}/windlass.db"
+    return f"memory://{tmp_path}" if request.param == "memory" else f"sqlite:///{tmp_path}/shiftwork.db"
 
 
 async def test_another_app_in_the_same_namespace_is_refused(url: str) -> None:

@@ -14,8 +14,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tests.runtime.stage import DEADLINE, Act, Stage, status
-from windlass import (
+from shiftwork import (
     Context,
     JobFailedError,
     JobStatus,
@@ -29,11 +28,12 @@ from windlass import (
     SignatureError,
     WorkerOrchestrator,
 )
-from windlass.core.model import NewJob
-from windlass.runtime.clock import ManualClock, settle
+from shiftwork.core.model import NewJob
+from shiftwork.runtime.clock import ManualClock, settle
+from tests.runtime.stage import DEADLINE, Act, Stage, status
 
 if TYPE_CHECKING:
-    from windlass.worker import Worker
+    from shiftwork.worker import Worker
 
 
 @dataclasses.dataclass

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-import windlass
-from tests.runtime.stage import DEADLINE, Stage, started
-from windlass import (
+import shiftwork
+from shiftwork import (
     ConfigurationError,
     DependencyCycleError,
     DuplicateNameError,
@@ -20,6 +19,7 @@ from windlass import (
     UnknownWorkerError,
     WorkerOrchestrator,
 )
+from tests.runtime.stage import DEADLINE, Stage, started
 
 
 def nothing() -> None: ...
@@ -181,7 +181,7 @@ async def test_a_concurrency_key_that_a_payload_cannot_make_is_refused(stage: St
     @app.task(concurrency_key="{user[id]}")
     async def mail(user: dict[str, int]) -> None: ...
 
-    with pytest.raises(windlass.PayloadTypeError, match="mail: its concurrency key"):
+    with pytest.raises(shiftwork.PayloadTypeError, match="mail: its concurrency key"):
         await mail.enqueue({"name": 5})
 
 

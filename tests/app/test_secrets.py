@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from shiftwork import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
+from shiftwork.core.model import Doc, NewJob
+from shiftwork.redaction import MASK
+from shiftwork.runtime.clock import settle
+from shiftwork.shapes import job_shape, whole_job_shape
 from tests.runtime.stage import Stage
-from windlass import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
-from windlass.core.model import Doc, NewJob
-from windlass.redaction import MASK
-from windlass.runtime.clock import settle
-from windlass.shapes import job_shape, whole_job_shape
 
 HUSH = "hunter2"
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
+from shiftwork.inspecting import Inspector, JobStack
+from shiftwork.operations import Operations
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.looks import KEPT_SECONDS, MOST_KEPT, Look, change_looks, read_looks
+from shiftwork.runtime.stacks import LONGEST_STACKS
+from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
-from windlass import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from windlass.inspecting import Inspector, JobStack
-from windlass.operations import Operations
-from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.looks import KEPT_SECONDS, MOST_KEPT, Look, change_looks, read_looks
-from windlass.runtime.stacks import LONGEST_STACKS
-from windlass.store.memory import MemoryStore
 
 
 async def test_the_stack_of_a_coroutine_is_where_it_waits(stage: Stage) -> None:
@@ -64,7 +64,7 @@ async def test_what_many_jobs_are_doing_is_told_as_far_as_it_fits(stage: Stage) 
 
 
 async def test_a_coroutine_that_holds_up_the_programs_own_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/windlass.db"
+    url = f"sqlite:///{tmp_path}/shiftwork.db"
     app, held, go = WorkerOrchestrator(url), threading.Event(), threading.Event()
 
     @app.task
@@ -95,7 +95,7 @@ async def test_only_a_running_job_has_a_stack(stage: Stage) -> None:
     worker = app.register_worker("act", Act(), execution_mode="triggered")
     job = await worker.enqueue()
     with pytest.raises(
-        JobStateError, match=rf"job {job.id} is queued, and only a running job.*windlass explain {job.id}"
+        JobStateError, match=rf"job {job.id} is queued, and only a running job.*shiftwork explain {job.id}"
     ):
         await app.job_stack(job.id)
     with pytest.raises(UnknownJobError):
@@ -113,7 +113,7 @@ async def test_a_node_that_does_not_answer_is_named_with_the_remedy(stage: Stage
     inspector = Inspector(stage.store, Operations(stage.store, clock.now), clock.now)
     instance = (await stage.app().get_job(job.id)).record.instance
     with pytest.raises(
-        NodeSilentError, match=rf"the node of {instance} did not answer within 0\.01 s; `windlass nodes`"
+        NodeSilentError, match=rf"the node of {instance} did not answer within 0\.01 s; `shiftwork nodes`"
     ):
         await inspector.stack(job.id, 0.01)
     assert await read_looks(stage.store) == {}

@@ -2,13 +2,13 @@
 
 import pytest
 
+from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.model import Doc, Event
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.planner import read_plan
+from shiftwork.views import NodeView
+from shiftwork.worker import Worker
 from tests.runtime.stage import Act, Stage, status
-from windlass import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
-from windlass.core.model import Doc, Event
-from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.planner import read_plan
-from windlass.views import NodeView
-from windlass.worker import Worker
 
 
 def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator, Worker[[], object]]:
@@ -340,7 +340,7 @@ async def test_a_pool_that_no_node_can_host(stage: Stage, clock: ManualClock) ->
     (problem,) = (await app.get_health())["problems"]
     assert (problem["code"], problem["severity"]) == ("pool_unhosted", "critical")
     assert "gpu" in problem["message"]
-    assert "windlass run MODULE:NAME --label gpu" in problem["remedy"]
+    assert "shiftwork run MODULE:NAME --label gpu" in problem["remedy"]
 
 
 async def test_a_pool_that_no_live_node_knows(stage: Stage, clock: ManualClock) -> None:
@@ -389,5 +389,5 @@ async def test_what_cannot_be_had_in_place_is_refused_at_start(stage: Stage, kin
     first, second = str(raised.value).splitlines()
     assert first.startswith("pool images: max_jobs_per_instance ")
     assert second.startswith("pool mail: max_memory_per_instance ")
-    assert all("`windlass run`" in line and "kind='process'" in line for line in (first, second))
+    assert all("`shiftwork run`" in line and "kind='process'" in line for line in (first, second))
     assert app.get_status()["state"] == "stopped"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobPriority, JobStatus, PayloadTypeError, Retry, UnknownWorkerError, WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status
-from windlass import JobPriority, JobStatus, PayloadTypeError, Retry, UnknownWorkerError, WorkerOrchestrator
-from windlass.runtime.clock import ManualClock, settle
 
 
 async def test_it_runs_now_and_returns_when_the_run_has_ended(stage: Stage) -> None:

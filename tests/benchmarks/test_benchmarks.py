@@ -33,7 +33,7 @@ def test_a_quick_run_ends_in_a_table_and_in_json(checkout: Path, tmp_path: Path)
     assert "synchronous=NORMAL" in done.stdout
     assert "enqueue, one at a time" in done.stdout
     told = json.loads(found.read_text())["stores"]["sqlite"]
-    for who in ("windlass", "bare", "huey"):
+    for who in ("shiftwork", "bare", "huey"):
         assert set(told["medians"][who]) == {"enqueue", "drain2"}
         assert all(rate > 0 for rates in told["runs"][who].values() for rate in rates)
         assert f"{told['medians'][who]['drain2']:,.0f} /s" in done.stdout
@@ -57,7 +57,7 @@ def test_a_measurement_that_fails_is_named_and_fails_the_run(checkout: Path, tmp
 
 def test_ratios_and_goals_look_the_right_way() -> None:
     medians = {
-        "windlass": {"enqueue": 900.0, "drain": 5_000.0, "drain2": 10_000.0, "p50": 2.0, "idle_cpu": 0.4},
+        "shiftwork": {"enqueue": 900.0, "drain": 5_000.0, "drain2": 10_000.0, "p50": 2.0, "idle_cpu": 0.4},
         "bare": {"enqueue": 1_000.0, "drain": 20_000.0, "p50": 1.0},
         "bare+": {"drain": 8_000.0},
         "huey": {"enqueue": 1_800.0, "drain": 400.0, "p50": 3.0},

@@ -1,6 +1,6 @@
 """A real node with its dashboard, and a real browser to look at it with.
 
-The browser is the one that `WINDLASS_CHROMIUM` names, Chromium or Chrome on PATH (Debian's `chromium`), or Playwright's
+It is the one that `SHIFTWORK_CHROMIUM` names, Chromium or Chrome on PATH (Debian's `chromium`), or Playwright's
 own. Where there is none, these tests are skipped on a laptop and fail in CI.
 """
 
@@ -28,7 +28,7 @@ QUIET: Final = (
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """`windlass run market:app`, with jobs of every status."""
+    """`shiftwork run market:app`, with jobs of every status."""
     with market(tmp_path_factory.mktemp("market")) as site:
         _fill(site)
         yield site
@@ -48,7 +48,7 @@ def _fill(site: Site) -> None:
 
 
 def browser_path(playwright: Playwright) -> str:
-    found = (shutil.which(name) for name in (os.environ.get("WINDLASS_CHROMIUM", ""), *BROWSERS) if name)
+    found = (shutil.which(name) for name in (os.environ.get("SHIFTWORK_CHROMIUM", ""), *BROWSERS) if name)
     return next(filter(None, found), playwright.chromium.executable_path)
 
 
@@ -58,7 +58,9 @@ def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         path = browser_path(playwright)
         if not Path(path).exists():
-            message = "no Chromium on PATH: apt-get install chromium, playwright install chromium, or WINDLASS_CHROMIUM"
+            message = (
+                "no Chromium on PATH: apt-get install chromium, playwright install chromium, or SHIFTWORK_CHROMIUM"
+            )
             if os.environ.get("CI"):
                 pytest.fail(message)
             pytest.skip(message)

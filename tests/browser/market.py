@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from windlass import Context, JobPriority, Retry, Secret, WorkerOrchestrator
+from shiftwork import Context, JobPriority, Retry, Secret, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///market.db", tick_interval=0.5, max_concurrent=8)
 app.register_pool(

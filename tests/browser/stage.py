@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
-from windlass import WorkerOrchestrator
-from windlass.web.server import WebServer
+from shiftwork import WorkerOrchestrator
+from shiftwork.web.server import WebServer
 
 HERE: Final = Path(__file__).parent
 ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:\d+/")
@@ -58,9 +58,9 @@ class Site:
 
 @contextmanager
 def market(folder: Path) -> Iterator[Site]:
-    """`windlass run market:app`: a node, beside others in the same folder."""
+    """`shiftwork run market:app`: a node, beside others in the same folder."""
     log = folder / f"log-{time.monotonic_ns()}"
-    command = [sys.executable, "-m", "windlass", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
+    command = [sys.executable, "-m", "shiftwork", "run", "market:app", "--web", "127.0.0.1:0", "--stop-timeout", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=environment)

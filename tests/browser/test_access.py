@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Browser, Page, expect
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.tokens import Role, Tokens
 from tests.browser.stage import Host, Watched, served
-from windlass import WorkerOrchestrator
-from windlass.tokens import Role, Tokens
 
 
 async def noop() -> None:
@@ -28,7 +28,7 @@ async def revoke(app: WorkerOrchestrator, name: str) -> None:
 
 def signed_in(page: Page, host: Host, role: Role) -> None:
     page.goto(f"{host.site.address}#/workers/sweep")
-    page.get_by_label("Token").fill("windlass_none")
+    page.get_by_label("Token").fill("shiftwork_none")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("lets nobody in")).to_be_visible()
     page.get_by_label("Token").fill(host.run(token(host.app, role)))
@@ -63,7 +63,7 @@ def test_operator_acts_by_cookie_until_the_token_is_revoked(chromium: Browser) -
 
 def test_any_path_will_do(chromium: Browser) -> None:
     context = chromium.new_context()
-    with served(small(), root_path="/ops/windlass") as host:
+    with served(small(), root_path="/ops/shiftwork") as host:
         watched = Watched(context, host.site)
         page = watched.open("workers/sweep")
         expect(page.get_by_role("heading", level=1)).to_contain_text("sweep")

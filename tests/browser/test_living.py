@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.model import Event
 from tests.browser.stage import Site, Watched, eventually, served
-from windlass import WorkerOrchestrator
-from windlass.core.model import Event
 
 
 def nothing() -> WorkerOrchestrator:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from shiftwork.events import NAMES
 from tests.browser.stage import Site, Watched
 from tests.system.conftest import eventually
-from windlass.events import NAMES
 
 PAGES = [
     "overview",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.loading import load_app
 from tests.cli.terminal import SHOP, Terminal
-from windlass.loading import load_app
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("COLUMNS", "100")
-    for name in ("WINDLASS_STORE", "WINDLASS_APP", "WINDLASS_NAMESPACE"):
+    for name in ("SHIFTWORK_STORE", "SHIFTWORK_APP", "SHIFTWORK_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     before = set(sys.modules)
     (tmp_path / "shop.py").write_text(SHOP)

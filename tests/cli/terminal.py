@@ -14,8 +14,8 @@ from typing import IO, Any, TypeVar
 
 from click.testing import CliRunner, Result
 
-from windlass import JobStatus, WorkerOrchestrator
-from windlass.cli import main
+from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork.cli import main
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///shop.db")
 app.register_pool("images", kind="thread", min_workers=1, max_workers=4)
@@ -82,7 +82,7 @@ class Terminal:
     def run(self, *words: str, store: str | None = URL, stdin: str | None = None) -> Result:
         """Run a command to its end, in this process."""
         where = () if store is None else ("--store", store)
-        result = CliRunner().invoke(main, [*words, *where], input=stdin, prog_name="windlass")
+        result = CliRunner().invoke(main, [*words, *where], input=stdin, prog_name="shiftwork")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -128,7 +128,7 @@ class Process:
     def __init__(self, words: tuple[str, ...], folder: Path) -> None:
         self.lines: list[str] = []
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "windlass", *words],
+            [sys.executable, "-m", "shiftwork", *words],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.actor import whoever
+from shiftwork.loading import load_app
+from shiftwork.worker import Options
 from tests.cli.terminal import Terminal, in_shop
-from windlass import WorkerOrchestrator
-from windlass.actor import whoever
-from windlass.loading import load_app
-from windlass.worker import Options
 
 
 def add(n: int = 1, *, delay: float = 0.0) -> list[str]:
@@ -68,7 +68,7 @@ def test_pause_and_resume(shop: Terminal) -> None:
     ],
 )
 def test_unknown_names(command: str, said: str, shop: Terminal) -> None:
-    assert shop.refused(*command.split()) == f"windlass: {said}\n"
+    assert shop.refused(*command.split()) == f"shiftwork: {said}\n"
 
 
 # ── jobs by id ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +95,7 @@ def test_retry_with_another_payload(shop: Terminal) -> None:
 def test_a_payload_is_checked_where_the_app_is_known(shop: Terminal) -> None:
     (job_id,) = add(delay=60)
     said = shop.refused("retry", job_id, "--payload", '{"width": "wide"}', "--app", "shop", store=None)
-    assert said.startswith("windlass: resize ")
+    assert said.startswith("shiftwork: resize ")
     assert status(shop, job_id) == "scheduled"
 
 
@@ -105,8 +105,8 @@ def test_each_of_several_is_answered(shop: Terminal) -> None:
     result = shop.run("cancel", first, "nope", second)
     assert result.exit_code == 1
     assert result.stdout == f"job {second} of resize is cancelled\n"
-    assert f"windlass: job {first} is cancelled: it has ended already" in result.stderr
-    assert "windlass: no job has the id 'nope'" in result.stderr
+    assert f"shiftwork: job {first} is cancelled: it has ended already" in result.stderr
+    assert "shiftwork: no job has the id 'nope'" in result.stderr
     answer = json.loads(shop.run("retry", first, "nope", "--json").stdout)
     assert answer["changed"] == [first]
     assert [refused["id"] for refused in answer["refused"]] == ["nope"]

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.actor import whoever
+from shiftwork.cli.parameters import payload_of
 from tests.cli.terminal import Terminal, until
-from windlass import JobStatus
-from windlass.actor import whoever
-from windlass.cli.parameters import payload_of
 
 
 def test_enqueue_with_words(shop: Terminal) -> None:
@@ -70,8 +70,8 @@ def test_wrong_words(words: str, said: str, shop: Terminal) -> None:
 
 
 def test_an_unknown_worker(shop: Terminal) -> None:
-    assert shop.refused("enqueue", "resiz") == "windlass: there is no worker 'resiz': did you mean 'resize'?\n"
-    assert shop.refused("trigger", "resiz") == "windlass: there is no worker 'resiz': did you mean 'resize'?\n"
+    assert shop.refused("enqueue", "resiz") == "shiftwork: there is no worker 'resiz': did you mean 'resize'?\n"
+    assert shop.refused("trigger", "resiz") == "shiftwork: there is no worker 'resiz': did you mean 'resize'?\n"
 
 
 def test_the_app_checks_types(shop: Terminal) -> None:
@@ -107,7 +107,7 @@ def test_trigger_waits_and_tells_how_it_ended(shop: Terminal) -> None:
 def test_trigger_ends_with_one_when_the_job_failed(shop: Terminal) -> None:
     shop.node()
     said = shop.refused("trigger", "resize", "path=a.png", "width=-5")
-    assert re.search(r"windlass: job \S+ of resize failed for good: ValueError: width -5 is negative", said)
+    assert re.search(r"shiftwork: job \S+ of resize failed for good: ValueError: width -5 is negative", said)
     result = shop.run("trigger", "resize", "path=a.png", "width=-5", "--json")
     assert (result.exit_code, json.loads(result.stdout)["job"]["status"]) == (1, "dead")
 
@@ -121,12 +121,12 @@ def test_trigger_without_waiting(shop: Terminal) -> None:
 def test_trigger_says_why_nothing_happens(shop: Terminal) -> None:
     said = shop.refused("trigger", "fetch", "--timeout", "1.2")
     assert "waits: no running process has worker " in said
-    assert re.search(r"has not ended within 1\.2 s; it is queued; see: windlass explain \S+", said)
+    assert re.search(r"has not ended within 1\.2 s; it is queued; see: shiftwork explain \S+", said)
 
 
 def test_a_disabled_worker_is_not_triggered(shop: Terminal) -> None:
     shop.ok("disable", "fetch", "--reason", "too loud")
-    assert "is disabled: too loud; enable it first: windlass enable fetch" in shop.refused("trigger", "fetch")
+    assert "is disabled: too loud; enable it first: shiftwork enable fetch" in shop.refused("trigger", "fetch")
     assert shop.json("jobs", "--status", "queued")["jobs"] == []
 
 
@@ -134,7 +134,7 @@ def test_what_runs_already_is_not_triggered_again(shop: Terminal) -> None:
     node = shop.node()
     shop.ok("trigger", "watch", "--no-wait")
     node.wait_for("watching")
-    assert "worker watch is running already; see: windlass jobs --worker watch" in shop.refused("trigger", "watch")
+    assert "worker watch is running already; see: shiftwork jobs --worker watch" in shop.refused("trigger", "watch")
 
 
 def test_what_is_triggered_may_be_cancelled(shop: Terminal) -> None:
@@ -144,7 +144,7 @@ def test_what_is_triggered_may_be_cancelled(shop: Terminal) -> None:
     (job,) = shop.json("jobs", "--status", "processing")["jobs"]
     shop.ok("cancel", job["id"])
     assert trigger.end() == 1
-    assert trigger.lines[-1] == f"windlass: job {job['id']} of linger was cancelled"
+    assert trigger.lines[-1] == f"shiftwork: job {job['id']} of linger was cancelled"
 
 
 def test_an_interrupted_trigger_leaves_its_job_alone(shop: Terminal) -> None:
@@ -154,6 +154,6 @@ def test_an_interrupted_trigger_leaves_its_job_alone(shop: Terminal) -> None:
     (job,) = shop.json("jobs", "--status", "processing")["jobs"]
     trigger.signal(signal.SIGINT)
     assert trigger.end() == 130
-    assert f"the job goes on: windlass job {job['id']}" in trigger.lines[-1]
+    assert f"the job goes on: shiftwork job {job['id']}" in trigger.lines[-1]
     shop.ok("cancel", job["id"])
     until(job["id"], JobStatus.CANCELLED)

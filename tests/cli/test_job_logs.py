@@ -1,12 +1,12 @@
-"""`windlass job ID --logs`."""
+"""`shiftwork job ID --logs`."""
 
 import asyncio
 
+from shiftwork.loading import load_app
 from tests.cli.terminal import Terminal
-from windlass.loading import load_app
 
 TALKER = """
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///shop.db")
 

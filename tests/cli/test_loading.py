@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.loading import load_app
 from tests.cli.terminal import Terminal
-from windlass.loading import load_app
 
-HEAD = "from windlass import WorkerOrchestrator\n"
+HEAD = "from shiftwork import WorkerOrchestrator\n"
 
 
 def told(terminal: Terminal, name: str, text: str | None = None) -> str:
@@ -37,12 +37,12 @@ def test_an_error_inside_the_module(terminal: Terminal) -> None:
     said = told(terminal, "broken", "def f():\n    return 1 / 0\n\nf()\n")
     assert "ZeroDivisionError: division by zero" in said
     assert "in f" in said
-    assert "windlass/cli" not in said
+    assert "shiftwork/cli" not in said
 
 
 def test_a_syntax_error(terminal: Terminal) -> None:
     said = told(terminal, "broken", "def f(:\n")
-    assert said.startswith("windlass: module broken cannot be imported: SyntaxError: ")
+    assert said.startswith("shiftwork: module broken cannot be imported: SyntaxError: ")
     assert 'broken.py", line 1' in said
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork.codec import Packed, encode_plain
+from shiftwork.core.model import LogLine
+from shiftwork.inspecting import JobStack
+from shiftwork.loading import load_app
+from shiftwork.shapes import log_shape, stack_shape
+from shiftwork.worker import Options, new_job
 from tests.cli.terminal import URL, Terminal, in_shop
-from windlass import JobStatus, WorkerOrchestrator
-from windlass.codec import Packed, encode_plain
-from windlass.core.model import LogLine
-from windlass.inspecting import JobStack
-from windlass.loading import load_app
-from windlass.shapes import log_shape, stack_shape
-from windlass.worker import Options, new_job
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -67,10 +67,12 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     told = shop.ok("status")
     assert re.search(r"^sqlite:///.*shop\.db at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$", told, re.MULTILINE)
     assert "FAILING: " in told
-    assert "windlass run MODULE:NAME" in told
-    assert "worker fetch is disabled: too loud\n            remedy: mend the cause, then: windlass enable fetch" in told
+    assert "shiftwork run MODULE:NAME" in told
+    assert (
+        "worker fetch is disabled: too loud\n            remedy: mend the cause, then: shiftwork enable fetch" in told
+    )
     assert "pool images is paused: migration; 1 queued" in told
-    assert "windlass resume images" in told
+    assert "shiftwork resume images" in told
     assert "leader   nobody" in told
     assert "workers  6, disabled: fetch" in told
     assert re.search(r"^images +0 +1 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
@@ -135,7 +137,7 @@ def test_a_store_that_knows_nothing_says_so(shop: Terminal) -> None:
     for command in ("workers", "pools"):
         result = shop.run(command, "--namespace", "empty")
         assert (result.exit_code, result.stdout) == (0, "")
-        assert "`windlass run` makes" in result.stderr
+        assert "`shiftwork run` makes" in result.stderr
 
 
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,7 +221,7 @@ def test_a_payload_beyond_json_is_shown_all_the_same(shop: Terminal) -> None:
 
 @pytest.mark.parametrize("command", ["job", "explain"])
 def test_an_unknown_job(command: str, shop: Terminal) -> None:
-    assert shop.refused(command, "nope").startswith("windlass: no job has the id 'nope'")
+    assert shop.refused(command, "nope").startswith("shiftwork: no job has the id 'nope'")
 
 
 # ── explain ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -257,7 +259,7 @@ def test_dead_jobs_are_summed_up_by_worker_and_error(shop: Terminal, dead: list[
     assert re.match(rf" +2  resize .* {dead[1]}  [0-9a-f]{{24}}  ValueError: width -2 is negative", lines[1])
     assert re.match(rf" +1  resize .* {dead[2]}  [0-9a-f]{{24}}  .*wrong", lines[2])
     assert "3 dead jobs" in result.stderr
-    assert "windlass retry --dead" in result.stderr
+    assert "shiftwork retry --dead" in result.stderr
 
 
 def test_dead_jobs_in_json(shop: Terminal, dead: list[str]) -> None:
@@ -326,7 +328,7 @@ def test_doctor_in_json(shop: Terminal) -> None:
 
 def test_doctor_reads_an_apps_configuration(shop: Terminal) -> None:
     Path("typo.py").write_text(
-        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
         "@app.worker(depends_on=['nobody'])\ndef report() -> None: ...\n"
     )
     result = shop.run("doctor", "--app", "typo", store=None)

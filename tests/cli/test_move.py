@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
+from shiftwork import JobStatus, MoveError, WorkerOrchestrator
+from shiftwork.cli.move import Progress
+from shiftwork.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
-from windlass import JobStatus, MoveError, WorkerOrchestrator
-from windlass.cli.move import Progress
-from windlass.loading import load_app
 
 OLD, NEW = "sqlite:///shop.db", "sqlite:///new.db"
 
@@ -64,7 +64,7 @@ def test_refused_while_a_node_runs(shop: Terminal) -> None:
     add(1)
     node = shop.node()
     said = shop.refused("move", OLD, NEW, store=None)
-    assert said.startswith(f"windlass: nodes run on sqlite:///{shop.folder}/shop.db: ")
+    assert said.startswith(f"shiftwork: nodes run on sqlite:///{shop.folder}/shop.db: ")
     assert "/images" in said
     assert said.endswith("Stop them, then run this again\n")
     node.signal()
@@ -75,7 +75,7 @@ def test_refused_while_a_node_runs(shop: Terminal) -> None:
 def test_what_moved_is_left_alone_and_the_new_place_is_named(shop: Terminal) -> None:
     add(1)
     shop.ok("move", OLD, NEW, store=None)
-    refusal = f"windlass: sqlite:///{shop.folder}/shop.db has moved to sqlite:///{shop.folder}/new.db: use that one\n"
+    refusal = f"shiftwork: sqlite:///{shop.folder}/shop.db has moved to sqlite:///{shop.folder}/new.db: use that one\n"
     assert shop.refused("enqueue", "resize", "path=a.png") == refusal
     assert shop.refused("cancel", "--all", "--yes") == refusal
     node = shop.start("run", "shop:app")
@@ -122,7 +122,7 @@ def test_given_up(shop: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((OLD,), 2, "where to? windlass move SRC DST"),
+        ((OLD,), 2, "where to? shiftwork move SRC DST"),
         (("sqlite:///none.db", NEW), 3, "there is no database"),
         (("memory://", NEW), 2, "a memory:// store lives inside one process"),
         ((OLD, "memory://"), 2, "a memory:// store lives inside one process"),

@@ -1,4 +1,4 @@
-"""`windlass run` as a real process: signals, logs, and orders from another process that take effect at once."""
+"""`shiftwork run` as a real process: signals, logs, and orders from another process that take effect at once."""
 
 import asyncio
 import json
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.loading import load_app
 from tests.cli.terminal import Terminal, eventually, until
-from windlass import JobStatus
-from windlass.loading import load_app
 
 AT_ONCE = 4.0
 """Less than the five seconds between two looks of a node: what comes sooner came by an order."""
@@ -32,7 +32,7 @@ def status(shop: Terminal, job_id: str) -> str:
 def test_it_says_what_it_runs(terminal: Terminal) -> None:
     node = terminal.node()
     told = "\n".join(node.lines)
-    assert re.search(r"^windlass \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
+    assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
     assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)
     assert re.search(r"^nightly +default +at 03:00 every day, Europe/Vienna$", told, re.MULTILINE)
     assert re.search(r"^images +thread, 1–4$", told, re.MULTILINE)
@@ -66,31 +66,31 @@ def test_a_store_that_cannot_be_opened(terminal: Terminal) -> None:
     Path("shop.db").mkdir()
     node = terminal.start("run", "shop")
     assert node.end() == 3
-    assert node.lines[-1].startswith("windlass: ")
+    assert node.lines[-1].startswith("shiftwork: ")
     assert not [line for line in node.lines if "Traceback" in line]
 
 
 def test_another_app_in_the_same_namespace(terminal: Terminal) -> None:
     terminal.node()
     Path("blog.py").write_text(
-        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
         "@app.task\ndef publish() -> None: ...\n"
     )
     blog = terminal.start("run", "blog")
     assert blog.end() == 1
-    assert blog.lines[-1].startswith("windlass: namespace 'default' of sqlite:///")
+    assert blog.lines[-1].startswith("shiftwork: namespace 'default' of sqlite:///")
     assert "and none of the workers of this app (publish)" in blog.lines[-1]
 
 
 def test_an_app_in_memory_is_refused(terminal: Terminal) -> None:
-    Path("memo.py").write_text("from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
+    Path("memo.py").write_text("from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     node = terminal.start("run", "memo")
     assert node.end() == 1
     assert "memo keeps its state in memory://, which no other process can see" in node.lines[-1]
 
 
 def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WINDLASS_APP", "shop:app")
+    monkeypatch.setenv("SHIFTWORK_APP", "shop:app")
     node = terminal.start("run")
     node.wait_for("runs 6 workers")
     node.signal()
@@ -99,11 +99,11 @@ def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.Mo
 
 def test_an_app_that_cannot_start(terminal: Terminal) -> None:
     Path("typo.py").write_text(
-        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator()\n"
+        "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator()\n"
         "@app.worker(depends_on=['nobody'])\ndef report() -> None: ...\n"
     )
     assert "'nobody'" in terminal.refused("run", "typo", store=None)
-    assert not Path("windlass.db").exists()
+    assert not Path("shiftwork.db").exists()
 
 
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +232,7 @@ def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
         await app.close()
 
     asyncio.run(fill())
-    command = [sys.executable, "-m", "windlass", "jobs", "--limit", "10000", "--store", "sqlite:///shop.db"]
+    command = [sys.executable, "-m", "shiftwork", "jobs", "--limit", "10000", "--store", "sqlite:///shop.db"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as jobs:
         assert jobs.stdout is not None
         assert jobs.stderr is not None

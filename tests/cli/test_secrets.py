@@ -2,16 +2,16 @@
 
 import asyncio
 
+from shiftwork import JobStatus
+from shiftwork.loading import load_app
+from shiftwork.redaction import MASK
 from tests.cli.terminal import Terminal
-from windlass import JobStatus
-from windlass.loading import load_app
-from windlass.redaction import MASK
 
 HUSH = "hunter2"
 
 APP = """
 from typing import Annotated
-from windlass import Secret, WorkerOrchestrator
+from shiftwork import Secret, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///shop.db")
 

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.cli.connect import Source, find_source
 from tests.cli.terminal import Terminal
-from windlass.cli.connect import Source, find_source
 
 LOOKING = ("status", "workers", "pools", "jobs", "dead", "events", "doctor")
 
 
 def test_the_order_of_precedence(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("windlass.db").touch()
-    assert find_source(None, None, None) == Source(store="sqlite:///windlass.db")
-    monkeypatch.setenv("WINDLASS_APP", "env:app")
+    Path("shiftwork.db").touch()
+    assert find_source(None, None, None) == Source(store="sqlite:///shiftwork.db")
+    monkeypatch.setenv("SHIFTWORK_APP", "env:app")
     assert find_source(None, None, None) == Source(app="env:app")
-    monkeypatch.setenv("WINDLASS_STORE", "sqlite:///env.db")
-    monkeypatch.setenv("WINDLASS_NAMESPACE", "blue")
+    monkeypatch.setenv("SHIFTWORK_STORE", "sqlite:///env.db")
+    monkeypatch.setenv("SHIFTWORK_NAMESPACE", "blue")
     assert find_source(None, None, None) == Source(store="sqlite:///env.db", namespace="blue")
     assert find_source(None, "given:app", None) == Source(app="given:app")
     assert find_source("sqlite:///given.db", "given:app", "red") == Source(store="sqlite:///given.db", namespace="red")
@@ -25,7 +25,7 @@ def test_the_order_of_precedence(terminal: Terminal, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("command", LOOKING)
 def test_no_store_at_all_says_how_to_name_one(command: str, terminal: Terminal) -> None:
     told = terminal.refused(command, store=None, code=2)
-    for way in ("--store URL", "--app MODULE:NAME", "WINDLASS_STORE", "WINDLASS_APP", str(terminal.folder)):
+    for way in ("--store URL", "--app MODULE:NAME", "SHIFTWORK_STORE", "SHIFTWORK_APP", str(terminal.folder)):
         assert way in told
 
 
@@ -35,7 +35,7 @@ def test_no_store_at_all_says_how_to_name_one(command: str, terminal: Terminal) 
 )
 def test_looking_makes_no_database(command: str, where: str, terminal: Terminal) -> None:
     told = terminal.refused(*command.split(), *where.split(), store=None, code=3)
-    assert told.startswith("windlass: there is no database ")
+    assert told.startswith("shiftwork: there is no database ")
     assert not Path("none.db").exists()
 
 
@@ -62,12 +62,12 @@ def test_a_memory_store_cannot_be_looked_into(terminal: Terminal) -> None:
 
 def test_a_file_that_is_no_database(terminal: Terminal) -> None:
     Path("notes.db").write_text("milk, eggs, and a good deal more than sixteen bytes " * 100)
-    assert terminal.refused("status", store="sqlite:///notes.db", code=3).startswith("windlass: ")
+    assert terminal.refused("status", store="sqlite:///notes.db", code=3).startswith("shiftwork: ")
 
 
 def test_a_folder_is_no_database(terminal: Terminal) -> None:
     Path("folder.db").mkdir()
-    assert terminal.refused("status", store="sqlite:///folder.db", code=3).startswith("windlass: ")
+    assert terminal.refused("status", store="sqlite:///folder.db", code=3).startswith("shiftwork: ")
 
 
 def test_an_app_has_a_namespace_of_its_own(terminal: Terminal) -> None:
@@ -82,12 +82,12 @@ def test_namespaces_do_not_meet(shop: Terminal) -> None:
 
 
 def test_the_environment_names_the_store(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WINDLASS_APP", "shop")
+    monkeypatch.setenv("SHIFTWORK_APP", "shop")
     assert "fetch" in shop.ok("workers", store=None)
 
 
 def test_an_app_whose_store_is_memory_is_warned_about(terminal: Terminal) -> None:
-    Path("memo.py").write_text("from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
+    Path("memo.py").write_text("from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     result = terminal.run("status", "--app", "memo", store=None)
     assert result.exit_code == 0
     assert "sees its own" in result.stderr
@@ -95,9 +95,9 @@ def test_an_app_whose_store_is_memory_is_warned_about(terminal: Terminal) -> Non
 
 def test_help_names_every_command_and_exit_code(terminal: Terminal) -> None:
     told = terminal.ok("--help", store=None)
-    for word in ("Exit codes", "3  the store", "doctor", "enqueue", "WINDLASS_STORE", "--json"):
+    for word in ("Exit codes", "3  the store", "doctor", "enqueue", "SHIFTWORK_STORE", "--json"):
         assert word in told
 
 
 def test_the_version(terminal: Terminal) -> None:
-    assert terminal.ok("--version", store=None).startswith("windlass 0.")
+    assert terminal.ok("--version", store=None).startswith("shiftwork 0.")

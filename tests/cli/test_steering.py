@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobStatus
 from tests.cli.terminal import URL, Terminal, eventually, in_shop, until
-from windlass import JobStatus
 
 LONG = 40.0
 
 
 def pool(terminal: Terminal, name: str = "images") -> dict[str, Any]:
-    """A pool as `windlass pools` has it."""
+    """A pool as `shiftwork pools` has it."""
     (found,) = [one for one in terminal.json("pools")["pools"] if one["name"] == name]
     return dict(found)
 
@@ -26,7 +26,7 @@ def node(terminal: Terminal) -> dict[str, Any]:
 def test_no_nodes(shop: Terminal) -> None:
     result = shop.run("nodes")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "windlass run MODULE:NAME" in result.stderr
+    assert "shiftwork run MODULE:NAME" in result.stderr
     assert shop.json("nodes") == {"nodes": []}
     assert "there is no live node 'x': there are none" in shop.refused("drain", "x")
 
@@ -60,7 +60,7 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     assert in_shop(lambda app: app.get_job(waiting)).status is JobStatus.QUEUED
     told = shop.ok("status")
     assert "every node that could serve pool images is drained or stopping; 1 queued" in told
-    assert "windlass drain NODE --undo" in told
+    assert "shiftwork drain NODE --undo" in told
 
     assert shop.ok("drain", name, "--undo") == f"node {name} takes work again\n"
     until(waiting, JobStatus.COMPLETED, within=LONG)
@@ -84,14 +84,14 @@ def test_waiting_for_an_empty_node_has_an_end(shop: Terminal) -> None:
     "words", [["--undo", "--wait"], ["--undo", "--reason", "x"], ["--timeout", "5"], ["--wait", "--timeout", "soon"]]
 )
 def test_options_that_do_not_go_together(shop: Terminal, words: list[str]) -> None:
-    assert "Usage: windlass drain" in shop.refused("drain", "n", *words, code=2)
+    assert "Usage: shiftwork drain" in shop.refused("drain", "n", *words, code=2)
 
 
 def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     first = shop.node()
     eventually(lambda: pool(shop)["workers"] == 1)
     told = shop.ok("scale", "images", "--min", "3")
-    assert told == "pool images may have 3 to 4 workers, until: windlass scale images --reset\n"
+    assert told == "pool images may have 3 to 4 workers, until: shiftwork scale images --reset\n"
     eventually(lambda: pool(shop)["workers"] == 3)
     seen = pool(shop)
     assert (seen["min_workers"], seen["max_workers"], seen["wanted"], seen["bounds_changed"]) == (3, 4, 3, True)
@@ -121,7 +121,7 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
         (["images", "--max", "0"], "max_workers must be at least 1, not 0", 1),
         (["image", "--max", "3"], "there is no pool 'image': did you mean 'images'?", 1),
         (["images", "--max", "many"], "'many' is not a valid integer", 2),
-        (["images"], "windlass scale images --min N, --max N or --reset", 2),
+        (["images"], "shiftwork scale images --min N, --max N or --reset", 2),
     ],
 )
 def test_wrong_bounds(shop: Terminal, words: list[str], says: str, code: int) -> None:
@@ -132,7 +132,7 @@ def test_wrong_bounds(shop: Terminal, words: list[str], says: str, code: int) ->
 CLINIC = """
 from pathlib import Path
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///shop.db")
 app.register_pool("images", kind="process", min_workers=1, max_workers=1, max_jobs_per_instance=1)

@@ -1,4 +1,4 @@
-"""`windlass top`: a frame, and the live view in a real terminal."""
+"""`shiftwork top`: a frame, and the live view in a real terminal."""
 
 import fcntl
 import os
@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.cli.top import History, frame, sparkline
+from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
+from shiftwork.views import NodeView, PoolView
+from shiftwork.watching import Glance
 from tests.cli.terminal import URL, Terminal, in_shop, until
-from windlass import JobStatus
-from windlass.cli.top import History, frame, sparkline
-from windlass.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
-from windlass.views import NodeView, PoolView
-from windlass.watching import Glance
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
@@ -192,11 +192,11 @@ def test_once_prints_one_frame(shop: Terminal) -> None:
 
 @pytest.mark.parametrize("interval", ["0", "0.01", "soon"])
 def test_an_interval_that_makes_no_sense(shop: Terminal, interval: str) -> None:
-    assert "Usage: windlass top" in shop.refused("top", "--interval", interval, code=2)
+    assert "Usage: shiftwork top" in shop.refused("top", "--interval", interval, code=2)
 
 
 class Live:
-    """`windlass top` in a pseudo-terminal."""
+    """`shiftwork top` in a pseudo-terminal."""
 
     def __init__(self, folder: Path) -> None:
         self.output = b""
@@ -205,7 +205,7 @@ class Live:
         self.before = termios.tcgetattr(slave)
         self._slave = slave
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "windlass", "top", "--interval", "0.1", "--store", URL],
+            [sys.executable, "-m", "shiftwork", "top", "--interval", "0.1", "--store", URL],
             cwd=folder,
             stdin=slave,
             stdout=slave,
@@ -266,7 +266,7 @@ class Live:
 def live(shop: Terminal) -> Iterator[Live]:
     """It runs, and has painted."""
     made = Live(shop.folder)
-    made.wait_for(re.escape(ENTER) + b".*windlass  2")
+    made.wait_for(re.escape(ENTER) + b".*shiftwork  2")
     yield made
     made.close()
 
@@ -321,7 +321,7 @@ def test_ctrl_z_gives_the_terminal_back_for_a_while(live: Live) -> None:
     assert os.waitid(os.P_PID, live.process.pid, os.WSTOPPED) is not None
     assert termios.tcgetattr(live._slave) == live.before
     live.process.send_signal(signal.SIGCONT)
-    live.wait_for(re.escape(ENTER) + b".*windlass  2")
+    live.wait_for(re.escape(ENTER) + b".*shiftwork  2")
     live.type("q")
     assert live.end() == 0
 

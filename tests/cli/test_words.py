@@ -5,9 +5,9 @@ import sys
 import click
 import pytest
 
-from windlass.cli.output import show_wrapped, table
-from windlass.cli.words import ago, counted, one_line, printable, span, took
-from windlass.shapes import iso
+from shiftwork.cli.output import show_wrapped, table
+from shiftwork.cli.words import ago, counted, one_line, printable, span, took
+from shiftwork.shapes import iso
 
 
 @pytest.mark.parametrize(

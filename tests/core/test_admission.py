@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windlass.core.admission import (
+from shiftwork.core.admission import (
     SETTLING_SECONDS,
     Facts,
     Gates,
@@ -20,8 +20,8 @@ from windlass.core.admission import (
     may_start,
     neighbours,
 )
-from windlass.core.breaker import BreakerState
-from windlass.core.model import PoolDoc, WorkerState
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import PoolDoc, WorkerState
 
 NOW = 1000.0
 HEAD = Head(900.0, "b1", 900.0)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from windlass.core.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
-from windlass.core.breaker import BreakerState, step
-from windlass.core.model import Breaker, WorkerState
+from shiftwork.core.admission import Facts, Gates, Head, Lane, RateLimit, Running, choose
+from shiftwork.core.breaker import BreakerState, step
+from shiftwork.core.model import Breaker, WorkerState
 
 
 class Run(Struct):

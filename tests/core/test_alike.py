@@ -2,7 +2,7 @@
 
 import pytest
 
-from windlass.core.alike import group_key
+from shiftwork.core.alike import group_key
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.core.breaker import BreakerState, step
-from windlass.core.model import Breaker
+from shiftwork.core.breaker import BreakerState, step
+from shiftwork.core.model import Breaker
 
 POLICY = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windlass.core.admission import Gates, RateLimit
-from windlass.core.graph import compile_gates
-from windlass.core.model import Breaker, WorkerConfig
-from windlass.core.options import worker_config
-from windlass.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError
+from shiftwork.core.admission import Gates, RateLimit
+from shiftwork.core.graph import compile_gates
+from shiftwork.core.model import Breaker, WorkerConfig
+from shiftwork.core.options import worker_config
+from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError
 
 
 def workers(**said: dict[str, Any]) -> dict[str, WorkerConfig]:

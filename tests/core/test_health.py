@@ -2,8 +2,8 @@
 
 import pytest
 
-from windlass.core.breaker import BreakerState
-from windlass.core.health import (
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.health import (
     DEFAULT_LATENCY_SECONDS,
     SCHEDULE_GRACE_SECONDS,
     STARTING_SECONDS,
@@ -14,7 +14,7 @@ from windlass.core.health import (
     WorkerFacts,
     judge,
 )
-from windlass.core.model import Lost, WorkerConfig, WorkerState
+from shiftwork.core.model import Lost, WorkerConfig, WorkerState
 
 NOW = 1000.0
 

@@ -2,7 +2,7 @@
 
 from msgspec import msgpack
 
-from windlass.core.history import (
+from shiftwork.core.history import (
     DAY,
     HOUR,
     MOST_POOLS,
@@ -20,7 +20,7 @@ from windlass.core.history import (
     spread,
     thinned,
 )
-from windlass.core.model import Doc, PoolStats
+from shiftwork.core.model import Doc, PoolStats
 
 NOW = 1_800_000_000.0
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.core.marks import BOUNDS, quantile, runs, timed, waits
-from windlass.core.model import Claimed
-from windlass.core.retry import End, EndKind, settle
+from shiftwork.core.marks import BOUNDS, quantile, runs, timed, waits
+from shiftwork.core.model import Claimed
+from shiftwork.core.retry import End, EndKind, settle
 
 JOB = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=100.0)
 

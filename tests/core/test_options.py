@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windlass.core.admission import RateLimit
-from windlass.core.model import (
+from shiftwork.core.admission import RateLimit
+from shiftwork.core.model import (
     Breaker,
     JobPriority,
     PoolConfig,
@@ -17,8 +17,8 @@ from windlass.core.model import (
     WorkerConfig,
     WorkerExecutionMode,
 )
-from windlass.core.options import parse_rate, pool_config, worker_config
-from windlass.errors import ConfigurationError, ScheduleError, UnknownOptionError
+from shiftwork.core.options import parse_rate, pool_config, worker_config
+from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 
 TRIGGERED = WorkerExecutionMode.TRIGGERED
 CONTINUOUS = WorkerExecutionMode.CONTINUOUS

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
-from windlass.core.retry import CRASH_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
+from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
+from shiftwork.core.retry import CRASH_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
 
 CONFIG = WorkerConfig(
     name="w",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windlass.core.model import PoolConfig
-from windlass.core.scaling import Decision, Memory, Seen, decide
+from shiftwork.core.model import PoolConfig
+from shiftwork.core.scaling import Decision, Memory, Seen, decide
 
 POOL = PoolConfig(name="p", min_workers=1, max_workers=10, scale_up_threshold=20, scale_down_threshold=2)
 NOW = 1000.0

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from windlass.core.model import WorkerConfig, WorkerState
-from windlass.core.options import worker_config
-from windlass.core.schedule import (
+from shiftwork.core.model import WorkerConfig, WorkerState
+from shiftwork.core.options import worker_config
+from shiftwork.core.schedule import (
     CATCH_UP_LIMIT,
     LOOK_BACK_LIMIT,
     Fire,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from windlass.core.model import WorkerState
-from windlass.core.options import worker_config
-from windlass.core.schedule import fire, upcoming
+from shiftwork.core.model import WorkerState
+from shiftwork.core.options import worker_config
+from shiftwork.core.schedule import fire, upcoming
 
 TABLE: list[tuple[str, str, str, str]] = [
     # zone, cron, asked at (on that clock), then fires at

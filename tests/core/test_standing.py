@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from windlass.core.model import JobStatus, Outcome, WorkerState
-from windlass.core.standing import after_run
+from shiftwork.core.model import JobStatus, Outcome, WorkerState
+from shiftwork.core.standing import after_run
 
 
 def ended(status: JobStatus, verdict: str, **more: Any) -> Outcome:

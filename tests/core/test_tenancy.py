@@ -2,8 +2,8 @@
 
 import pytest
 
-from windlass.core.model import Beat, InstanceRecord
-from windlass.core.tenancy import Tenant, refusal, stranger
+from shiftwork.core.model import Beat, InstanceRecord
+from shiftwork.core.tenancy import Tenant, refusal, stranger
 
 NOW = 1_000.0
 

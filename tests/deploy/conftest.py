@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from shiftwork import Job, JobStatus, WorkerOrchestrator
 from tests.store.servers.postgres import own_server
 from tests.store.servers.redis import Server, binary, required, wheel_binary
 from tests.system.conftest import eventually
-from windlass import Job, JobStatus, WorkerOrchestrator
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ import os
 import time
 from pathlib import Path
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 while Path("hold").exists() and not Path("go").exists():
     print("importing", flush=True)
@@ -62,13 +62,13 @@ async def nap(ctx: Context, number: int, seconds: float) -> None:
 
 
 class NodeProcess:
-    """A `windlass run` of its own; its output is in a file."""
+    """A `shiftwork run` of its own; its output is in a file."""
 
     def __init__(self, folder: Path, number: int, options: Sequence[str], environment: dict[str, str]) -> None:
         self._log = folder / f"node-{number}.log"
         with self._log.open("w") as output:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "windlass", "run", "shop:app", *options],
+                [sys.executable, "-m", "shiftwork", "run", "shop:app", *options],
                 cwd=folder,
                 env=os.environ | environment,
                 stdout=output,

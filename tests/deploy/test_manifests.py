@@ -15,16 +15,16 @@ import pytest
 import yaml
 from msgspec.structs import fields
 
-from windlass.cli.entry import main
-from windlass.cli.parameters import seconds
-from windlass.cli.run import run
-from windlass.leaving import EXIT_SECONDS
-from windlass.runtime import herald, node, notify
-from windlass.runtime.settings import Settings
-from windlass.vitals import FRESH_SECONDS
-from windlass.web.api import pools
-from windlass.web.openapi import API
-from windlass.web.routing import find_route
+from shiftwork.cli.entry import main
+from shiftwork.cli.parameters import seconds
+from shiftwork.cli.run import run
+from shiftwork.leaving import EXIT_SECONDS
+from shiftwork.runtime import herald, node, notify
+from shiftwork.runtime.settings import Settings
+from shiftwork.vitals import FRESH_SECONDS
+from shiftwork.web.api import pools
+from shiftwork.web.openapi import API
+from shiftwork.web.routing import find_route
 
 VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes that the manifests are held to."""
@@ -46,7 +46,7 @@ def manifests(checkout: Path) -> dict[tuple[str, str], Any]:
 
 @pytest.fixture
 def pod(manifests: dict[tuple[str, str], Any]) -> Any:
-    return manifests["Deployment", "windlass"]["spec"]["template"]["spec"]
+    return manifests["Deployment", "shiftwork"]["spec"]["template"]["spec"]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def container(pod: Any) -> Any:
 @pytest.fixture
 def web(manifests: dict[tuple[str, str], Any]) -> Any:
     """The container of the web."""
-    return manifests["Deployment", "windlass-web"]["spec"]["template"]["spec"]["containers"][0]
+    return manifests["Deployment", "shiftwork-web"]["spec"]["template"]["spec"]["containers"][0]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def unit(checkout: Path) -> configparser.SectionProxy:
     """The [Service] of the unit."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read(checkout / "deploy" / "systemd" / "windlass.service")
+    parser.read(checkout / "deploy" / "systemd" / "shiftwork.service")
     return parser["Service"]
 
 
@@ -75,7 +75,7 @@ def keda() -> jsonschema.Draft202012Validator:
 
 
 def default(option: str) -> Any:
-    """What `windlass run` does unless it is told otherwise."""
+    """What `shiftwork run` does unless it is told otherwise."""
     return next(parameter.default for parameter in run.params if parameter.name == option)
 
 
@@ -96,7 +96,7 @@ def test_kubernetes_accepts_the_manifests(version: str, manifests: dict[tuple[st
 
 
 def test_kubernetes_refuses_a_typing_error(manifests: dict[tuple[str, str], Any]) -> None:
-    wrong = copy.deepcopy(manifests["Deployment", "windlass"])
+    wrong = copy.deepcopy(manifests["Deployment", "shiftwork"])
     spec = wrong["spec"]["template"]["spec"]
     spec["terminationGracePeriodSecond"] = spec.pop("terminationGracePeriodSeconds")
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -116,7 +116,7 @@ def test_keda_accepts_its_kinds(manifests: dict[tuple[str, str], Any], keda: jso
 def test_keda_refuses_a_mistake(
     name: str, value: Any, manifests: dict[tuple[str, str], Any], keda: jsonschema.Draft202012Validator
 ) -> None:
-    wrong = copy.deepcopy(manifests["ScaledObject", "windlass"])
+    wrong = copy.deepcopy(manifests["ScaledObject", "shiftwork"])
     wrong["spec"][name] = value
     with pytest.raises(jsonschema.ValidationError):
         keda.validate(wrong)
@@ -126,11 +126,11 @@ def test_systemd_accepts_the_unit(checkout: Path, tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("there is no systemd-analyze here")
-    text = (checkout / "deploy" / "systemd" / "windlass.service").read_text()
-    unit = tmp_path / "windlass.service"
-    unit.write_text(text.replace("/opt/shop/.venv/bin/windlass", "/bin/true"))
+    text = (checkout / "deploy" / "systemd" / "shiftwork.service").read_text()
+    unit = tmp_path / "shiftwork.service"
+    unit.write_text(text.replace("/opt/shop/.venv/bin/shiftwork", "/bin/true"))
     said = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
-    assert [line for line in said.stderr.splitlines() if "windlass.service" in line] == []
+    assert [line for line in said.stderr.splitlines() if "shiftwork.service" in line] == []
     assert said.returncode == 0, said.stderr
 
 
@@ -140,22 +140,22 @@ def test_systemd_accepts_the_unit(checkout: Path, tmp_path: Path) -> None:
 def test_everything_that_is_referred_to_is_there(
     manifests: dict[tuple[str, str], Any], pod: Any, container: Any
 ) -> None:
-    labels = {("app.kubernetes.io/name", "windlass")}
-    deployment = manifests["Deployment", "windlass"]["spec"]
+    labels = {("app.kubernetes.io/name", "shiftwork")}
+    deployment = manifests["Deployment", "shiftwork"]["spec"]
     assert deployment["template"]["metadata"]["labels"].items() >= labels
-    for selector in (deployment["selector"], manifests["PodDisruptionBudget", "windlass"]["spec"]["selector"]):
+    for selector in (deployment["selector"], manifests["PodDisruptionBudget", "shiftwork"]["spec"]["selector"]):
         assert selector["matchLabels"].items() == labels
     for source in container["envFrom"]:
         kind, name = ("ConfigMap", "configMapRef") if "configMapRef" in source else ("Secret", "secretRef")
         assert (kind, source[name]["name"]) in manifests
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-    scaled = manifests["ScaledObject", "windlass"]["spec"]
+    scaled = manifests["ScaledObject", "shiftwork"]["spec"]
     assert ("Deployment", scaled["scaleTargetRef"]["name"]) in manifests
     assert ("TriggerAuthentication", scaled["triggers"][0]["authenticationRef"]["name"]) in manifests
 
 
 def test_keda_is_told_by_the_web_how_many_nodes_are_wanted(manifests: dict[tuple[str, str], Any]) -> None:
-    trigger = manifests["ScaledObject", "windlass"]["spec"]["triggers"][0]
+    trigger = manifests["ScaledObject", "shiftwork"]["spec"]["triggers"][0]
     url = urlsplit(trigger["metadata"]["url"])
     service = manifests["Service", url.hostname]["spec"]
     assert url.port in {port["port"] for port in service["ports"]}
@@ -167,14 +167,14 @@ def test_keda_is_told_by_the_web_how_many_nodes_are_wanted(manifests: dict[tuple
 
 
 def test_the_service_leads_to_the_web_and_not_to_nodes(manifests: dict[tuple[str, str], Any], web: Any) -> None:
-    service = manifests["Service", "windlass-web"]["spec"]
+    service = manifests["Service", "shiftwork-web"]["spec"]
     pods = {
         name: manifests["Deployment", name]["spec"]["template"]["metadata"]["labels"].items()
-        for name in ("windlass", "windlass-web")
+        for name in ("shiftwork", "shiftwork-web")
     }
-    assert pods["windlass-web"] >= service["selector"].items()
-    assert not pods["windlass"] >= service["selector"].items()
-    assert not pods["windlass-web"] >= manifests["Deployment", "windlass"]["spec"]["selector"]["matchLabels"].items()
+    assert pods["shiftwork-web"] >= service["selector"].items()
+    assert not pods["shiftwork"] >= service["selector"].items()
+    assert not pods["shiftwork-web"] >= manifests["Deployment", "shiftwork"]["spec"]["selector"]["matchLabels"].items()
     [port] = web["ports"]
     assert web["command"][web["command"].index("--port") + 1] == str(port["containerPort"])
     assert [one["targetPort"] for one in service["ports"]] == [port["name"]]
@@ -190,16 +190,16 @@ def test_what_is_applied_does_not_need_what_a_cluster_may_lack(checkout: Path) -
 
 
 def test_the_probe_file_lies_where_the_node_may_write(manifests: dict[tuple[str, str], Any], container: Any) -> None:
-    folder = Path(manifests["ConfigMap", "windlass"]["data"]["WINDLASS_PROBE"]).parent
+    folder = Path(manifests["ConfigMap", "shiftwork"]["data"]["SHIFTWORK_PROBE"]).parent
     assert str(folder) in {mount["mountPath"] for mount in container["volumeMounts"]}
     assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}  # stacks are written there
 
 
 def test_the_commands_exist(container: Any, web: Any, unit: configparser.SectionProxy) -> None:
     probes = [container[f"{kind}Probe"]["exec"]["command"] for kind in ("startup", "liveness", "readiness")]
-    environment = {"WINDLASS_APP": "shop:app", "WINDLASS_PROBE": "/run/windlass/probe"}
+    environment = {"SHIFTWORK_APP": "shop:app", "SHIFTWORK_PROBE": "/run/shiftwork/probe"}
     for program, name, *arguments in [container["command"], web["command"], *probes, unit["ExecStart"].split()]:
-        assert Path(program).name == "windlass"
+        assert Path(program).name == "shiftwork"
         command = main.commands[name]
         with pytest.MonkeyPatch.context() as patch:
             for key, value in environment.items():
@@ -231,10 +231,10 @@ def test_no_watch_is_more_impatient_than_the_node(container: Any, unit: configpa
 
 def test_signals_are_for_the_node_alone(container: Any, unit: configparser.SectionProxy) -> None:
     assert (unit["Type"], unit["NotifyAccess"], unit["KillMode"]) == ("notify", "main", "mixed")
-    assert container["command"][0] == "windlass"
+    assert container["command"][0] == "shiftwork"
 
 
 def test_a_new_node_comes_before_an_old_one_goes(manifests: dict[tuple[str, str], Any]) -> None:
-    rolling = manifests["Deployment", "windlass"]["spec"]["strategy"]["rollingUpdate"]
+    rolling = manifests["Deployment", "shiftwork"]["spec"]["strategy"]["rollingUpdate"]
     assert rolling == {"maxSurge": 1, "maxUnavailable": 0}
-    assert manifests["ScaledObject", "windlass"]["spec"]["minReplicaCount"] >= 1
+    assert manifests["ScaledObject", "shiftwork"]["spec"]["minReplicaCount"] >= 1

@@ -1,4 +1,4 @@
-"""What systemd hears from a node: a real socket, a real `windlass run`."""
+"""What systemd hears from a node: a real socket, a real `shiftwork run`."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.runtime.notify import Notifier
 from tests.deploy.conftest import Nodes
-from windlass.runtime.notify import Notifier
 
 
 class Listener:
@@ -129,7 +129,7 @@ def test_its_processes_are_not_told_of_the_socket(nodes: Nodes, listener: Listen
 
 
 def test_an_abstract_socket() -> None:
-    address = f"@windlass-{os.getpid()}"
+    address = f"@shiftwork-{os.getpid()}"
     with closing(Listener(address)) as listener:
         notifier = Notifier.from_environment({"NOTIFY_SOCKET": address})
         notifier.tell("STATUS=well", "READY=1")

@@ -1,4 +1,4 @@
-"""`windlass probe` beside a real node, and the file between them."""
+"""`shiftwork probe` beside a real node, and the file between them."""
 
 import os
 import signal
@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+from shiftwork.cli import main
+from shiftwork.vitals import Vitals, forget_vitals, write_vitals
 from tests.deploy.conftest import Nodes
 from tests.system.conftest import eventually
-from windlass.cli import main
-from windlass.vitals import Vitals, forget_vitals, write_vitals
 
 WELL = Vitals(pid=os.getpid(), stage="running", leased=True, words="follows", at=0.0)
 
 
 def probe(question: str, path: Path, *options: str) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["probe", question, "--probe-file", str(path), *options], prog_name="windlass")
+    result = CliRunner().invoke(main, ["probe", question, "--probe-file", str(path), *options], prog_name="shiftwork")
     return result.exit_code, result.output
 
 
@@ -41,7 +41,7 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     node.signal(signal.SIGTERM)
     eventually(lambda: not is_well("ready", path))
     assert is_well("live", path), "a node that lets its jobs finish is alive"
-    said = f"windlass: the node (process {node.pid}) is not ready: stopping: 1 job running\n"
+    said = f"shiftwork: the node (process {node.pid}) is not ready: stopping: 1 job running\n"
     assert probe("ready", path) == (1, said)
     assert node.end() == 0
     nodes.completed([job_id])
@@ -51,7 +51,7 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
 
 def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
-    node = nodes.up(WINDLASS_PROBE=str(path))
+    node = nodes.up(SHIFTWORK_PROBE=str(path))
     assert is_well("live", path)
     node.signal(signal.SIGSTOP)
     try:
@@ -78,7 +78,7 @@ def test_a_probe_file_that_cannot_be_written_is_refused_at_the_start(nodes: Node
     path = tmp_path / "nowhere" / "probe"
     node = nodes.start("--probe-file", str(path))
     assert node.end() == 1
-    assert node.said(f"windlass: cannot write the probe file {path}: No such file or directory")
+    assert node.said(f"shiftwork: cannot write the probe file {path}: No such file or directory")
 
 
 def test_a_node_that_was_killed_leaves_a_file_that_grows_old(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_end_of_a_node_does_not_remove_the_file_of_another(tmp_path: Path) -
 
 
 def test_without_a_file_the_command_line_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WINDLASS_PROBE", raising=False)
+    monkeypatch.delenv("SHIFTWORK_PROBE", raising=False)
     result = CliRunner().invoke(main, ["probe", "live"])
     assert result.exit_code == 2
     assert "--probe-file" in result.output

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from shiftwork import JobStatus
 from tests.deploy.conftest import Nodes
 from tests.system.conftest import eventually
-from windlass import JobStatus
 
 GRACE = 20.0
 """Far more than any of the short jobs takes, also on a slow machine."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import windlass
-from windlass import Context
-from windlass.events import NAMES
-from windlass.store.protocol import Store
+import shiftwork
+from shiftwork import Context
+from shiftwork.events import NAMES
+from shiftwork.store.protocol import Store
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -62,11 +62,11 @@ def test_every_page_is_linked(checkout: Path) -> None:
 def owners() -> dict[str, list[object]]:
     """By name: every class and every module of ours, and what the pages call by a short name."""
     found: defaultdict[str, list[object]] = defaultdict(list)
-    for _, name, _ in pkgutil.walk_packages(windlass.__path__, "windlass."):
+    for _, name, _ in pkgutil.walk_packages(shiftwork.__path__, "shiftwork."):
         if name.endswith("__main__"):
             continue
         module = importlib.import_module(name)
-        found[name.removeprefix("windlass.")].append(module)
+        found[name.removeprefix("shiftwork.")].append(module)
         for key, value in vars(module).items():
             if inspect.isclass(value):
                 found[key].append(value)
@@ -90,4 +90,4 @@ def test_internals_names_what_exists(checkout: Path, owners: dict[str, list[obje
 def test_internals_names_files_that_exist(checkout: Path) -> None:
     files = [code for code in CODE.findall(prose(checkout / "docs" / "internals.md")) if "/" in code]
     assert files
-    assert [file for file in files if not (checkout / "src" / "windlass" / file).exists()] == []
+    assert [file for file in files if not (checkout / "src" / "shiftwork" / file).exists()] == []

@@ -10,12 +10,12 @@ import pytest
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-import windlass
-from windlass import WorkerOrchestrator, errors
-from windlass.cli.entry import main
-from windlass.core import admission, health
-from windlass.core.model import JobFilter, PoolConfig, WorkerConfig
-from windlass.events import NAMES
+import shiftwork
+from shiftwork import WorkerOrchestrator, errors
+from shiftwork.cli.entry import main
+from shiftwork.core import admission, health
+from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
+from shiftwork.events import NAMES
 
 CODE = re.compile(r"`([^`]+)`")
 
@@ -62,7 +62,7 @@ def documented_defaults(cells: list[list[str]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, default, *_ in cells:
         code = CODE.fullmatch(default)
-        found[name.strip("`")] = eval(code[1], dict(vars(windlass))) if code else None
+        found[name.strip("`")] = eval(code[1], dict(vars(shiftwork))) if code else None
     return found
 
 
@@ -80,7 +80,7 @@ def test_settings_and_their_defaults(docs: Path) -> None:
 
 
 def test_options_of_one_job(docs: Path, checkout: Path) -> None:
-    parameters = inspect.signature(windlass.worker.Worker.with_options).parameters
+    parameters = inspect.signature(shiftwork.worker.Worker.with_options).parameters
     assert set(codes(rows(docs / "tasks.md", "option"))) == parameters.keys() - {"self"}
 
 
@@ -98,12 +98,12 @@ def test_methods_for_jobs(docs: Path) -> None:
 
 def test_context(docs: Path) -> None:
     documented = {code.partition("(")[0] for code in codes(rows(docs / "workers.md", "name"))}
-    context = windlass.Context
+    context = shiftwork.Context
     assert documented == {name for name in [*context.__slots__, *vars(context)] if not name.startswith("_")}
 
 
 def test_why_a_job_waits(docs: Path) -> None:
-    source = inspect.getsource(admission) + inspect.getsource(windlass.operations)
+    source = inspect.getsource(admission) + inspect.getsource(shiftwork.operations)
     assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bWait\(\s*\"(\w+)\"", source))
 
 
@@ -137,6 +137,6 @@ def test_error_tree(docs: Path) -> None:
         drawn[name] = path[-2] if len(path) > 1 else None
     classes = {name: value for name, value in vars(errors).items() if inspect.isclass(value)}
     assert drawn == {
-        name: None if value is errors.WindlassError else value.__bases__[0].__name__ for name, value in classes.items()
+        name: None if value is errors.ShiftworkError else value.__bases__[0].__name__ for name, value in classes.items()
     }
-    assert set(drawn) <= set(windlass.__all__)
+    assert set(drawn) <= set(shiftwork.__all__)

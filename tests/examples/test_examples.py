@@ -54,7 +54,7 @@ def test_the_shop_loses_nothing_and_its_check_can_fail(checkout: Path, tmp_path:
     for words in ("kill -9 ", "vanished: its ", "worker call_partner is disabled: 3 runs", "waits: blocked by cleanup"):
         assert words in done.stdout, f"the viewer was not told {words!r}:\n{shown}"
 
-    (home,) = tmp_path.glob("windlass-shop-*")
+    (home,) = tmp_path.glob("shiftwork-shop-*")
     assert "Traceback" not in (home / "server.log").read_text()
 
     again = run(checkout, "-m", "examples.shop.check", SHOP_HOME=str(home))
@@ -78,7 +78,7 @@ def test_ctrl_c_stops_the_shop_in_good_order(checkout: Path, tmp_path: Path) -> 
         assert show.wait(timeout=30) == 130, shown
     assert "4 checks, none failed." in shown
     assert "✘" not in shown
-    (home,) = tmp_path.glob("windlass-shop-*")
+    (home,) = tmp_path.glob("shiftwork-shop-*")
     assert "has stopped" in (home / "server.log").read_text(), "the server was not stopped in good order"
 
 

@@ -10,7 +10,7 @@ import pytest
 from examples.shop import check, journal
 from examples.shop.check import Ended, Evidence, Finding
 from examples.shop.journal import FOREVER, Journal, Mark, Run
-from windlass import JobStatus, PoolConfig
+from shiftwork import JobStatus, PoolConfig
 
 DONE = Ended(JobStatus.COMPLETED)
 DEAD = Ended(JobStatus.DEAD, "ValueError: no")

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from shiftwork.runtime.clock import ManualClock
 from tests.runtime.stage import Stage
-from windlass.runtime.clock import ManualClock
 
 
 @pytest_asyncio.fixture
@@ -28,7 +28,7 @@ def clock(stage: Stage) -> ManualClock:
 def tolerated(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     """Nothing fails behind a test's back, but for messages that hold one of the texts put in here.
 
-    Whatever windlass or the event loop logs together with an exception was not foreseen.
+    Whatever shiftwork or the event loop logs together with an exception was not foreseen.
     """
     texts: list[str] = []
     yield texts
@@ -36,6 +36,6 @@ def tolerated(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     unforeseen = [
         record.getMessage()
         for record in records
-        if record.levelno >= logging.ERROR and record.exc_info and record.name in {"windlass", "asyncio"}
+        if record.levelno >= logging.ERROR and record.exc_info and record.name in {"shiftwork", "asyncio"}
     ]
     assert [message for message in unforeseen if not any(text in message for text in texts)] == []

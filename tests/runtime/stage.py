@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, cast
 
-from windlass import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
-from windlass.runtime.clock import ManualClock, settle
-from windlass.store.memory import MemoryStore
-from windlass.store.protocol import Store
+from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.protocol import Store
 
 DEADLINE: Final = 10.0
 """Seconds of real time after which something that must happen has not happened."""

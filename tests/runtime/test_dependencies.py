@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from shiftwork import Context, JobPriority, JobStatus
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.outbox import pause
 from tests.runtime.stage import Act, Stage, status, statuses
-from windlass import Context, JobPriority, JobStatus
-from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.outbox import pause
 
 # ── dependencies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

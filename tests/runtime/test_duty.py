@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shiftwork import LifecycleError, StoreUnavailableError
+from shiftwork.runtime.clock import ManualClock, SystemClock, settle
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.portal import Portal
+from shiftwork.store.bells import Bells
 from tests.runtime.stage import DEADLINE
-from windlass import LifecycleError, StoreUnavailableError
-from windlass.runtime.clock import ManualClock, SystemClock, settle
-from windlass.runtime.duty import Duty
-from windlass.runtime.portal import Portal
-from windlass.store.bells import Bells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +180,7 @@ def test_a_portal_has_one_thread_and_closes_it() -> None:
     idents = {portal.call(ident) for _ in range(3)}
     assert len(idents) == 1
     assert threading.get_ident() not in idents
-    (thread,) = [thread for thread in threading.enumerate() if thread.name == "windlass portal"]
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "shiftwork portal"]
     portal.close()
     thread.join(DEADLINE)
     assert not thread.is_alive()

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock, Timer, settle
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.execute import Threads
+from shiftwork.runtime.portal import Portal
+from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, started, status
-from windlass import JobStatus, StoreUnavailableError, WorkerOrchestrator
-from windlass.runtime.clock import ManualClock, Timer, settle
-from windlass.runtime.duty import Duty
-from windlass.runtime.execute import Threads
-from windlass.runtime.portal import Portal
-from windlass.store.memory import MemoryStore
 
 HOUR = 3600.0
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from shiftwork import Breaker, JobStatus, Retry, WorkerOrchestrator
+from shiftwork.core.model import Event
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage, status, statuses
-from windlass import Breaker, JobStatus, Retry, WorkerOrchestrator
-from windlass.core.model import Event
-from windlass.runtime.clock import ManualClock, settle
 
 # ── retries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

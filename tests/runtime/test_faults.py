@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.core.model import JobFilter
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, statuses
-from windlass import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
-from windlass.core.model import JobFilter
-from windlass.runtime.clock import ManualClock, settle
 
 if TYPE_CHECKING:
-    from windlass.runtime.runner import LocalRunner
+    from shiftwork.runtime.runner import LocalRunner
 
 METHODS = [
     "add",
@@ -293,7 +293,7 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
 async def test_corrupt_records_in_the_store_stop_nobody(
     stage: Stage, clock: ManualClock, kind: str, tolerated: list[str]
 ) -> None:
-    from windlass.core.model import Doc
+    from shiftwork.core.model import Doc
 
     tolerated.append("the schedule of")
     app = stage.app()

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock
+from shiftwork.runtime.crew import Crew
+from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
+from shiftwork.runtime.machine import Usage, usage
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
-from windlass import WorkerOrchestrator
-from windlass.runtime.clock import ManualClock
-from windlass.runtime.crew import Crew
-from windlass.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
-from windlass.runtime.machine import Usage, usage
 
 
 class Machine:
@@ -135,7 +135,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
 
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
     """The loop of the program stands still; its pulse tells."""
-    url = f"sqlite:///{tmp_path}/windlass.db"
+    url = f"sqlite:///{tmp_path}/shiftwork.db"
     app = WorkerOrchestrator(url, lease_seconds=0.6)
 
     async def until_it_is_late() -> float:

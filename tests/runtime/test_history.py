@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
+from shiftwork.core.model import Doc, PoolStats
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.historian import Historian
+from shiftwork.web.history import History
 from tests.runtime.stage import Stage
-from windlass import WorkerOrchestrator
-from windlass.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
-from windlass.core.model import Doc, PoolStats
-from windlass.errors import StoreUnavailableError
-from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.historian import Historian
-from windlass.web.history import History
 
 
 async def minutes(stage: Stage) -> list[Moment]:
@@ -137,7 +137,7 @@ async def test_nothing_falls_between_two_notes(
 async def test_of_very_many_pools_less_is_remembered(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windlass.web.history.MOST_KEPT", 100)
+    monkeypatch.setattr("shiftwork.web.history.MOST_KEPT", 100)
     await stage.store.take_over([], {f"p{n}": PoolStats(completed=7) for n in range(30)}, 0)
     history = _history(stage)
     for _ in range(20):
@@ -218,7 +218,7 @@ async def test_many_pools_are_told_in_longer_steps(
     await note(node, clock, times=8)
     history = _history(stage)
     assert (await history.series(86_400)).step == 60.0
-    monkeypatch.setattr("windlass.web.history.MOST_POINTS", 100)
+    monkeypatch.setattr("shiftwork.web.history.MOST_POINTS", 100)
     told = await history.series(80_000)
     assert told.step == 240.0
     assert len(told.at) in {3, 4}

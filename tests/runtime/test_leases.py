@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from shiftwork import Context, Job, JobStatus, WorkerOrchestrator
+from shiftwork.core.model import Beat
+from shiftwork.core.retry import LOSS_LIMIT
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status
-from windlass import Context, Job, JobStatus, WorkerOrchestrator
-from windlass.core.model import Beat
-from windlass.core.retry import LOSS_LIMIT
-from windlass.runtime.clock import ManualClock, settle
-from windlass.store.memory import MemoryStore
 
 LEASE = 15.0
 
@@ -365,7 +365,7 @@ async def test_a_pulse_ends_with_its_orchestrator() -> None:
     app = WorkerOrchestrator("memory://")
     before = {*threading.enumerate()}
     async with started(app):
-        [pulse] = [thread for thread in {*threading.enumerate()} - before if thread.name == "windlass pulse"]
+        [pulse] = [thread for thread in {*threading.enumerate()} - before if thread.name == "shiftwork pulse"]
     assert not pulse.is_alive()
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from windlass.runtime.machine import measure, starved
+from shiftwork.runtime.machine import measure, starved
 
 
 def limit(folder: Path, **files: str) -> None:
@@ -19,9 +19,9 @@ def test_a_container(tmp_path: Path) -> None:
 
 
 def test_a_service_of_systemd_and_the_slice_around_it(tmp_path: Path) -> None:
-    limit(tmp_path / "system.slice" / "windlass.service", cpu__max="70000 100000", memory__max="max")
+    limit(tmp_path / "system.slice" / "shiftwork.service", cpu__max="70000 100000", memory__max="max")
     limit(tmp_path / "system.slice", cpu__max="max 100000", memory__max="2000000")
-    (tmp_path / "mine").write_text("0::/system.slice/windlass.service\n")
+    (tmp_path / "mine").write_text("0::/system.slice/shiftwork.service\n")
     assert (machine := measure(tmp_path, tmp_path / "mine")).cores == 0.7
     assert machine.memory == 2_000_000
 

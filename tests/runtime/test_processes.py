@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from windlass.core.model import Claimed, WorkerConfig
-from windlass.core.retry import End, EndKind
-from windlass.runtime import machine
-from windlass.runtime.clock import ManualClock, SystemClock
-from windlass.runtime.execute import Run
-from windlass.runtime.herald import Herald
-from windlass.runtime.instance import Instance
-from windlass.runtime.link import Link
-from windlass.runtime.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
-from windlass.runtime.process import Process
-from windlass.runtime.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from windlass.runtime.remote import MOST_SUSPECTS, RemoteRunner
-from windlass.store.memory import MemoryStore
+from shiftwork.core.model import Claimed, WorkerConfig
+from shiftwork.core.retry import End, EndKind
+from shiftwork.runtime import machine
+from shiftwork.runtime.clock import ManualClock, SystemClock
+from shiftwork.runtime.execute import Run
+from shiftwork.runtime.herald import Herald
+from shiftwork.runtime.instance import Instance
+from shiftwork.runtime.link import Link
+from shiftwork.runtime.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
+from shiftwork.runtime.process import Process
+from shiftwork.runtime.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
+from shiftwork.runtime.remote import MOST_SUSPECTS, RemoteRunner
+from shiftwork.store.memory import MemoryStore
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -76,7 +76,7 @@ async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
 
 async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tiny.py").write_text(
-        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///tiny.db')\napp.on('*', print)\n"
+        "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///tiny.db')\napp.on('*', print)\n"
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))
@@ -412,13 +412,13 @@ class Stage:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.remote.Process", Puppet)
     return Stage("shared")
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr("windlass.runtime.remote.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.remote.Process", Puppet)
     return Stage("alone")
 
 

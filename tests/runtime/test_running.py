@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from shiftwork import Context, JobCancelledError, JobStatus, WorkerOrchestrator
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, status, statuses
-from windlass import Context, JobCancelledError, JobStatus, WorkerOrchestrator
-from windlass.runtime.clock import ManualClock, settle
 
 # ── what a function may be ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -128,7 +128,7 @@ async def test_threads_see_the_context_variables_of_the_loop_and_are_used_again(
     await app.start()
     for _ in range(3):
         await (await plain.enqueue()).result(DEADLINE)
-    assert set(idents) == {"windlass worker"}
+    assert set(idents) == {"shiftwork worker"}
     await eventually(lambda: threading.active_count() < 20)
 
 
@@ -226,7 +226,7 @@ async def test_an_attempt_keeps_error_and_traceback_from_the_users_function_on(
     assert first.traceback is not None
     assert "in outer" in first.traceback
     assert "in deep" in first.traceback
-    assert "windlass/runtime" not in first.traceback
+    assert "shiftwork/runtime" not in first.traceback
     assert first.instance is not None
     assert second.started_at > first.ended_at
 

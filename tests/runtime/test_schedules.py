@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.core.model import JobFilter
+from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.leader import Leader
 from tests.runtime.stage import Act, Stage, statuses
-from windlass import JobStatus
-from windlass.core.model import JobFilter
-from windlass.runtime.clock import ManualClock, settle
-from windlass.runtime.leader import Leader
 
 MINUTE = 60.0
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
+from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
-from windlass import Context, JobStatus, LifecycleError, StoreUnavailableError
-from windlass.runtime.clock import ManualClock, settle
 
 
 async def test_running_work_finishes_within_the_grace(stage: Stage, clock: ManualClock) -> None:

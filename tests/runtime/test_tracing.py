@@ -16,11 +16,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from shiftwork import JobStatus
+from shiftwork.runtime.clock import settle
+from shiftwork.telemetry.tracing import trace_id
 from tests.runtime.stage import Stage, eventually
 from tests.system.conftest import PROGRAMS
-from windlass import JobStatus
-from windlass.runtime.clock import settle
-from windlass.telemetry.tracing import trace_id
 
 
 class Spans:
@@ -92,15 +92,15 @@ async def test_one_trace_from_enqueue_to_the_functions_own_spans(stage: Stage, s
     assert sent.attributes["messaging.message.id"] == job.id
     assert run.attributes is not None
     assert dict(run.attributes) == {
-        "messaging.system": "windlass",
+        "messaging.system": "shiftwork",
         "messaging.operation.name": "process",
         "messaging.operation.type": "process",
         "messaging.destination.name": "default",
         "messaging.message.id": job.id,
-        "windlass.worker": "work",
-        "windlass.attempt": 1,
-        "windlass.cause": "enqueued",
-        "windlass.end": "returned",
+        "shiftwork.worker": "work",
+        "shiftwork.attempt": 1,
+        "shiftwork.cause": "enqueued",
+        "shiftwork.end": "returned",
     }
     assert request.context is not None
     assert trace_id(job.record.trace) == f"{request.context.trace_id:032x}"
@@ -119,7 +119,7 @@ async def test_a_failure_is_the_status_of_its_span(stage: Stage, spans: Spans) -
     await stage.clock.advance(20)
     runs = spans.all("process work")
     assert [span.status.status_code for span in runs] == [StatusCode.ERROR] * 2
-    assert [span.attributes and span.attributes["windlass.attempt"] for span in runs] == [1, 2]
+    assert [span.attributes and span.attributes["shiftwork.attempt"] for span in runs] == [1, 2]
     assert {parent(span) for span in runs} == {number(spans.one("send work"))}
     assert runs[0].status.description == "ValueError: no such order"
     event = runs[0].events[0]
@@ -209,7 +209,7 @@ async def test_a_tracer_that_fails_harms_no_job(
 
 
 def test_one_trace_through_a_process_of_its_own(tmp_path: Path) -> None:
-    store, file = f"sqlite:///{tmp_path / 'windlass.db'}", tmp_path / "spans"
+    store, file = f"sqlite:///{tmp_path / 'shiftwork.db'}", tmp_path / "spans"
     environment = os.environ | {"MILL_STORE": store, "SPANS": str(file)}
     subprocess.run([sys.executable, "traced.py"], cwd=PROGRAMS, env=environment, check=True, timeout=50)
     spans = [json.loads(line) for line in file.read_text().splitlines()]
@@ -228,7 +228,7 @@ def test_one_trace_through_a_process_of_its_own(tmp_path: Path) -> None:
 UNTRACED = """
 import asyncio, sys
 {first}
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator("memory://")
 

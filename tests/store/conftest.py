@@ -10,15 +10,15 @@ from typing import Final
 
 import pytest
 
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.protocol import Store
+from shiftwork.store.sqlite.store import SqliteStore
+from shiftwork.store.urls import open_store
+from shiftwork.testing import StoreFactory
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
-from windlass.store.memory import MemoryStore
-from windlass.store.protocol import Store
-from windlass.store.sqlite.store import SqliteStore
-from windlass.store.urls import open_store
-from windlass.testing import StoreFactory
 
-GIVEN: Final = os.environ.get("WINDLASS_TEST_REDIS_URL")
+GIVEN: Final = os.environ.get("SHIFTWORK_TEST_REDIS_URL")
 
 __all__ = ["postgres_servers"]
 

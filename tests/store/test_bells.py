@@ -2,8 +2,8 @@
 
 import asyncio
 
-from windlass.store.bells import Bells
-from windlass.testing.expect import soon
+from shiftwork.store.bells import Bells
+from shiftwork.testing.expect import soon
 
 
 async def pending(bell_wait: "asyncio.Future[None]") -> bool:

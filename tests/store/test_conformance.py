@@ -2,8 +2,8 @@
 
 import pytest
 
-from windlass.testing import CHECKS, Check, StoreFactory, run_check
-from windlass.testing.checks import crowds
+from shiftwork.testing import CHECKS, Check, StoreFactory, run_check
+from shiftwork.testing.checks import crowds
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))

@@ -1,4 +1,4 @@
-"""`windlass db` on a real server: what it shows, what it makes, what it refuses, and many of it at once."""
+"""`shiftwork db` on a real server: what it shows, what it makes, what it refuses, and many of it at once."""
 
 import asyncio
 import json
@@ -14,12 +14,12 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.cli.entry import main
+from shiftwork.store.postgres import migrations
+from shiftwork.store.postgres.migrations import Migration
 from tests.store.servers import postgres
 from tests.store.servers.redis import Server, namespace
-from windlass import WorkerOrchestrator
-from windlass.cli.entry import main
-from windlass.store.postgres import migrations
-from windlass.store.postgres.migrations import Migration
 
 BOTH = [{"number": 1, "name": "0001_begin", "phase": phase, "done": True} for phase in ("before", "after")]
 
@@ -99,8 +99,8 @@ def test_from_an_empty_database_to_a_schema(url: str) -> None:
     empty = document("status", "--store", url)
     assert (empty["version"], empty["by_hand"]) == (0, True)
     assert [step["done"] for step in empty["steps"]] == [False, False]
-    assert "there is no schema yet: windlass db upgrade makes it" in told("status", "--store", url)
-    assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'windlass'") == [(0,)], "looking made it"
+    assert "there is no schema yet: shiftwork db upgrade makes it" in told("status", "--store", url)
+    assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shiftwork'") == [(0,)], "looking made it"
     made = document("upgrade", "--store", url)
     assert (made["version"], made["upgraded"]) == (1, BOTH)
     assert document("status", "--store", url)["steps"] == BOTH
@@ -114,7 +114,7 @@ def test_an_app_works_on_a_schema_made_by_hand(url: str) -> None:
 
 
 def test_many_at_once_make_one_schema(url: str) -> None:
-    command = [sys.executable, "-m", "windlass", "db", "upgrade", "--json", "--store", url]
+    command = [sys.executable, "-m", "shiftwork", "db", "upgrade", "--json", "--store", url]
     with closing(psycopg.connect(url)) as migrating:
         migrating.execute("SELECT pg_advisory_xact_lock(%s)", (migrations._LOCK,))
         running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
@@ -135,13 +135,13 @@ def test_many_at_once_make_one_schema(url: str) -> None:
 
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a windlass would be that has one more migration."""
+    """As a shiftwork would be that has one more migration."""
     begin = migrations.migrations()[0]
     more = Migration(
         2,
         "0002_more",
-        "ALTER TABLE windlass.jobs ADD COLUMN colour text;",
-        "ALTER TABLE windlass.jobs ALTER COLUMN colour SET DEFAULT 'red';",
+        "ALTER TABLE shiftwork.jobs ADD COLUMN colour text;",
+        "ALTER TABLE shiftwork.jobs ALTER COLUMN colour SET DEFAULT 'red';",
     )
     monkeypatch.setattr(migrations, "migrations", lambda: (begin, more))
 
@@ -149,11 +149,11 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) -> None:
     told("upgrade", "--store", url)
     request.getfixturevalue("next_version")
-    assert "2 steps to do: windlass db upgrade\n" in told("status", "--store", url)
+    assert "2 steps to do: shiftwork db upgrade\n" in told("status", "--store", url)
     before = document("upgrade", "--phase", "before", "--store", url)
     assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0002_more", "before")]
     left = told("status", "--store", url)
-    assert "1 step to do: windlass db upgrade, once no process of the version before is left\n" in left
+    assert "1 step to do: shiftwork db upgrade, once no process of the version before is left\n" in left
     assert "0002_more   after   to do" in left
     assert document("upgrade", "--phase", "before", "--store", url)["upgraded"] == []
     assert "0002_more, after: done\n" in told("upgrade", "--store", url)
@@ -165,7 +165,7 @@ def test_pending_sql_is_what_the_database_lacks(
 ) -> None:
     told("upgrade", "--store", url)
     assert (
-        told("sql", "--pending", "--store", url) == "-- The schema windlass is of version 1: nothing is left to do.\n"
+        told("sql", "--pending", "--store", url) == "-- The schema shiftwork is of version 1: nothing is left to do.\n"
     )
     request.getfixturevalue("next_version")
     before = told("sql", "--pending", "--phase", "before", "--store", url)
@@ -180,7 +180,7 @@ def test_pending_sql_is_what_the_database_lacks(
 def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told("upgrade", "--store", url)
     begin = migrations.migrations()[0]
-    bad = Migration(2, "0002_bad", "ALTER TABLE windlass.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
+    bad = Migration(2, "0002_bad", "ALTER TABLE shiftwork.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
     monkeypatch.setattr(migrations, "migrations", lambda: (begin, bad))
     result = db("upgrade", "--store", url)
     assert result.exit_code == 3
@@ -189,20 +189,20 @@ def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("words", [["status"], ["upgrade"], ["sql", "--pending"]])
-def test_a_schema_of_a_newer_windlass_is_refused(url: str, words: list[str]) -> None:
+def test_a_schema_of_a_newer_shiftwork_is_refused(url: str, words: list[str]) -> None:
     told("upgrade", "--store", url)
-    run(url, "INSERT INTO windlass.migrations VALUES (7, 'before')")
-    assert "of a newer windlass" in told("status", "--store", url)
-    run(url, "INSERT INTO windlass.migrations VALUES (7, 'after')")
+    run(url, "INSERT INTO shiftwork.migrations VALUES (7, 'before')")
+    assert "of a newer shiftwork" in told("status", "--store", url)
+    run(url, "INSERT INTO shiftwork.migrations VALUES (7, 'after')")
     result = db(*words, "--store", url)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "has schema version 7; this windlass works with version 1. Upgrade windlass" in result.stderr
+    assert "has schema version 7; this shiftwork works with version 1. Upgrade shiftwork" in result.stderr
 
 
 # ── for an administrator ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("schema", ["windlass", "Other_1"])
+@pytest.mark.parametrize("schema", ["shiftwork", "Other_1"])
 def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
     server: postgres.Server, url: str, schema: str
 ) -> None:
@@ -211,7 +211,7 @@ def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
     theirs = f"{server.url_of(url.rpartition('/')[2], f'{user}:x')}?schema={schema}"
     refused = db("upgrade", "--store", theirs)
     assert refused.exit_code == 3
-    assert "windlass db sql --grant-to USER" in refused.stderr
+    assert "shiftwork db sql --grant-to USER" in refused.stderr
     psql(server, url, told("sql", "--grant-to", user, "--store", theirs))
     works(theirs)
     assert document("status", "--store", theirs)["steps"] == BOTH
@@ -219,15 +219,15 @@ def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
 
 def test_the_printed_sql_is_all_or_nothing(server: postgres.Server, url: str) -> None:
     sql = told("sql", "--store", url)
-    run(url, "CREATE SCHEMA windlass", "CREATE TABLE windlass.events (a int)")
+    run(url, "CREATE SCHEMA shiftwork", "CREATE TABLE shiftwork.events (a int)")
     with pytest.raises(AssertionError, match='relation "events" already exists'):
         psql(server, url, sql)
-    assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'windlass'") == [(1,)]
+    assert run(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'shiftwork'") == [(1,)]
 
 
 def test_the_sql_is_printed_without_a_server() -> None:
     nowhere = "postgresql://u@127.0.0.1:1/d"
-    assert "CREATE TABLE windlass.jobs" in told("sql", "--store", nowhere)
+    assert "CREATE TABLE shiftwork.jobs" in told("sql", "--store", nowhere)
     assert document("sql", "--store", nowhere)["sql"] == told("sql", "--store", nowhere)
     result = db("status", "--store", nowhere)
     assert result.exit_code == 3
@@ -259,7 +259,7 @@ async def make(path: Path) -> None:
 
 
 def test_sqlite_needs_no_hand(tmp_path: Path) -> None:
-    path = tmp_path / "windlass.db"
+    path = tmp_path / "shiftwork.db"
     missing = db("status", "--store", f"sqlite:///{path}")
     assert missing.exit_code == 3
     assert not path.exists()
@@ -271,6 +271,6 @@ def test_memory_needs_no_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "memo_db.py").write_text(
-        "from windlass import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n"
+        "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n"
     )
     assert "memory://, no schema: nothing to do by hand" in told("status", "--app", "memo_db")

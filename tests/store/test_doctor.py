@@ -1,4 +1,4 @@
-"""`windlass doctor` on real servers, with safe and with dangerous settings: what is dangerous is a problem, and how."""
+"""`shiftwork doctor` on real servers, with safe and with dangerous settings: each danger is a problem."""
 
 import asyncio
 import json
@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.cli.entry import main
+from shiftwork.core.health import Finding
+from shiftwork.measuring import measure
+from shiftwork.runtime.clock import SystemClock
+from shiftwork.store.memory import MemoryStore
 from tests.store.servers import postgres
 from tests.store.servers.redis import DURABLE, Server, binary, wheel_binary
-from windlass import WorkerOrchestrator
-from windlass.cli.entry import main
-from windlass.core.health import Finding
-from windlass.measuring import measure
-from windlass.runtime.clock import SystemClock
-from windlass.store.memory import MemoryStore
 
 
 class Report:
@@ -152,7 +152,7 @@ def test_replicas_are_counted(program: Path, server: Server) -> None:
 
 
 def test_a_server_that_hides_its_settings(program: Path) -> None:
-    shop = "user shop on >x ~{windlass:* &{windlass:* +@all -@dangerous +info"
+    shop = "user shop on >x ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info"
     with Server(program, *DURABLE, config=shop) as server:
         url = f"redis://shop:x@127.0.0.1:{server.port}/0"
         assert "does not let us read appendfsync" in Report(url).findings["durability"]
@@ -181,7 +181,7 @@ def alter(database: postgres.Server, *statements: str) -> None:
 @pytest.fixture
 def altered(database: postgres.Server) -> Iterator[postgres.Server]:
     yield database
-    alter(database, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()", "ALTER ROLE windlass RESET ALL")
+    alter(database, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()", "ALTER ROLE shiftwork RESET ALL")
 
 
 def wait_for(database: postgres.Server, name: str, value: str) -> None:
@@ -221,7 +221,7 @@ def test_a_database_that_a_power_cut_can_damage_is_critical(altered: postgres.Se
 
 
 def test_a_database_that_answers_before_it_has_written_is_critical(altered: postgres.Server) -> None:
-    alter(altered, "ALTER ROLE windlass SET synchronous_commit = off")
+    alter(altered, "ALTER ROLE shiftwork SET synchronous_commit = off")
     told = Report(altered.url).critical("durability", "SET synchronous_commit = on")
     assert "a crash of the server or a power cut loses the last moments of acknowledged jobs" in told
 
@@ -234,8 +234,8 @@ def test_a_database_that_nobody_sweeps(altered: postgres.Server) -> None:
 
 def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
     Report(database.url)
-    alter(database, "DELETE FROM windlass.migrations WHERE phase = 'after'")
-    told = Report(database.url).warning("schema steps", "windlass db upgrade")
+    alter(database, "DELETE FROM shiftwork.migrations WHERE phase = 'after'")
+    told = Report(database.url).warning("schema steps", "shiftwork db upgrade")
     assert told == "to be done: 0001_begin (after)"
     assert CliRunner().invoke(main, ["db", "upgrade", "--store", database.url]).exit_code == 0
     assert Report(database.url).problems == {}
@@ -258,8 +258,8 @@ def make(path: Path) -> None:
     [("normal", "a power cut or a crash of the system can lose the last moments"), ("full", "neither a crash nor a")],
 )
 def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> None:
-    make(tmp_path / "windlass.db")
-    report = Report(f"sqlite:///{tmp_path}/windlass.db?synchronous={synchronous}")
+    make(tmp_path / "shiftwork.db")
+    report = Report(f"sqlite:///{tmp_path}/shiftwork.db?synchronous={synchronous}")
     assert report.problems == {}
     assert report.findings["durability"].startswith(f"synchronous={synchronous}: ")
     assert loss in report.findings["durability"]
@@ -268,13 +268,13 @@ def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> Non
 
 
 def test_a_file_that_a_power_cut_can_damage_is_critical(tmp_path: Path) -> None:
-    make(tmp_path / "windlass.db")
-    report = Report(f"sqlite:///{tmp_path}/windlass.db?synchronous=off")
+    make(tmp_path / "shiftwork.db")
+    report = Report(f"sqlite:///{tmp_path}/shiftwork.db?synchronous=off")
     assert "can damage the file so that all of them are lost" in report.critical("durability", "?synchronous=off out")
 
 
 def test_a_damaged_file_is_critical(tmp_path: Path) -> None:
-    path = tmp_path / "windlass.db"
+    path = tmp_path / "shiftwork.db"
     make(path)
     with closing(sqlite3.connect(path)) as db:
         page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()[0]

@@ -13,9 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.store.servers import postgres
-from tests.store.servers.redis import DURABLE, Server, free_port, namespace
-from windlass import (
+from shiftwork import (
     NamespaceInUseError,
     SchemaVersionError,
     StoreError,
@@ -23,8 +21,10 @@ from windlass import (
     UnknownStoreError,
     WorkerOrchestrator,
 )
-from windlass.store.postgres import migrations
-from windlass.testing import StoreFactory
+from shiftwork.store.postgres import migrations
+from shiftwork.testing import StoreFactory
+from tests.store.servers import postgres
+from tests.store.servers.redis import DURABLE, Server, free_port, namespace
 
 
 async def refusal(url: str, kind: type[StoreError] = StoreUnavailableError, *, space: str = "default") -> str:
@@ -50,11 +50,11 @@ async def welcome(url: str) -> None:
 
 def run_the_command(folder: Path, url: str) -> "subprocess.CompletedProcess[str]":
     (folder / "shop.py").write_text(
-        "from windlass import WorkerOrchestrator\n"
+        "from shiftwork import WorkerOrchestrator\n"
         f"app = WorkerOrchestrator({url!r})\n"
         "app.task(name='mail')(lambda: None)\n"
     )
-    command = [sys.executable, "-m", "windlass", "run", "shop:app"]
+    command = [sys.executable, "-m", "shiftwork", "run", "shop:app"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -66,7 +66,7 @@ user noscripts on >secret ~* &* +@all -@scripting
 user nokeys on >secret ~other:* &* +@all
 user nochannels on >secret ~* resetchannels +@all
 user reader on >secret ~* &* +@read +@scripting +@connection +info
-user shop on >secret ~{windlass:* &{windlass:* +@all -@dangerous +info
+user shop on >secret ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info
 """
 
 
@@ -85,7 +85,7 @@ async def test_redis_wrong_password(guarded: Server, tmp_path: Path) -> None:
     assert "wants a password" in await refusal(f"redis://{at}/0")
     ended = run_the_command(tmp_path, f"redis://:not-this-one@{at}/0")
     assert ended.returncode == 3
-    assert ended.stderr.splitlines()[-1].startswith(f"windlass: the server at {at} refuses the user name or the pass")
+    assert ended.stderr.splitlines()[-1].startswith(f"shiftwork: the server at {at} refuses the user name or the pass")
     assert "Traceback" not in ended.stderr
     assert "not-this-one" not in ended.stderr
 
@@ -100,7 +100,7 @@ async def test_redis_wrong_address() -> None:
 @pytest.mark.parametrize("user", ["noscripts", "nokeys", "nochannels", "reader"])
 async def test_redis_without_rights(guarded: Server, user: str) -> None:
     told = await refusal(f"redis://{user}:secret@127.0.0.1:{guarded.port}/0")
-    assert "denies this user what windlass needs: ACL SETUSER" in told
+    assert "denies this user what shiftwork needs: ACL SETUSER" in told
 
 
 async def test_redis_the_rights_that_the_remedy_names_suffice(guarded: Server) -> None:
@@ -132,7 +132,7 @@ async def test_redis_too_old() -> None:
 
     server = await asyncio.start_server(old, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    assert "is Redis 6.2.14; windlass needs Redis 7.0 or Valkey 7.2" in await refusal(f"redis://127.0.0.1:{port}/0")
+    assert "is Redis 6.2.14; shiftwork needs Redis 7.0 or Valkey 7.2" in await refusal(f"redis://127.0.0.1:{port}/0")
     server.close()
 
 
@@ -174,7 +174,7 @@ async def test_redis_without_its_replicas(valkey_program: Path) -> None:
 
 
 async def test_redis_keys_of_another_version(valkey_server: Server) -> None:
-    valkey_server.ask("SET", "{windlass:other}:version", "99")
+    valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     told = await refusal(valkey_server.url, SchemaVersionError, space="other")
     assert "its keys are of version 99, ours of 1" in told
 
@@ -228,12 +228,12 @@ async def test_postgres_wrong_address(server: postgres.Server) -> None:
     "granted",
     [
         [],
-        ["USAGE ON SCHEMA windlass"],
-        ["USAGE ON SCHEMA windlass", "SELECT ON ALL TABLES IN SCHEMA windlass"],
+        ["USAGE ON SCHEMA shiftwork"],
+        ["USAGE ON SCHEMA shiftwork", "SELECT ON ALL TABLES IN SCHEMA shiftwork"],
         [
-            "USAGE ON SCHEMA windlass",
-            "SELECT, INSERT ON ALL TABLES IN SCHEMA windlass",
-            "USAGE ON ALL SEQUENCES IN SCHEMA windlass",
+            "USAGE ON SCHEMA shiftwork",
+            "SELECT, INSERT ON ALL TABLES IN SCHEMA shiftwork",
+            "USAGE ON ALL SEQUENCES IN SCHEMA shiftwork",
         ],
     ],
 )
@@ -243,7 +243,7 @@ async def test_postgres_without_rights(server: postgres.Server, fresh: str, gran
     run(server, *(f"GRANT {right} TO guest_{fresh}" for right in granted), database=fresh)
     told = await refusal(server.url_of(fresh, f"guest_{fresh}:x"))
     assert "permission denied" in told
-    assert "`windlass db sql --grant-to USER`" in told
+    assert "`shiftwork db sql --grant-to USER`" in told
 
 
 async def test_postgres_standby() -> None:
@@ -263,19 +263,19 @@ async def test_postgres_standby() -> None:
 
 async def test_postgres_too_old(server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrations, "OLDEST_SERVER", 99)
-    assert "is too old: windlass needs 99 or newer" in await refusal(server.url)
+    assert "is too old: shiftwork needs 99 or newer" in await refusal(server.url)
 
 
 async def test_postgres_schema_of_another_version(server: postgres.Server, fresh: str) -> None:
     await welcome(server.url_of(fresh))
-    run(server, "INSERT INTO windlass.migrations VALUES (99, 'before'), (99, 'after')", database=fresh)
+    run(server, "INSERT INTO shiftwork.migrations VALUES (99, 'before'), (99, 'after')", database=fresh)
     told = await refusal(server.url_of(fresh), SchemaVersionError)
-    assert "has schema version 99; this windlass works with version 1. Upgrade windlass" in told
+    assert "has schema version 99; this shiftwork works with version 1. Upgrade shiftwork" in told
 
 
 @pytest.mark.parametrize("table", ["jobs (a int)", "migrations (a int)"])
 async def test_postgres_schema_of_somebody_else(server: postgres.Server, fresh: str, table: str) -> None:
-    run(server, "CREATE SCHEMA windlass", f"CREATE TABLE windlass.{table}", database=fresh)
+    run(server, "CREATE SCHEMA shiftwork", f"CREATE TABLE shiftwork.{table}", database=fresh)
     told = await refusal(server.url_of(fresh))
     assert "choose another one with ?schema=NAME" in told
     await welcome(f"{server.url_of(fresh)}?schema=ours")
@@ -284,7 +284,7 @@ async def test_postgres_schema_of_somebody_else(server: postgres.Server, fresh: 
 async def test_postgres_of_another_encoding(server: postgres.Server, fresh: str) -> None:
     run(server, f"CREATE DATABASE latin_{fresh} ENCODING 'LATIN1' TEMPLATE template0")
     told = await refusal(server.url_of(f"latin_{fresh}"))
-    assert "is encoded in LATIN1, and windlass needs UTF8" in told
+    assert "is encoded in LATIN1, and shiftwork needs UTF8" in told
 
 
 async def test_postgres_whatever_the_environment_says(
@@ -302,14 +302,14 @@ def refuse(*_: object, **__: object) -> None:
 
 
 async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "the folder" in await refusal(f"sqlite:///{tmp_path}/missing/windlass.db")
+    assert "the folder" in await refusal(f"sqlite:///{tmp_path}/missing/shiftwork.db")
     assert "it is a folder" in await refusal(f"sqlite:///{tmp_path}")
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
     with monkeypatch.context() as patched:  # root may write everywhere; what it is told is what others are
         patched.setattr(os, "access", lambda path, mode: Path(path) != locked)
         patched.setattr(Path, "mkdir", refuse)
-        assert "the user of this process may not write it" in await refusal(f"sqlite:///{locked}/windlass.db")
+        assert "the user of this process may not write it" in await refusal(f"sqlite:///{locked}/shiftwork.db")
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE theirs (a)")
@@ -319,7 +319,7 @@ async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(sqlite3.connect(newer)) as db:
         db.execute("PRAGMA user_version = 99")
     told = await refusal(f"sqlite:///{newer}", SchemaVersionError)
-    assert "schema version 99; this windlass reads version 1" in told
+    assert "schema version 99; this shiftwork reads version 1" in told
 
 
 # ── the namespace of another app ─────────────────────────────────────────────────────────────────────────────────────

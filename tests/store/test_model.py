@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from shiftwork.testing import StoreFactory
+from shiftwork.testing.model import Histories
 from tests.store.conftest import TWINS
-from windlass.testing import StoreFactory
-from windlass.testing.model import Histories
 
 QUICK: Final = settings(
     max_examples=25,

@@ -10,11 +10,9 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from tests.store.conftest import Maker, postgres, sqlite, valkey
-from tests.store.servers.postgres import names
-from windlass.core.admission import Gates
-from windlass.core.breaker import BreakerState
-from windlass.core.model import (
+from shiftwork.core.admission import Gates
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import (
     Cancel,
     Discard,
     Doc,
@@ -27,12 +25,12 @@ from windlass.core.model import (
     ProgressNote,
     WorkerState,
 )
-from windlass.core.schedule import Cursor
-from windlass.errors import MoveError
-from windlass.store.memory import MemoryStore
-from windlass.store.protocol import Store
-from windlass.testing import StoreFactory
-from windlass.testing.acts import (
+from shiftwork.core.schedule import Cursor
+from shiftwork.errors import MoveError
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.protocol import Store
+from shiftwork.testing import StoreFactory
+from shiftwork.testing.acts import (
     add,
     beat,
     claim,
@@ -50,11 +48,13 @@ from windlass.testing.acts import (
     statuses,
     succeeded,
 )
-from windlass.transfer import late, moving
-from windlass.transfer.late import left_behind
-from windlass.transfer.marks import refuse_to_add, refuse_to_change
-from windlass.transfer.moving import Move, Moved
-from windlass.transfer.small import carry
+from shiftwork.transfer import late, moving
+from shiftwork.transfer.late import left_behind
+from shiftwork.transfer.marks import refuse_to_add, refuse_to_change
+from shiftwork.transfer.moving import Move, Moved
+from shiftwork.transfer.small import carry
+from tests.store.conftest import Maker, postgres, sqlite, valkey
+from tests.store.servers.postgres import names
 
 NOW = 1_000_000.0
 numbers = count()
@@ -304,7 +304,7 @@ async def test_while_it_moves_nodes_stay_away_and_jobs_may_still_be_added(
     genuine, extra = destination.restore, count()
 
     async def restore(jobs: Sequence[JobRecord], now: float) -> None:
-        with pytest.raises(MoveError, match=r"is moving to .* `windlass move --abandon`"):
+        with pytest.raises(MoveError, match=r"is moving to .* `shiftwork move --abandon`"):
             await refuse_to_change(source)
         await refuse_to_add(source)
         with pytest.raises(MoveError, match="is moving to"):
@@ -403,7 +403,7 @@ async def test_interrupted_anywhere_it_goes_on(
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
     source, destination = pair
     await fill(source)
-    monkeypatch.setattr("windlass.transfer.small.BATCH", 4)
+    monkeypatch.setattr("shiftwork.transfer.small.BATCH", 4)
     genuine, calls = getattr(destination, step), count(1)
 
     async def interrupted(*args: Any) -> Any:
@@ -429,8 +429,8 @@ async def test_interrupted_anywhere_it_goes_on(
 
 async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What people did is pruned apart: what is left of the source is not the end of what was copied."""
-    monkeypatch.setattr("windlass.store.memory.events.EVENTS_KEPT", 3)
-    monkeypatch.setattr("windlass.transfer.small.PAGE", 2)
+    monkeypatch.setattr("shiftwork.store.memory.events.EVENTS_KEPT", 3)
+    monkeypatch.setattr("shiftwork.transfer.small.PAGE", 2)
     source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
     dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]

@@ -10,19 +10,28 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.store.protocol import Store
+from shiftwork.store.sqlite.store import SqliteStore
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import claim, job, succeeded
 from tests.store.servers.postgres import names, server_url
-from windlass.core.model import JobFilter, JobStatus
-from windlass.store.protocol import Store
-from windlass.store.sqlite.store import SqliteStore
-from windlass.store.urls import open_store
-from windlass.testing.acts import claim, job, succeeded
 
 JOBS = 4_000
 NAMESPACE = "killed"
 
 
 def command(source: str, destination: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "windlass", "move", source, destination, "--namespace", f"{NAMESPACE} {os.getpid()}"]
+    words = [
+        sys.executable,
+        "-m",
+        "shiftwork",
+        "move",
+        source,
+        destination,
+        "--namespace",
+        f"{NAMESPACE} {os.getpid()}",
+    ]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from windlass.core.admission import Choice
-from windlass.core.model import Beat, Doc, JobRecord, NewJob, Outcome
-from windlass.store.bells import Bells
-from windlass.store.memory import MemoryStore
-from windlass.store.memory import store as memory_store
-from windlass.store.memory.docs import DocTable
-from windlass.store.memory.jobs import JobTable, Line
-from windlass.store.memory.leases import Instances, Places
-from windlass.store.memory.states import StateTable
-from windlass.store.memory.totals import Totals
-from windlass.store.protocol import Claims, Promoted
-from windlass.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
+from shiftwork.core.admission import Choice
+from shiftwork.core.model import Beat, Doc, JobRecord, NewJob, Outcome
+from shiftwork.store.bells import Bells
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.memory import store as memory_store
+from shiftwork.store.memory.docs import DocTable
+from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.leases import Instances, Places
+from shiftwork.store.memory.states import StateTable
+from shiftwork.store.memory.totals import Totals
+from shiftwork.store.protocol import Claims, Promoted
+from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}

@@ -11,9 +11,9 @@ import sqlalchemy
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.errors import LifecycleError
 from tests.store.servers.postgres import names, server_url
-from windlass import WorkerOrchestrator
-from windlass.errors import LifecycleError
 
 
 @pytest.fixture(scope="module", params=names())

@@ -11,12 +11,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from shiftwork import JobStatus, WorkerOrchestrator
 from tests.store.servers.postgres import names, server_url
-from windlass import JobStatus, WorkerOrchestrator
 
 PROGRAM: Final = """
 import asyncio, random, sys
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator(sys.argv[1], namespace=sys.argv[2], lease_seconds=1.0, max_concurrent=8)
 

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from tests.store.servers.postgres import Server, names, own_server, server_url
-from windlass.core.model import JobFilter, JobStatus
-from windlass.errors import (
+from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.errors import (
     SchemaVersionError,
     StoreBusyError,
     StoreError,
@@ -23,13 +22,14 @@ from windlass.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
-from windlass.store.postgres import migrations
-from windlass.store.postgres.faults import translate
-from windlass.store.postgres.store import PostgresStore
-from windlass.store.protocol import Bell, Store
-from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, add, claim, claim_one, finish, job, statuses, succeeded
-from windlass.testing.expect import soon
+from shiftwork.store.postgres import migrations
+from shiftwork.store.postgres.faults import translate
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.store.protocol import Bell, Store
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, statuses, succeeded
+from shiftwork.testing.expect import soon
+from tests.store.servers.postgres import Server, names, own_server, server_url
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ async def test_no_rights_to_make_the_schema(server: Server) -> None:
 
 async def test_what_is_not_there(server: Server) -> None:
     assert "createdb" in await refusal(server.url_of("nowhere"))
-    assert "nothing listens" in await refusal("postgresql://windlass@127.0.0.1:1/postgres")
+    assert "nothing listens" in await refusal("postgresql://shiftwork@127.0.0.1:1/postgres")
 
 
 async def test_a_standby_is_named(server: Server) -> None:
@@ -105,11 +105,11 @@ async def test_a_newer_schema_is_refused_and_one_that_prepares_it_is_not(server:
     store = PostgresStore(url)
     await store.open()
     await store.close()
-    run(server, "INSERT INTO windlass.migrations (number, phase) VALUES (999, 'before')", "future")
+    run(server, "INSERT INTO shiftwork.migrations (number, phase) VALUES (999, 'before')", "future")
     await store.open()
     await store.close()
-    run(server, "INSERT INTO windlass.migrations (number, phase) VALUES (999, 'after')", "future")
-    with pytest.raises(SchemaVersionError, match=r"version 999.*Upgrade windlass"):
+    run(server, "INSERT INTO shiftwork.migrations (number, phase) VALUES (999, 'after')", "future")
+    with pytest.raises(SchemaVersionError, match=r"version 999.*Upgrade shiftwork"):
         await store.open()
     await store.close()
 
@@ -160,10 +160,10 @@ def test_urls_that_lead_nowhere(url: str, words: str) -> None:
 
 
 def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("windlass.store.postgres")]:
+    for name in [name for name in sys.modules if name.startswith("shiftwork.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(UnknownStoreError, match=r"windlass\[postgres\]"):
+    with pytest.raises(UnknownStoreError, match=r"shiftwork\[postgres\]"):
         open_store("postgresql://localhost/shop")
 
 
@@ -173,7 +173,7 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
         (pg.DiskFull("could not extend file"), StoreFullError, "Free some space"),
         (pg.LockNotAvailable("canceling statement due to lock timeout"), StoreBusyError, "pg_stat_activity"),
         (pg.AdminShutdown("terminating connection"), StoreUnavailableError, "terminating"),
-        (pg.UndefinedTable('relation "windlass.jobs" does not exist'), StoreUnavailableError, "schema=NAME"),
+        (pg.UndefinedTable('relation "shiftwork.jobs" does not exist'), StoreUnavailableError, "schema=NAME"),
         (psycopg.OperationalError("connection to postgresql://u:geheim@h failed"), StoreUnavailableError, "u:***@h"),
         (pg.TooManyConnections("sorry, too many clients already"), StoreUnavailableError, "max_connections"),
     ],
@@ -274,9 +274,9 @@ async def test_a_restart_while_nobody_calls_goes_unnoticed(server: Server) -> No
 
 WORK: Final = """
 import asyncio, sys
-from windlass.errors import StoreError
-from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, claim, signs, succeeded
+from shiftwork.errors import StoreError
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import NOW, claim, signs, succeeded
 
 async def main(url, namespace, instance):
     store = open_store(url, namespace=namespace)

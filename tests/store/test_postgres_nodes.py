@@ -11,12 +11,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from shiftwork import Job, JobStatus, WorkerOrchestrator
+from shiftwork.core.model import JobRecord
+from shiftwork.errors import StoreError
+from shiftwork.store.protocol import Store
+from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
-from windlass import Job, JobStatus, WorkerOrchestrator
-from windlass.core.model import JobRecord
-from windlass.errors import StoreError
-from windlass.store.protocol import Store
-from windlass.testing.expect import soon
 
 LONGEST: Final = 3_000
 """So many jobs one of two nodes does not run alone, however quick it is."""
@@ -27,7 +27,7 @@ url, namespace, skew = sys.argv[1:]
 told = time.time
 time.time = lambda: told() + float(skew)  # a machine whose clock is wrong
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator(url, namespace=namespace, lease_seconds=1.0, max_concurrent=8)
 

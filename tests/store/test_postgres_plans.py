@@ -9,12 +9,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.store.postgres import sql
+from shiftwork.store.postgres.find import _COLUMNS
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
-from windlass.core.model import JobFilter, JobStatus
-from windlass.store.postgres import sql
-from windlass.store.postgres.find import _COLUMNS
-from windlass.store.postgres.store import PostgresStore
-from windlass.testing.acts import NOW, claim, finish, job, succeeded
 
 SERVES: Final = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
 PROMISES: Final = dict(SERVES.findall(sql.read("queries.sql")))

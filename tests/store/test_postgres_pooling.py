@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
+from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
+from shiftwork.testing.expect import soon
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
-from windlass import Context, JobStatus, WorkerOrchestrator
-from windlass.errors import StoreUnavailableError
-from windlass.store.postgres.store import PostgresStore
-from windlass.testing.acts import NOW, add, claim, finish, job, succeeded
-from windlass.testing.expect import soon
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,13 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
+from shiftwork.core.marks import waits
+from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, claim_one, job, statuses
+from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import names, server_url
-from windlass import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
-from windlass.core.marks import waits
-from windlass.errors import ConfigurationError, JobStateError, LifecycleError
-from windlass.store.postgres.store import PostgresStore
-from windlass.testing.acts import NOW, claim_one, job, statuses
-from windlass.testing.expect import soon
 
 
 @pytest.fixture(scope="module", params=names())

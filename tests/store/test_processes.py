@@ -9,21 +9,21 @@ from uuid import uuid4
 
 import pytest
 
+from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.store.protocol import Store
+from shiftwork.store.sqlite.store import SqliteStore
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import NOW, add, claim_one, finish, job, succeeded
+from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import names, server_url
-from windlass.core.model import JobFilter, JobStatus
-from windlass.store.postgres.store import PostgresStore
-from windlass.store.protocol import Store
-from windlass.store.sqlite.store import SqliteStore
-from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, add, claim_one, finish, job, succeeded
-from windlass.testing.expect import soon
 
 PROCESSES: Final = 3
 
 CLAIM_ALL: Final = """
 import asyncio, sys
-from windlass.store.urls import open_store
-from windlass.testing.acts import add, claim, finish, succeeded
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import add, claim, finish, succeeded
 
 async def main(url, instance):
     store = open_store(url)
@@ -41,8 +41,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 ADD_ONE: Final = """
 import asyncio, sys
-from windlass.store.urls import open_store
-from windlass.testing.acts import add, job
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import add, job
 
 async def main(url):
     store = open_store(url)
@@ -55,8 +55,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 CLAIM_AND_DIE: Final = """
 import asyncio, os, signal, sys
-from windlass.store.urls import open_store
-from windlass.testing.acts import beat, claim, job
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import beat, claim, job
 
 async def main(url):
     store = open_store(url)

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.store.proxy import Proxy
-from tests.store.servers.redis import DURABLE, Server, namespace
-from windlass.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
-from windlass.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
-from windlass.store.protocol import Store
-from windlass.store.redis import together
-from windlass.store.urls import open_store
-from windlass.testing.acts import (
+from shiftwork.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
+from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
+from shiftwork.store.protocol import Store
+from shiftwork.store.redis import together
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import (
     NOW,
     add,
     beat,
@@ -29,7 +27,9 @@ from windlass.testing.acts import (
     statuses,
     succeeded,
 )
-from windlass.testing.expect import soon
+from shiftwork.testing.expect import soon
+from tests.store.proxy import Proxy
+from tests.store.servers.redis import DURABLE, Server, namespace
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def store(valkey_url: str, place: str) -> Store:
 
 
 def key_of(place: str, rest: str) -> str:
-    return f"{{windlass:{place.replace(' ', '%20')}}}:{rest}"
+    return f"{{shiftwork:{place.replace(' ', '%20')}}}:{rest}"
 
 
 # ── lost answers ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,9 +4,9 @@ import json
 
 from click.testing import CliRunner
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.cli.entry import main
 from tests.store.servers.redis import Server, namespace
-from windlass import WorkerOrchestrator
-from windlass.cli.entry import main
 
 
 async def test_an_app_runs_on_a_server(valkey_url: str) -> None:

@@ -1,9 +1,9 @@
 """A cluster: whichever node is named, the one that has the namespace is found, also when it is another one by now."""
 
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import add, claim_one, finish, job, statuses, succeeded
+from shiftwork.testing.expect import soon
 from tests.store.servers.redis import Server
-from windlass.store.urls import open_store
-from windlass.testing.acts import add, claim_one, finish, job, statuses, succeeded
-from windlass.testing.expect import soon
 
 
 def owner(nodes: list[Server], slot: int) -> Server:
@@ -43,7 +43,7 @@ async def test_a_slot_that_has_moved_is_followed(cluster_url: str, cluster_nodes
     await other.open()
     await add(store, job("1"), job("2"))
     claimed = await claim_one(store, "1")
-    slot = cluster_nodes[0].ask("CLUSTER", "KEYSLOT", "{windlass:moving}:")
+    slot = cluster_nodes[0].ask("CLUSTER", "KEYSLOT", "{shiftwork:moving}:")
     source = owner(cluster_nodes, slot)
     target = next(node for node in cluster_nodes if node is not source)
     bell = other.listen({"pool:p"})

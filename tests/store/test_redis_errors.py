@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork.errors import SchemaVersionError, StoreFullError, StoreUnavailableError, UnknownStoreError
+from shiftwork.store.redis.address import parse
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import DURABLE, Server, free_port, namespace
-from windlass.errors import SchemaVersionError, StoreFullError, StoreUnavailableError, UnknownStoreError
-from windlass.store.redis.address import parse
-from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, add, claim, finish, job, succeeded
 
 
 async def refusal(url: str, **more: str) -> str:
@@ -48,7 +48,7 @@ async def test_a_wrong_password(guarded: Server) -> None:
 
 async def test_a_user_who_may_not_run_scripts(guarded: Server) -> None:
     message = await refusal(f"redis://poor:secret@127.0.0.1:{guarded.port}/0")
-    assert "denies this user what windlass needs" in message
+    assert "denies this user what shiftwork needs" in message
     assert "secret" not in message
 
 
@@ -83,7 +83,7 @@ async def test_a_replica(valkey_program: Path, valkey_server: Server) -> None:
 
 
 async def test_keys_of_another_version(valkey_server: Server) -> None:
-    valkey_server.ask("SET", "{windlass:other}:version", "99")
+    valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     store = open_store(valkey_server.url, namespace="other")
     with pytest.raises(SchemaVersionError, match="its keys are of version 99, ours of 1"):
         await store.open()
@@ -198,8 +198,8 @@ def test_a_login_is_unquoted() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*sys.modules]:
-        if name == "hiredis" or name.startswith("windlass.store.redis"):
+        if name == "hiredis" or name.startswith("shiftwork.store.redis"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "hiredis", None)
-    with pytest.raises(UnknownStoreError, match=r"pip install 'windlass\[redis\]'"):
+    with pytest.raises(UnknownStoreError, match=r"pip install 'shiftwork\[redis\]'"):
         open_store("redis://host/0")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork.core.model import JobFilter
+from shiftwork.errors import StoreError
+from shiftwork.runtime.clock import SystemClock
+from shiftwork.store.urls import open_store
 from tests.store.servers.redis import DURABLE, Server, namespace
 from tests.system.conftest import Start, eventually, start
-from windlass import JobStatus, WorkerOrchestrator
-from windlass.core.model import JobFilter
-from windlass.errors import StoreError
-from windlass.runtime.clock import SystemClock
-from windlass.store.urls import open_store
 
 if TYPE_CHECKING:
     import subprocess

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from shiftwork.core.model import JobFilter
+from shiftwork.errors import ShiftworkError, StoreUnavailableError
+from shiftwork.store.protocol import Store
+from shiftwork.store.urls import open_store
+from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from shiftwork.testing.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.redis import Plain, Server, namespace
-from windlass.core.model import JobFilter
-from windlass.errors import StoreUnavailableError, WindlassError
-from windlass.store.protocol import Store
-from windlass.store.urls import open_store
-from windlass.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
-from windlass.testing.expect import soon
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ async def test_closing_leaves_nobody_waiting(store: Store) -> None:
     callers += [asyncio.ensure_future(store.add([job("late")], NOW))]
     await store.close()
     told = await soon(asyncio.gather(*callers, return_exceptions=True), "an answer for everybody")
-    assert all(isinstance(one, list | WindlassError) for one in told)
+    assert all(isinstance(one, list | ShiftworkError) for one in told)
 
 
 async def test_a_lost_answer_is_lost_for_all_who_shared_it(valkey_server: Server, valkey_url: str) -> None:

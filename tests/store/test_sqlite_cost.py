@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from windlass.core.admission import Gates
-from windlass.core.model import JobFilter, JobStatus, Outcome
-from windlass.store.sqlite import SqliteStore
-from windlass.store.sqlite.session import Session
-from windlass.testing.acts import NOW, add, claim, gate, job, succeeded
+from shiftwork.core.admission import Gates
+from shiftwork.core.model import JobFilter, JobStatus, Outcome
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.session import Session
+from shiftwork.testing.acts import NOW, add, claim, gate, job, succeeded
 
 CROWD = 100_000
 WORKERS = ("probe", "crowd", "rival")
@@ -17,7 +17,7 @@ WORKERS = ("probe", "crowd", "rival")
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(str(tmp_path / "windlass.db"))
+    opened = SqliteStore(str(tmp_path / "shiftwork.db"))
     await opened.open()
     yield opened
     await opened.close()

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from windlass.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
-from windlass.errors import (
+from shiftwork.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
+from shiftwork.errors import (
     CorruptStoreError,
     LifecycleError,
     SchemaVersionError,
@@ -23,8 +23,8 @@ from windlass.errors import (
     StoreUnavailableError,
     UnknownStoreError,
 )
-from windlass.store.sqlite import SqliteStore, driver, faults, schema, turn
-from windlass.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
+from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
 
 LOCKER = """
 import sqlite3, sys
@@ -37,7 +37,7 @@ sys.stdin.readline()
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    return str(tmp_path / "windlass.db")
+    return str(tmp_path / "shiftwork.db")
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ async def refused(path: str, error: type[StoreError], words: str) -> None:
 
 
 async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    await refused(str(tmp_path / "nowhere" / "windlass.db"), StoreUnavailableError, "nowhere")
+    await refused(str(tmp_path / "nowhere" / "shiftwork.db"), StoreUnavailableError, "nowhere")
 
 
 async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(str(tmp_path / "file" / "windlass.db"), StoreUnavailableError, "is no folder")
+    await refused(str(tmp_path / "file" / "shiftwork.db"), StoreUnavailableError, "is no folder")
 
 
 def make_folder(path: str) -> None:
@@ -107,7 +107,7 @@ async def test_a_path_that_is_a_folder(path: str) -> None:
 async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
-    await refused(str(folder / "windlass.db"), StoreUnavailableError, "Permission denied")
+    await refused(str(folder / "shiftwork.db"), StoreUnavailableError, "Permission denied")
 
 
 async def test_a_file_that_is_no_database(path: str) -> None:
@@ -144,11 +144,11 @@ async def test_a_newer_schema(store: SqliteStore, path: str) -> None:
     await store.close()
     with closing(driver.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
-    await refused(path, SchemaVersionError, f"schema version {schema.SCHEMA_VERSION + 1}.*Upgrade windlass")
+    await refused(path, SchemaVersionError, f"schema version {schema.SCHEMA_VERSION + 1}.*Upgrade shiftwork")
 
 
 async def test_a_store_opens_once_its_folder_exists(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "later" / "windlass.db"))
+    store = SqliteStore(str(tmp_path / "later" / "shiftwork.db"))
     with pytest.raises(StoreUnavailableError):
         await store.open()
     (tmp_path / "later").mkdir()
@@ -170,7 +170,7 @@ async def test_a_damaged_file(store: SqliteStore, path: str, start: float, end: 
     await store.close()
     overwrite(path, start, end)
     again = SqliteStore(path)
-    with pytest.raises(CorruptStoreError, match=r"windlass\.db"):
+    with pytest.raises(CorruptStoreError, match=r"shiftwork\.db"):
         await claim(again, 2_000)
     assert (await again.check())["integrity"].text != "ok"
     await again.close()
@@ -184,7 +184,7 @@ def test_a_sqlite_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_synchronous() -> None:
     with pytest.raises(UnknownStoreError, match="did you mean 'full'"):
-        SqliteStore("windlass.db", synchronous="ful")
+        SqliteStore("shiftwork.db", synchronous="ful")
 
 
 # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from windlass.core.model import Doc, Event, JobFilter, JobStatus, Requeue
-from windlass.errors import StoreError
-from windlass.store.sqlite import SqliteStore, calls, checkpoint, driver
-from windlass.store.sqlite.session import Session
-from windlass.testing.acts import NOW, add, claim, claim_ids, finish, job, succeeded
+from shiftwork.core.model import Doc, Event, JobFilter, JobStatus, Requeue
+from shiftwork.errors import StoreError
+from shiftwork.store.sqlite import SqliteStore, calls, checkpoint, driver
+from shiftwork.store.sqlite.session import Session
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, finish, job, succeeded
 
 DEADLINE = 30.0
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    return str(tmp_path / "windlass.db")
+    return str(tmp_path / "shiftwork.db")
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ async def test_a_read_sees_every_write_that_was_called_before(store: SqliteStore
 
 
 def threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("windlass-")}
+    return {thread for thread in threading.enumerate() if thread.name.startswith("shiftwork-")}
 
 
 def descriptors(path: str) -> set[str]:
@@ -327,10 +327,10 @@ async def test_fences_grow_across_namespaces(path: str) -> None:
 ON_THE_STANDARD_LIBRARY = """
 import asyncio, sys, tempfile, os
 sys.modules["pysqlite3"] = None
-from windlass.store.sqlite import SqliteStore, checkpoint, driver
-from windlass.testing import CHECKS, run_check
-from windlass.testing.checks import crowds, racing
-from windlass.testing.acts import NOW, job
+from shiftwork.store.sqlite import SqliteStore, checkpoint, driver
+from shiftwork.testing import CHECKS, run_check
+from shiftwork.testing.checks import crowds, racing
+from shiftwork.testing.acts import NOW, job
 
 assert driver.driver.__name__ == "sqlite3", driver.driver
 folder = sys.argv[1]
@@ -416,7 +416,7 @@ async def test_the_log_stays_small_and_nobody_waits_for_that(path: str, monkeypa
         await add(store, job(f"{n}", payload=b"x" * 50_000))
         largest = max(largest, await asyncio.to_thread(lambda: Path(f"{path}-wal").stat().st_size))
     await store.close()
-    assert set(by) == {"windlass-writer"}
+    assert set(by) == {"shiftwork-writer"}
     assert largest < 6 << 20
 
 
@@ -430,7 +430,7 @@ async def where(store: SqliteStore, *, quick: bool) -> str:
 
 async def test_a_quick_call_is_served_at_once(store: SqliteStore) -> None:
     assert await where(store, quick=True) == threading.current_thread().name
-    assert await where(store, quick=False) == "windlass-writer"
+    assert await where(store, quick=False) == "shiftwork-writer"
 
 
 async def test_a_quick_call_waits_for_those_before_it(store: SqliteStore) -> None:
@@ -442,7 +442,7 @@ async def test_a_quick_call_waits_for_those_before_it(store: SqliteStore) -> Non
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     await first
-    assert await second == "windlass-writer"
+    assert await second == "shiftwork-writer"
 
 
 async def test_several_quick_calls_are_a_group(store: SqliteStore) -> None:
@@ -458,21 +458,21 @@ async def test_a_call_that_would_wait_for_a_lock_is_not_served_on_the_loop(store
     await store.get(["1"])
     assert not waiting.done()
     rival.execute("ROLLBACK")
-    assert await waiting == "windlass-writer"
+    assert await waiting == "shiftwork-writer"
     rival.close()
 
 
 async def test_where_each_commit_waits_for_the_disk_nothing_is_served_on_the_loop(path: str) -> None:
     store = SqliteStore(path, synchronous="full")
     await store.open()
-    assert await where(store, quick=True) == "windlass-writer"
+    assert await where(store, quick=True) == "shiftwork-writer"
     await store.close()
 
 
 async def test_a_slow_call_spares_the_loop_the_next_ones(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "SLOW_SECONDS", -1.0)
     assert await where(store, quick=True) == threading.current_thread().name
-    assert {await where(store, quick=True) for _ in range(calls.CALLS_SPARED)} == {"windlass-writer"}
+    assert {await where(store, quick=True) for _ in range(calls.CALLS_SPARED)} == {"shiftwork-writer"}
     assert await where(store, quick=True) == threading.current_thread().name
 
 
@@ -505,7 +505,7 @@ def test_a_broken_service_answers_everybody() -> None:
         assert [type(answer) for answer in answers] == [KeyError] * 3
 
     broken = Broken()
-    desk = calls.Desk("windlass-broken", lambda: broken)
+    desk = calls.Desk("shiftwork-broken", lambda: broken)
     asyncio.run(ask(desk))
     desk.end()
     desk.join()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from windlass.store.sqlite import driver, schema, sql
-from windlass.store.sqlite.claim import _merged
-from windlass.store.sqlite.turn import Turn
+from shiftwork.store.sqlite import driver, schema, sql
+from shiftwork.store.sqlite.claim import _merged
+from shiftwork.store.sqlite.turn import Turn
 
 SERVES = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
 PROMISES = dict(SERVES.findall(sql.read("queries.sql")))

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from windlass.core.model import JobFilter, JobStatus
-from windlass.store.protocol import Bell
-from windlass.store.sqlite import SqliteStore, doorbell
-from windlass.testing.acts import NOW, add, claim, job
+from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.store.protocol import Bell
+from shiftwork.store.sqlite import SqliteStore, doorbell
+from shiftwork.testing.acts import NOW, add, claim, job
 
 DEADLINE = 30.0
 
 CLAIMER = """
 import asyncio, json, sys
-from windlass.core.model import JobStatus, Outcome
-from windlass.store.sqlite import SqliteStore
+from shiftwork.core.model import JobStatus, Outcome
+from shiftwork.store.sqlite import SqliteStore
 
 async def main(path, name):
     store = SqliteStore(path)
@@ -48,8 +48,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 ADDER = """
 import asyncio, sys
-from windlass.core.model import NewJob
-from windlass.store.sqlite import SqliteStore
+from shiftwork.core.model import NewJob
+from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):
     store = SqliteStore(path)
@@ -71,8 +71,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 RINGER = """
 import asyncio, sys
-from windlass.core.model import NewJob
-from windlass.store.sqlite import SqliteStore
+from shiftwork.core.model import NewJob
+from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):
     store = SqliteStore(path)
@@ -110,7 +110,7 @@ def hear(started: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    return str(tmp_path / "windlass.db")
+    return str(tmp_path / "shiftwork.db")
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ async def test_other_namespaces_and_topics_are_not_rung(store: SqliteStore, path
 async def test_a_bell_of_a_dead_process_is_removed(store: SqliteStore, path: str) -> None:
     listener = """
 import asyncio, sys
-from windlass.store.sqlite import SqliteStore
+from shiftwork.store.sqlite import SqliteStore
 
 async def main(path):
     store = SqliteStore(path)
@@ -254,7 +254,7 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_a_long_path_has_a_doorbell_too(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 20) / ("longer" * 20)
     folder.mkdir(parents=True)
-    store, other = (SqliteStore(str(folder / "windlass.db")) for _ in range(2))
+    store, other = (SqliteStore(str(folder / "shiftwork.db")) for _ in range(2))
     await store.open()
     bell = store.listen(["pool:p"])
     assert isinstance(store._engine._ears, doorbell.Listener)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from windlass.core.admission import Gates, RateLimit
-from windlass.core.breaker import BreakerState
-from windlass.core.model import (
+from shiftwork.core.admission import Gates, RateLimit
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import (
     Attempt,
     Beat,
     Cancel,
@@ -27,10 +27,10 @@ from windlass.core.model import (
     ProgressNote,
     Requeue,
 )
-from windlass.store.memory import MemoryStore
-from windlass.store.sqlite import SqliteStore
-from windlass.store.sqlite.session import Session
-from windlass.testing.acts import NOW, add, claim_one, finish, job, outcome
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.session import Session
+from shiftwork.testing.acts import NOW, add, claim_one, finish, job, outcome
 
 WORKERS = ("a", "b", "c", "d")
 POOLS = ("p", "q")
@@ -39,7 +39,7 @@ STEPS = 250
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(str(tmp_path / "windlass.db"))
+    opened = SqliteStore(str(tmp_path / "shiftwork.db"))
     await opened.open()
     yield opened
     await opened.close()

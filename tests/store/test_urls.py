@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from windlass.errors import UnknownStoreError
-from windlass.store.memory import MemoryStore
-from windlass.store.sqlite.store import SqliteStore
-from windlass.store.urls import open_store
+from shiftwork.errors import UnknownStoreError
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.sqlite.store import SqliteStore
+from shiftwork.store.urls import open_store
 
 
 def refusal(url: str) -> str:
@@ -41,7 +41,7 @@ def test_sqlite_is_constructed_and_not_opened(url: str, tmp_path: object, monkey
 
 
 def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "windlass.store.sqlite.store", None)
+    monkeypatch.setitem(sys.modules, "shiftwork.store.sqlite.store", None)
     open_store("memory://")
     with pytest.raises(ImportError):
         open_store("sqlite:///some.db")
@@ -65,8 +65,8 @@ def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) ->
         ("sqlite:///a.db?synchronous=maybe", "it is one of off, normal, full, extra"),
         ("sqlite:///a.db?synchronous=off&synchronous=full", "given twice"),
         ("memory://?synchronous=full", "memory:// has no parameter 'synchronous'"),
-        ("windlass.db", "for a SQLite file, write sqlite:///windlass.db"),
-        ("sqlite:windlass.db", "for a SQLite file, write sqlite:///windlass.db"),
+        ("shiftwork.db", "for a SQLite file, write sqlite:///shiftwork.db"),
+        ("sqlite:shiftwork.db", "for a SQLite file, write sqlite:///shiftwork.db"),
         ("user:secret@host/db", "there are: memory, postgresql, redis, redis+cluster, redis+sentinel, rediss, sqlite"),
         ("", "the store's URL is empty"),
     ],

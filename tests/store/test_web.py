@@ -4,9 +4,9 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.testing import StoreFactory
 from tests.web.conftest import Web
-from windlass import WorkerOrchestrator
-from windlass.testing import StoreFactory
 
 DEADLINE = 20.0
 AWKWARD = 'it\'s 100 % "ready" / ½ ☃'
@@ -86,8 +86,8 @@ async def _check(web: Web, dead: str) -> None:
         assert (await client.post("workers/act/disable", json={"reason": AWKWARD})).json()["reason"] == AWKWARD
         metrics = (await client.get("http://127.0.0.1:8421/metrics")).text
     for counted in ('run_seconds_count{pool="default"} 3', 'wait_seconds_bucket{pool="default",le="+Inf"} 3'):
-        assert f"windlass_{counted}\n" in metrics
-    assert 'windlass_attempts_total{pool="default",end="raised"} 2\n' in metrics
+        assert f"shiftwork_{counted}\n" in metrics
+    assert 'shiftwork_attempts_total{pool="default",end="raised"} 2\n' in metrics
     assert (await web.get("events"))["events"][-1]["data"]["by"] == AWKWARD
 
 

@@ -1,4 +1,4 @@
-"""Nodes that run the mill: real processes of `windlass run`, and what their jobs have noted."""
+"""Nodes that run the mill: real processes of `shiftwork run`, and what their jobs have noted."""
 
 import asyncio
 import importlib.util
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from shiftwork import Job, JobStatus, WorkerInstance, WorkerOrchestrator
 from tests.system.conftest import PROGRAMS
-from windlass import Job, JobStatus, WorkerInstance, WorkerOrchestrator
 
 RUNNING = " workers in "
 """What a node says once it runs."""
@@ -77,7 +77,7 @@ class Mill:
         self._nodes: list[MillNode] = []
         self.environment = {
             "MILL_LOG": str(self.log),
-            "MILL_STORE": store or f"sqlite:///{folder / 'windlass.db'}",
+            "MILL_STORE": store or f"sqlite:///{folder / 'shiftwork.db'}",
             "MILL_LEASE": str(lease),
         }
         os.environ |= self.environment
@@ -89,7 +89,7 @@ class Mill:
         log = self.folder / f"node-{len(self._nodes)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "windlass", "run", f"{self.program}:app", *options],
+                [sys.executable, "-m", "shiftwork", "run", f"{self.program}:app", *options],
                 cwd=PROGRAMS,
                 env=os.environ | self.environment | environment,
                 stdout=output,

@@ -11,7 +11,7 @@ from tests.system.conftest import PROGRAMS
 
 
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    environment = os.environ | {"MILL_STORE": f"sqlite:///{folder / 'windlass.db'}", "PYTHONUNBUFFERED": "1"}
+    environment = os.environ | {"MILL_STORE": f"sqlite:///{folder / 'shiftwork.db'}", "PYTHONUNBUFFERED": "1"}
     return subprocess.run(
         [sys.executable, *words],
         cwd=PROGRAMS,

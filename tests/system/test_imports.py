@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.core.model import Beat
 from tests.system.mill import Mill, until
-from windlass import JobStatus
-from windlass.core.model import Beat
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -92,7 +92,7 @@ async def test_an_app_that_cannot_be_imported(
     assert node.end() == 1
     assert words in node.said
     assert "broken" in node.said
-    assert "windlass: " in node.said
+    assert "shiftwork: " in node.said
 
 
 # ── hooks ────────────────────────────────────────────────────────────────────────────────────────────────────────────

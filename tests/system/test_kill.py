@@ -6,8 +6,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+from shiftwork import JobStatus, WorkerOrchestrator
 from tests.system.conftest import Start, eventually
-from windlass import JobStatus, WorkerOrchestrator
 
 JOBS = 100
 
@@ -39,7 +39,7 @@ async def outcomes(url: str, ids: list[str]) -> Counter[JobStatus]:
 
 def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
-    url = f"sqlite:///{tmp_path / 'windlass.db'}"
+    url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     ids = asyncio.run(enqueue(url))
 
     victim = start("sleepers.py", url, log, gate)
@@ -57,7 +57,7 @@ def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -
 
 def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Start, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
-    url = f"sqlite:///{tmp_path / 'windlass.db'}"
+    url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     ids = asyncio.run(enqueue(url))
 
     frozen = start("sleepers.py", url, log, gate)

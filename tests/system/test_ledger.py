@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 from psycopg import AsyncConnection
 
+from shiftwork import JobStatus
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.system.mill import Mill
-from windlass import JobStatus
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from shiftwork import JobStatus
 from tests.system.mill import Mill, alive, gone, until
-from windlass import JobStatus
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -30,7 +30,7 @@ def runs_of(log: Path) -> list[Run]:
 
 def test_conflicts_and_dependencies_hold_over_a_thousand_runs_in_two_processes(start: Start, tmp_path: Path) -> None:
     log = tmp_path / "runs.log"
-    url = f"sqlite:///{tmp_path / 'windlass.db'}"
+    url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     processes = [start("pipeline.py", url, log, RUNS) for _ in range(2)]
     eventually(lambda: all(process.poll() is not None for process in processes), within=55)
     assert [process.returncode for process in processes] == [0, 0]

@@ -35,7 +35,7 @@ async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill) -> 
         own = seen.stack.partition("\n\n")[0]
         assert own.startswith(f"job {job.id} of {worker.name}:\n  File "), seen.stack
         assert place in own, seen.stack
-        assert "windlass/runtime" not in own, "it begins with the user's function"
+        assert "shiftwork/runtime" not in own, "it begins with the user's function"
 
     await until(lambda: spinning_is_seen(mill, line.pid), what=mill.logs)
 

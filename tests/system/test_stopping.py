@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from shiftwork import JobStatus
 from tests.system.mill import Mill, gone, statuses, until
-from windlass import JobStatus
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from shiftwork import Job, JobStatus
 from tests.system.mill import Mill, MillNode, statuses
-from windlass import Job, JobStatus
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -6,8 +6,8 @@ from functools import partial
 import psutil
 import pytest
 
+from shiftwork import JobStatus
 from tests.system.mill import Mill, gone, statuses, until
-from windlass import JobStatus
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_type
 
-from windlass import (
+from shiftwork import (
     Breaker, Context, Job, JobPriority, JobStatus, PoolConfig, Retry, WorkerConfig, WorkerInstance, WorkerOrchestrator,
 )
 
@@ -165,7 +165,7 @@ SNIPPETS: Final = {
             app.trigger_worker("resize")  # E: unused-coroutine
         """,
     "hooks": """
-        from windlass.core.model import Event
+        from shiftwork.core.model import Event
 
         @app.on("worker.disabled")
         def plain(event: Event) -> None: ...

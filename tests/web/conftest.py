@@ -6,11 +6,11 @@ from typing import Any, Literal
 import pytest
 from httpx2 import ASGITransport, AsyncClient, Response
 
-from windlass import WorkerOrchestrator
-from windlass.tokens import Role, Tokens
-from windlass.web.api import Api
-from windlass.web.limits import Rate
-from windlass.web.site import Site
+from shiftwork import WorkerOrchestrator
+from shiftwork.tokens import Role, Tokens
+from shiftwork.web.api import Api
+from shiftwork.web.limits import Rate
+from shiftwork.web.site import Site
 
 JSON = {"Content-Type": "application/json"}
 

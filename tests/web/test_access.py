@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from shiftwork.errors import ConfigurationError, DuplicateNameError
+from shiftwork.tokens import Tokens
+from shiftwork.web.access import COOKIE
+from shiftwork.web.openapi import document
+from shiftwork.web.routing import ROUTES, Route
 from tests.web.conftest import JSON, Web
-from windlass.errors import ConfigurationError, DuplicateNameError
-from windlass.tokens import Tokens
-from windlass.web.access import COOKIE
-from windlass.web.openapi import document
-from windlass.web.routing import ROUTES, Route
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
 PUBLIC = {"/login", "/logout"}
@@ -37,8 +37,8 @@ async def test_a_stranger_gets_in_nowhere(web: Web) -> None:
     async with web.client(**OUTSIDE) as client:
         for route in guarded():
             assert await ask(client, route) == 401, route.path
-            assert await ask(client, route, Authorization="Bearer wl_0000_none") == 401, route.path
-            assert await ask(client, route, Cookie=f"{COOKIE}=wl_0000_none") == 401, route.path
+            assert await ask(client, route, Authorization="Bearer sw_0000_none") == 401, route.path
+            assert await ask(client, route, Cookie=f"{COOKIE}=sw_0000_none") == 401, route.path
             walked += 1
     assert walked == len(ROUTES) - len(PUBLIC) > 25
 
@@ -138,7 +138,7 @@ async def test_our_own_page_changes_things_also_behind_a_proxy(web: Web) -> None
 async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: Web) -> None:
     token = await web.token("ada", "operate")
     async with web.client(**OUTSIDE, scheme="https") as client:
-        assert (await client.post("login", json={"token": "wl_0_nonsense"})).status_code == 401
+        assert (await client.post("login", json={"token": "sw_0_nonsense"})).status_code == 401
         response = await client.post("login", json={"token": token})
         cookie = response.headers["set-cookie"].lower()
         assert all(word in cookie for word in ("httponly", "samesite=strict", "secure", "path=/"))
@@ -156,7 +156,7 @@ async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: 
 
 
 async def test_a_token_is_kept_as_a_hash_and_ends_when_it_is_revoked_or_its_time_is_over(web: Web) -> None:
-    from windlass.tokens import Turnstile
+    from shiftwork.tokens import Turnstile
 
     store = await web.app.store()
     tokens = Tokens(store, web.app.now)
@@ -191,7 +191,7 @@ async def test_every_answer_has_the_headers_that_keep_a_browser_safe(web: Web) -
 async def test_a_token_has_a_name_of_its_own_and_only_what_is_there_is_revoked(web: Web) -> None:
     tokens = Tokens(await web.app.store(), web.app.now)
     await tokens.create("ci", "read")
-    with pytest.raises(DuplicateNameError, match="windlass token revoke ci"):
+    with pytest.raises(DuplicateNameError, match="shiftwork token revoke ci"):
         await tokens.create("ci", "operate")
     with pytest.raises(ConfigurationError, match="not 'loopback'"):
         await tokens.create("loopback", "operate")

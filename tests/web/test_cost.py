@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork.core.model import JobPriority, JobRecord
+from shiftwork.store.sqlite import driver
+from shiftwork.store.urls import open_store
+from shiftwork.web.routing import ROUTES
 from tests.web.conftest import Web
-from windlass import JobStatus, WorkerOrchestrator
-from windlass.core.model import JobPriority, JobRecord
-from windlass.store.sqlite import driver
-from windlass.store.urls import open_store
-from windlass.web.routing import ROUTES
 
 JOBS: Final = 100_000
 BATCH: Final = 5_000
@@ -91,7 +91,7 @@ async def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         counting.watch(db)
 
     monkeypatch.setattr(driver, "prepare_reader", prepare_and_count)
-    monkeypatch.setattr("windlass.web.searching.ENOUGH_SECONDS", 0.0)
+    monkeypatch.setattr("shiftwork.web.searching.ENOUGH_SECONDS", 0.0)
     await store.open()
     for start in range(0, JOBS, BATCH):
         await store.restore([_job(number) for number in range(start, start + BATCH)], 1_800_000_000.0)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from shiftwork import JobStatus
+from shiftwork.bulk import BATCH
+from shiftwork.core.model import JobPriority, JobRecord
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.paging import FEW
+from shiftwork.web import site
 from tests.web.conftest import Web
-from windlass import JobStatus
-from windlass.bulk import BATCH
-from windlass.core.model import JobPriority, JobRecord
-from windlass.errors import StoreUnavailableError
-from windlass.paging import FEW
-from windlass.web import site
 
 
 def _dead(number: int, worker: str = "resize", error: str | None = None) -> JobRecord:

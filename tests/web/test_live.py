@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from shiftwork.web import live as live_module
 from tests.web.conftest import Web
-from windlass.web import live as live_module
 
 DEADLINE = 10.0
 
@@ -72,11 +72,11 @@ async def test_the_store_is_read_once_however_many_look_and_not_at_all_when_nobo
     streams = [web.site.live.stream(None) for _ in range(20)]
     for stream in streams:
         await Listener(stream).next("change")
-    listening = [task for task in asyncio.all_tasks() if task.get_name() == "windlass live"]
+    listening = [task for task in asyncio.all_tasks() if task.get_name() == "shiftwork live"]
     assert len(listening) == 1
     for stream in streams:
         await stream.aclose()
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "windlass live"]
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "shiftwork live"]
 
 
 async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,21 +14,21 @@ import yaml
 from msgspec import msgpack
 from prometheus_client.parser import text_string_to_metric_families
 
+from shiftwork import Breaker, JobStatus, WorkerOrchestrator
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import Doc, JobFilter, PoolStats
+from shiftwork.core.retry import EndKind
+from shiftwork.store.urls import open_store
 from tests.system.conftest import eventually
 from tests.web.conftest import Web
 from tests.web.test_serving import Start, start
-from windlass import Breaker, JobStatus, WorkerOrchestrator
-from windlass.core.breaker import BreakerState
-from windlass.core.model import Doc, JobFilter, PoolStats
-from windlass.core.retry import EndKind
-from windlass.store.urls import open_store
 
 __all__ = ["start"]
 
 JOBS = 10_000
 MAIL = f"""
 import asyncio
-from windlass import Context, Retry, WorkerOrchestrator
+from shiftwork import Context, Retry, WorkerOrchestrator
 
 app = WorkerOrchestrator("sqlite:///mail.db")
 app.register_pool("mail", min_workers=4, max_workers=8)
@@ -72,22 +72,24 @@ async def test_a_parser_reads_what_the_store_counts(open_web: Web) -> None:
         response = await client.get(URL)
     text = response.text
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert value(text, "windlass_jobs_added_total", pool="images") == 3
-    assert value(text, "windlass_jobs_completed_total", pool="images") == 2
-    assert value(text, "windlass_attempts_failed_total", pool="images") == 1
-    assert value(text, "windlass_jobs", pool="images", status="dead") == 1
-    assert value(text, "windlass_workers", pool="images") == value(text, "windlass_workers_wanted", pool="images") == 1
-    assert value(text, "windlass_worker_enabled", worker="fetch") == 0
-    assert value(text, "windlass_leader") == value(text, "windlass_nodes") == 1
-    assert [sample for (name, _), sample in read(text).items() if name == "windlass_node_leads"] == [1]
-    assert value(text, "windlass_problem", code="worker_disabled", subject="fetch", severity="warning") == 1
+    assert value(text, "shiftwork_jobs_added_total", pool="images") == 3
+    assert value(text, "shiftwork_jobs_completed_total", pool="images") == 2
+    assert value(text, "shiftwork_attempts_failed_total", pool="images") == 1
+    assert value(text, "shiftwork_jobs", pool="images", status="dead") == 1
+    assert (
+        value(text, "shiftwork_workers", pool="images") == value(text, "shiftwork_workers_wanted", pool="images") == 1
+    )
+    assert value(text, "shiftwork_worker_enabled", worker="fetch") == 0
+    assert value(text, "shiftwork_leader") == value(text, "shiftwork_nodes") == 1
+    assert [sample for (name, _), sample in read(text).items() if name == "shiftwork_node_leads"] == [1]
+    assert value(text, "shiftwork_problem", code="worker_disabled", subject="fetch", severity="warning") == 1
 
 
 async def test_a_name_cannot_break_the_page() -> None:
     app = WorkerOrchestrator("memory://")
     name = 'a "worker" \\ of ours'
     app.register_worker(name, lambda: None, cron="0 0 1 1 *")
-    assert value(await scrape(app), "windlass_worker_enabled", worker=name) == 1
+    assert value(await scrape(app), "shiftwork_worker_enabled", worker=name) == 1
     await app.close()
 
 
@@ -116,16 +118,16 @@ async def test_a_histogram_counts_what_took_no_longer() -> None:
     await (await app.store()).take_over([], {"p": told}, 0)
     text = await scrape(app)
     buckets = {
-        edge: value(text, "windlass_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "7200")
+        edge: value(text, "shiftwork_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "7200")
     }
     assert buckets == {"0.005": 5, "0.05": 7, "7200": 7}
     for name, seconds in (("wait", 8000.25), ("run", 6.5)):
-        assert value(text, f"windlass_{name}_seconds_bucket", pool="p", le="+Inf") == 8
-        assert value(text, f"windlass_{name}_seconds_count", pool="p") == 8
-        assert value(text, f"windlass_{name}_seconds_sum", pool="p") == seconds
-    ends = {kind: value(text, "windlass_attempts_total", pool="p", end=kind) for kind in EndKind}
+        assert value(text, f"shiftwork_{name}_seconds_bucket", pool="p", le="+Inf") == 8
+        assert value(text, f"shiftwork_{name}_seconds_count", pool="p") == 8
+        assert value(text, f"shiftwork_{name}_seconds_sum", pool="p") == seconds
+    ends = {kind: value(text, "shiftwork_attempts_total", pool="p", end=kind) for kind in EndKind}
     assert ends == {kind: 5 if kind == "returned" else marks.get(kind, 0) for kind in EndKind}
-    counted = [value(text, f"windlass_{name}_total", pool="p") for name in ("retries", "crashes", "leases_lost")]
+    counted = [value(text, f"shiftwork_{name}_total", pool="p") for name in ("retries", "crashes", "leases_lost")]
     assert counted == [4, 2, 1]
 
 
@@ -139,7 +141,7 @@ async def test_a_breaker_is_a_number() -> None:
     await app.start()
     text = await scrape(app)
     await app.stop()
-    assert {name: value(text, "windlass_breaker_state", breaker=name) for name in ("smtp", "fax", "sms")} == {
+    assert {name: value(text, "shiftwork_breaker_state", breaker=name) for name in ("smtp", "fax", "sms")} == {
         "smtp": 0,
         "fax": 1,
         "sms": 2,
@@ -166,9 +168,9 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
         text = httpx2.get(f"{address}metrics", timeout=20).text
         names = ["jobs_added_total", "jobs_completed_total", "attempts_failed_total", "retries_total"]
         names += ("crashes_total", "leases_lost_total", "wait_seconds_count", "run_seconds_count")
-        found = {name: value(text, f"windlass_{name}", pool="mail") for name in names}
-        found |= {kind: value(text, "windlass_attempts_total", pool="mail", end=kind) for kind in EndKind}
-        return found | {"dead": value(text, "windlass_jobs", pool="mail", status="dead")}
+        found = {name: value(text, f"shiftwork_{name}", pool="mail") for name in names}
+        found |= {kind: value(text, "shiftwork_attempts_total", pool="mail", end=kind) for kind in EndKind}
+        return found | {"dead": value(text, "shiftwork_jobs", pool="mail", status="dead")}
 
     truth = dict.fromkeys(EndKind, 0.0) | {"crashes_total": 0, "leases_lost_total": 0, "jobs_added_total": JOBS}
     truth |= {"jobs_completed_total": JOBS * 0.99, "returned": JOBS * 0.99, "dead": JOBS * 0.01}
@@ -179,7 +181,7 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     for node in nodes:
         assert node.stop() == 0
     for name, seconds in asyncio.run(_taken(tmp_path)).items():
-        told_seconds = value(text, f"windlass_{name}_seconds_sum", pool="mail")
+        told_seconds = value(text, f"shiftwork_{name}_seconds_sum", pool="mail")
         assert told_seconds is not None
         # A record does not tell when a job that was retried had first been due, nor when a failed run was claimed:
         # only when it was added, and when the run began, each a moment later.
@@ -216,7 +218,7 @@ async def test_the_dashboard_and_the_alerts_ask_for_metrics_that_exist(open_web:
     asked += [rule["expr"] for rule in rules]
     for expression in asked:
         promql_parser.parse(expression.replace("$__rate_interval", "5m"))
-    names = {name for expression in asked for name in re.findall(r"\bwindlass_\w+", expression)}
+    names = {name for expression in asked for name in re.findall(r"\bshiftwork_\w+", expression)}
     assert names
     assert names <= known
     assert len({rule["alert"] for rule in rules}) == len(rules)
@@ -231,7 +233,7 @@ async def test_the_page_about_metrics_tells_all_of_them_and_no_others(open_web: 
         told = (await client.get(URL)).text
     known = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}
     rows = re.findall(
-        r"^\| `(windlass_\w+)` \| ([\w, ]*)\|", (checkout / "docs" / "metrics.md").read_text(), re.MULTILINE
+        r"^\| `(shiftwork_\w+)` \| ([\w, ]*)\|", (checkout / "docs" / "metrics.md").read_text(), re.MULTILINE
     )
     assert [name for name, _ in rows] == list(dict.fromkeys(name for name, _ in rows))
     assert {name for name, _ in rows} == known

@@ -13,11 +13,11 @@ from httpx2 import ASGITransport, AsyncClient
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.web import assets
+from shiftwork.web.access import Visitor
+from shiftwork.web.problems import Refused
 from tests.web.conftest import shop
-from windlass import WorkerOrchestrator
-from windlass.web import assets
-from windlass.web.access import Visitor
-from windlass.web.problems import Refused
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def everything_is_there(application: Any, prefix: str) -> None:
 
 async def test_it_is_mounted_in_starlette_below_a_path(app: WorkerOrchestrator) -> None:
     inside = app.asgi()
-    await everything_is_there(Starlette(routes=[Mount("/ops/windlass", app=inside)]), "/ops/windlass")
+    await everything_is_there(Starlette(routes=[Mount("/ops/shiftwork", app=inside)]), "/ops/shiftwork")
     await inside.close()
 
 
@@ -127,12 +127,12 @@ async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long(
         job = await orchestrator.get_job("orders/17")
         assert await job.result(20) == "a at 100"
         left = {task.get_name() for task in asyncio.all_tasks()}
-        assert "windlass history" in left
-    assert "windlass history" not in {task.get_name() for task in asyncio.all_tasks()}
+        assert "shiftwork history" in left
+    assert "shiftwork history" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_the_cookie_is_kept_to_the_path_it_was_set_below(app: WorkerOrchestrator) -> None:
-    from windlass.tokens import Tokens
+    from shiftwork.tokens import Tokens
 
     _, token = await Tokens(await app.store(), app.now).create("ada", "read")
     inside = app.asgi()
@@ -157,7 +157,7 @@ async def test_it_works_beside_django(app: WorkerOrchestrator) -> None:
     inside = app.asgi()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        prefix = "/windlass"
+        prefix = "/shiftwork"
         if scope["type"] == "http" and f"{scope['path']}/".startswith(f"{prefix}/"):
             await inside(dict(scope, root_path=prefix), receive, send)
         else:
@@ -165,8 +165,8 @@ async def test_it_works_beside_django(app: WorkerOrchestrator) -> None:
 
     async with client(application) as browser:
         assert (await browser.get("/hello/")).text == "hello"
-        assert (await browser.get("/windlassy/")).status_code == 404  # Django's: it only begins alike
-    await everything_is_there(application, "/windlass")
+        assert (await browser.get("/shiftworky/")).status_code == 404  # Django's: it only begins alike
+    await everything_is_there(application, "/shiftwork")
     await inside.close()
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from shiftwork import JobStatus, ShiftworkError, errors
+from shiftwork.core.model import Event, JobPriority, JobRecord
+from shiftwork.shapes import iso
+from shiftwork.web.problems import problem
+from shiftwork.web.routes import looking
+from shiftwork.web.routing import ROUTES
 from tests.runtime.stage import Hatch
 from tests.web.conftest import JSON, Web
-from windlass import JobStatus, WindlassError, errors
-from windlass.core.model import Event, JobPriority, JobRecord
-from windlass.shapes import iso
-from windlass.web.problems import problem
-from windlass.web.routes import looking
-from windlass.web.routing import ROUTES
 
 
 async def job_that(web: Web, **payload: Any) -> str:
@@ -105,8 +105,8 @@ async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> Non
 async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windlass.web.searching.PAGE", 2)
-    monkeypatch.setattr("windlass.web.searching.MOST_LOOKED_AT", 4)
+    monkeypatch.setattr("shiftwork.web.searching.PAGE", 2)
+    monkeypatch.setattr("shiftwork.web.searching.MOST_LOOKED_AT", 4)
     wanted = await job_that(web, path="needle.png")
     for width in range(5):
         await job_that(web, width=width)
@@ -117,8 +117,8 @@ async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
 
 
 async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windlass.web.searching.PAGE_BYTES", 5_000)
-    monkeypatch.setattr("windlass.web.searching.FEW", 4)
+    monkeypatch.setattr("shiftwork.web.searching.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("shiftwork.web.searching.FEW", 4)
     ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
     first = await web.get("jobs", limit=500)
     second = await web.get("jobs", limit=500, after=first["next_after"])
@@ -134,7 +134,7 @@ async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(
     ages = [-5.0, 0.0, 1.0, 300.0, 300.0, 301.0, 2_700.0, 2_750.0, 2_999.0, 3_001.0]
     await store.restore([_dead(n, now - age, "needle" if n % 4 else "hay") for n, age in enumerate(ages)], now)
     monkeypatch.setattr(web.app, "now", lambda: now)
-    monkeypatch.setattr("windlass.web.searching.ENOUGH_SECONDS", 0.0)
+    monkeypatch.setattr("shiftwork.web.searching.ENOUGH_SECONDS", 0.0)
     told, after, requests = [], {"created_after": iso(now - 3_000)}, 0
     while requests < 100:
         answer = await web.get("jobs", error="needle", limit=2, **after)
@@ -415,8 +415,8 @@ async def test_a_body_has_a_size(web: Web) -> None:
 
 
 async def test_changes_have_a_rate() -> None:
-    from windlass.web.limits import Limiter, Rate
-    from windlass.web.problems import Refused
+    from shiftwork.web.limits import Limiter, Rate
+    from shiftwork.web.problems import Refused
 
     limiter = Limiter(Rate(per_second=0.001, burst=2))
     limiter.take("ci")
@@ -426,17 +426,17 @@ async def test_changes_have_a_rate() -> None:
     limiter.take("somebody else")
 
 
-def _leaves(error: type[WindlassError]) -> list[type[WindlassError]]:
+def _leaves(error: type[ShiftworkError]) -> list[type[ShiftworkError]]:
     return [error, *(leaf for child in error.__subclasses__() for leaf in _leaves(child))]
 
 
 def test_every_error_has_a_status() -> None:
     expected = {"UnknownJobError": 404, "JobStateError": 409, "StoreUnavailableError": 503, "PayloadTypeError": 400}
-    for error in _leaves(WindlassError):
+    for error in _leaves(ShiftworkError):
         if error.__module__ == errors.__name__:
             told = json.loads(bytes(problem(error("why")).body))
             assert told["status"] == expected.get(error.__name__, told["status"])
-            assert (told["status"] == 500) == (error is WindlassError), error
+            assert (told["status"] == 500) == (error is ShiftworkError), error
             assert told["detail"] == "why"
 
 
@@ -469,7 +469,7 @@ async def test_probes_ask_for_no_token_and_alive_asks_no_store(web: Web, monkeyp
 async def test_a_store_that_hangs_is_not_waited_for_by_probes(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     back = asyncio.Event()
     monkeypatch.setattr(web.app, "store", back.wait)
-    monkeypatch.setattr("windlass.web.site.READY_SECONDS", 0.01)
+    monkeypatch.setattr("shiftwork.web.site.READY_SECONDS", 0.01)
     async with web.client() as client, asyncio.timeout(5):
         response = await client.get("http://127.0.0.1:8421/readyz")
     assert response.status_code == 503
@@ -500,7 +500,7 @@ def test_every_route_is_documented(checkout: Path) -> None:
 
 async def test_where_the_app_is_not_known_payloads_are_checked_by_what_was_published(tmp_path: Path) -> None:
     """A node serves the API without importing the app: what other languages send is checked all the same."""
-    from windlass import WorkerOrchestrator
+    from shiftwork import WorkerOrchestrator
 
     url = f"sqlite:///{tmp_path}/shop.db"
     app = WorkerOrchestrator(url)

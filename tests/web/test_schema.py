@@ -7,9 +7,9 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS, load_all_checks
 
+from shiftwork.web.access import Visitor
+from shiftwork.web.openapi import API, document
 from tests.web.conftest import Web, shop
-from windlass.web.access import Visitor
-from windlass.web.openapi import API, document
 
 EXAMPLES: Final = 12
 """For each operation. `make soak`'s patience is not needed: the routes share one reader."""

@@ -3,9 +3,9 @@
 import json
 from typing import Annotated
 
+from shiftwork import Secret, WorkerOrchestrator
+from shiftwork.redaction import MASK
 from tests.web.conftest import Web
-from windlass import Secret, WorkerOrchestrator
-from windlass.redaction import MASK
 
 HUSH = "hunter2"
 

@@ -1,4 +1,4 @@
-"""The real thing: `windlass run` and `windlass web` in processes of their own, asked over loopback."""
+"""The real thing: `shiftwork run` and `shiftwork web` in processes of their own, asked over loopback."""
 
 import re
 import signal
@@ -27,7 +27,7 @@ class Process:
         self.log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with self.log.open("w") as output:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "windlass", *arguments], cwd=folder, stdout=output, stderr=subprocess.STDOUT
+                [sys.executable, "-m", "shiftwork", *arguments], cwd=folder, stdout=output, stderr=subprocess.STDOUT
             )
 
     @property
@@ -56,7 +56,7 @@ Start = Callable[..., Process]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start windlass in a folder with a shop in it."""
+    """Start shiftwork in a folder with a shop in it."""
     (tmp_path / "shop.py").write_text(SHOP)
     running: list[Process] = []
 
@@ -93,7 +93,7 @@ def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping
     address = node.address()
     assert "it demands a token of everybody" in node.said
     assert httpx2.get(f"{address}api/v1/me").status_code == 401
-    command = [sys.executable, "-m", "windlass", "token", "create", "ada", "--role", "read", "--app", "shop:app"]
+    command = [sys.executable, "-m", "shiftwork", "token", "create", "ada", "--role", "read", "--app", "shop:app"]
     token = subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
     known = {"Authorization": f"Bearer {token}"}
     heard = threading.Event()
@@ -142,15 +142,15 @@ def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_
     stranger = {"Host": "shop.example", "X-Forwarded-For": "203.0.113.9"}
     assert httpx2.get(f"{address}api/v1/me", headers=stranger).status_code == 401
 
-    def windlass(*arguments: str) -> str:
-        command = [sys.executable, "-m", "windlass", *arguments, "--store", "sqlite:///shop.db"]
+    def shiftwork(*arguments: str) -> str:
+        command = [sys.executable, "-m", "shiftwork", *arguments, "--store", "sqlite:///shop.db"]
         return subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout
 
-    token = windlass("token", "create", "ci", "--role", "read").strip()
+    token = shiftwork("token", "create", "ci", "--role", "read").strip()
     known = stranger | {"Authorization": f"Bearer {token}"}
     assert ask(address, "me", headers=known)["name"] == "ci"
-    assert "ci" in windlass("token", "list")
-    windlass("token", "revoke", "ci")
+    assert "ci" in shiftwork("token", "list")
+    shiftwork("token", "revoke", "ci")
     eventually(lambda: httpx2.get(f"{address}api/v1/me", headers=known).status_code == 401)
     assert web.stop() == 0
     assert node.stop() == 0

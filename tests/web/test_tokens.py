@@ -5,8 +5,8 @@ from typing import Any
 
 from httpx2 import Response
 
+from shiftwork.tokens import Token, Tokens, Turnstile
 from tests.web.conftest import Web
-from windlass.tokens import Token, Tokens, Turnstile
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
 
@@ -21,7 +21,7 @@ async def test_at_the_machine_any_token_is_made_listed_and_revoked(web: Web) -> 
     assert (await _make(web, made["token"], name="wall", role="read")).status_code == 200
     listed = (await web.get("tokens"))["tokens"]
     assert [(one["name"], one["role"]) for one in listed] == [("ci", "operate"), ("wall", "read")]
-    assert "wl_" not in str(listed)
+    assert "sw_" not in str(listed)
     assert (await web.post("tokens", {"name": "ci", "role": "read"})).status_code == 409
     assert (await web.post("tokens/wall/revoke")).json()["revoked_at"] is not None
     assert (await web.post("tokens/wall/revoke")).status_code == 404
@@ -68,7 +68,7 @@ async def test_a_token_made_elsewhere_is_soon_known_and_strangers_do_not_keep_th
     tokens.known = counted  # type: ignore[method-assign]
     door = Turnstile(tokens, lambda: clock[0])
     for _ in range(100):
-        assert await door.admit("wl_0000_none") is None
+        assert await door.admit("sw_0000_none") is None
     assert looks == 1
     _, shown = await Tokens(await web.app.store(), lambda: clock[0]).create("wall", "read")
     clock[0] += 0.3
@@ -81,7 +81,7 @@ async def test_a_token_made_elsewhere_is_soon_known_and_strangers_do_not_keep_th
 async def test_the_doctor_tells_what_the_command_does(web: Web) -> None:
     told = (await web.post("doctor")).json()
     assert told["findings"]["store"] == "memory"
-    assert {"windlass", "latency", "clock"} <= told["findings"].keys()
+    assert {"shiftwork", "latency", "clock"} <= told["findings"].keys()
     overview = await web.get("overview")
     assert told["status"] == overview["status"] == "failing"  # nobody serves this shop
     assert {one["code"] for one in told["problems"]} == {one["code"] for one in overview["problems"]}

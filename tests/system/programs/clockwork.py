@@ -3,7 +3,7 @@
 import os
 import time
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 app = WorkerOrchestrator(os.environ["MILL_STORE"], lease_seconds=float(os.environ["MILL_LEASE"]))

@@ -5,7 +5,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"])
 app.register_pool("apart", kind="process", min_workers=1, max_workers=1, cpu=0.1)

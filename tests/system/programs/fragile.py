@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from windlass import Context, WorkerOrchestrator
-from windlass.core.model import Event
+from shiftwork import Context, WorkerOrchestrator
+from shiftwork.core.model import Event
 
 folder = Path(os.environ["MILL_LOG"]).parent
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -21,7 +21,7 @@ app.register_pool("brittle", kind="process", min_workers=2, max_workers=2, cpu=0
 app.register_pool("sound", kind="async", min_workers=1, max_workers=1)
 
 first = not described.exists()
-if "windlass.spawned" in sys.argv[0] or sys.argv[0].endswith("spawned.py"):
+if "shiftwork.spawned" in sys.argv[0] or sys.argv[0].endswith("spawned.py"):
     described.touch()
     order = orders.read_text() if orders.exists() and not first else ""
     if order == "raise":

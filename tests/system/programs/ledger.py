@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"], namespace=os.environ["MILL_NAMESPACE"])
 app.register_pool("apart", kind="process", min_workers=1, max_workers=1, cpu=0.1)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 gate = Path(os.environ["MILL_LOG"]).with_suffix(".open")

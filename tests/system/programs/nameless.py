@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 
 async def main() -> None:

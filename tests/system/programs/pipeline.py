@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from windlass import WorkerOrchestrator
+from shiftwork import WorkerOrchestrator
 
 url, log_path, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3])
 log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 url, log_path, gate = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from windlass import Context, WorkerOrchestrator
+from shiftwork import Context, WorkerOrchestrator
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"], enable_health_checks=False)
 app.register_pool("apart", kind="process", max_workers=1, cpu=0.1)

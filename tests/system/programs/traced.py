@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from windlass import JobFailedError, WorkerOrchestrator
+from shiftwork import JobFailedError, WorkerOrchestrator
 
 
 class Lines(SpanExporter):

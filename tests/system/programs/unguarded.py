@@ -3,8 +3,8 @@
 import asyncio
 import os
 
-from windlass import WorkerOrchestrator
-from windlass.core.model import Event
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.model import Event
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"])
 app.register_pool("apart", kind="process", min_workers=1, max_workers=1, cpu=0.1)

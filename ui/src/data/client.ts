@@ -58,7 +58,7 @@ async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promi
     response = await fetch(url, { credentials: "same-origin", ...init, signal: AbortSignal.any(signals) });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "No answer", "The server cannot be reached. Is a node, or `windlass web`, still running?");
+    throw new ApiError(0, "No answer", "The server cannot be reached. Is a node, or `shiftwork web`, still running?");
   }
   const said = Date.parse(response.headers.get("date") ?? "");
   if (said && Math.abs(said - Date.now()) > 2_000) skewMs = said - Date.now();

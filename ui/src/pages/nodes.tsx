@@ -36,7 +36,7 @@ export function NodesPage() {
           ) : (
             <Panel>
               <Empty title="No node runs">
-                Start one: windlass run MODULE:NAME. Jobs wait until then; none is lost.
+                Start one: shiftwork run MODULE:NAME. Jobs wait until then; none is lost.
               </Empty>
             </Panel>
           )

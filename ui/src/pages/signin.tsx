@@ -21,9 +21,9 @@ export function SignInPage({ why }: { why: string }) {
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center p-4">
       <form onSubmit={send} className="flex flex-col gap-3 rounded-lg border border-line bg-surface p-5 text-sm">
-        <h1 className="text-lg font-semibold">windlass</h1>
+        <h1 className="text-lg font-semibold">shiftwork</h1>
         <p className="break-words text-muted">{wrong ?? why}</p>
-        <Labelled label="Token" hint="windlass token create --role read, or operate, makes one">
+        <Labelled label="Token" hint="shiftwork token create --role read, or operate, makes one">
           <input name="token" type="password" required autoComplete="current-password" className="field" />
         </Labelled>
         <Button type="submit" kind="primary">

@@ -101,7 +101,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
         rows.length ? (
           <Empty title="No worker fits">Take a filter away.</Empty>
         ) : (
-          <Empty title="No workers yet">They appear when a node serves an app: windlass run MODULE:NAME</Empty>
+          <Empty title="No workers yet">They appear when a node serves an app: shiftwork run MODULE:NAME</Empty>
         )
       }
       columns={[

@@ -27,7 +27,7 @@ export interface Mark {
 type Range = (least: number, most: number) => [number, number];
 const fromNought: Range = (_, most) => [0, most > 0 ? most * 1.08 : 1];
 
-const SYNC = uPlot.sync("windlass");
+const SYNC = uPlot.sync("shiftwork");
 const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
 const STEPS = {
   whole: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 5e6, 1e7],

@@ -1,0 +1,5 @@
+"""`python -m shiftwork` is `shiftwork`."""
+
+from shiftwork.cli import main
+
+main(prog_name="shiftwork")

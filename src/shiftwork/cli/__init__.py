@@ -1,0 +1,5 @@
+"""The `shiftwork` command: one file per command or close family. It goes through `shiftwork.app` for everything."""
+
+from shiftwork.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,225 @@
+"""`shiftwork cancel`, `retry`, `discard`: jobs by id, or all that match, counted and asked about first."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import click
+from msgspec import Struct, field
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.bulk import Action, Changed, check_rate
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.parameters import json_object
+from shiftwork.cli.words import counted
+from shiftwork.core.model import JobStatus
+from shiftwork.errors import JobError
+from shiftwork.operations import Operations, clock_time
+from shiftwork.shapes import iso
+from shiftwork.worker import Job
+
+WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+LIVE: Final = (*WAITING, JobStatus.PROCESSING)
+
+One = Callable[[WorkerOrchestrator, str], Awaitable[str]]
+"""Change one job; answers what was done, for people."""
+
+
+class Changes(Struct):
+    """What became of the jobs that were named."""
+
+    changed: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    refused: list[dict[str, str]] = field(default_factory=list)
+
+
+def _selection(command: Callable[..., None]) -> Callable[..., None]:
+    """The options by which jobs are selected in bulk."""
+    for option in (
+        click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask."),
+        click.option("--error", metavar="TEXT", help="In bulk: a part of the last error; minds the case."),
+        click.option("--pool", metavar="NAME", help="In bulk: of this pool."),
+        click.option("--worker", metavar="NAME", help="In bulk: of this worker."),
+        click.argument("ids", metavar="[ID]...", nargs=-1),
+    ):
+        command = option(command)
+    return command
+
+
+_group = click.option("--group", metavar="KEY", help="Dead ones that failed alike: a group of `shiftwork dead`.")
+
+
+@click.command()
+@_selection
+@click.option("--waiting", is_flag=True, help="All that have not started.")
+@click.option("--all", "everything", is_flag=True, help="All that have not ended, also those that run.")
+@with_source
+@json_option
+def cancel(
+    ids: Sequence[str], source: Source, *, waiting: bool, everything: bool, yes: bool, as_json: bool, **narrowed: Any
+) -> None:
+    """Cancel jobs that wait, ask those that run to stop."""
+    statuses = LIVE if everything else WAITING if waiting else None
+    wanted = _wanted(ids, statuses, narrowed, "--waiting or --all")
+    if wanted is None:
+        _each(source, ids, _cancel, as_json=as_json)
+    else:
+        _in_bulk(source, "cancel", wanted, yes=yes, as_json=as_json)
+
+
+@click.command()
+@_selection
+@click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@_group
+@click.option("--rate", metavar="RATE", help="In bulk: spread them over time, beginning now: 10/s, 600/m.")
+@click.option(
+    "--payload", type=json_object, metavar="JSON", help="For one job: run it with this payload; - reads stdin."
+)
+@with_source
+@json_option
+def retry(
+    ids: Sequence[str],
+    source: Source,
+    *,
+    dead: bool,
+    rate: str | None,
+    payload: dict[str, Any] | None,
+    yes: bool,
+    as_json: bool,
+    **narrowed: Any,
+) -> None:
+    """Queue dead, cancelled, failed or scheduled jobs again, now, with their counts at zero."""
+    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
+    if rate is not None and wanted is None:
+        message = "--rate is for many jobs: select them with --dead or --group"
+        raise click.UsageError(message)
+    if payload is not None and len(ids) != 1:
+        message = "--payload is for one job: give one ID"
+        raise click.UsageError(message)
+
+    async def again(app: WorkerOrchestrator, job_id: str) -> str:
+        job = await app.retry_job(job_id, payload=payload)
+        await _told(app, job, "retried", edited=payload is not None)
+        return f"job {job_id} of {job.worker} is {job.status} again"
+
+    if wanted is None:
+        _each(source, ids, again, as_json=as_json)
+    else:
+        _in_bulk(source, "retry", wanted, rate=rate, yes=yes, as_json=as_json)
+
+
+@click.command()
+@_selection
+@click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@_group
+@with_source
+@json_option
+def discard(ids: Sequence[str], source: Source, *, dead: bool, yes: bool, as_json: bool, **narrowed: Any) -> None:
+    """Delete jobs that have ended, for good."""
+    wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
+    if wanted is None:
+        _each(source, ids, _discard, as_json=as_json)
+    else:
+        _in_bulk(source, "discard", wanted, yes=yes, as_json=as_json)
+
+
+def _wanted(
+    ids: Sequence[str], statuses: tuple[JobStatus, ...] | None, narrowed: dict[str, Any], flags: str
+) -> dict[str, Any] | None:
+    """Which jobs are meant in bulk; None if they are named one by one. Anything in between is refused."""
+    given = {name: value for name, value in narrowed.items() if value}
+    if ids and not statuses and not given:
+        return None
+    if ids:
+        message = f"name jobs by ID, or select them with {flags}, not both"
+        raise click.UsageError(message)
+    if not statuses:
+        message = f"which jobs? Give their IDs, or {flags}"
+        raise click.UsageError(message)
+    return {"status": statuses} | given
+
+
+def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | None:
+    return (JobStatus.DEAD,) if dead or narrowed["group"] else None
+
+
+# ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _cancel(app: WorkerOrchestrator, job_id: str) -> str:
+    job = await app.cancel_job(job_id)
+    await _told(app, job, "cancelled")
+    if job.status is JobStatus.PROCESSING:
+        return f"job {job_id} of {job.worker} is running and was told to stop"
+    return f"job {job_id} of {job.worker} is {job.status}"
+
+
+async def _discard(app: WorkerOrchestrator, job_id: str) -> str:
+    gone = await app.get_job(job_id)
+    await app.discard_job(job_id)
+    await _told(app, gone, "discarded")
+    return f"job {job_id} is gone"
+
+
+async def _told(app: WorkerOrchestrator, changed: Job[Any], what: str, **data: Any) -> None:
+    """Keep who did it: at the command line that is a person, and within a program it is not."""
+    await Operations(await app.store(), app.now).record_change(changed.record, what, **data)
+
+
+def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
+    async def act_on_each(app: WorkerOrchestrator) -> Changes:
+        changes = Changes()
+        for job_id in ids:
+            try:
+                changes.told.append(await act(app, job_id))
+                changes.changed.append(job_id)
+            except JobError as error:
+                changes.refused.append({"id": job_id, "error": str(error)})
+        return changes
+
+    changes = source.ask(act_on_each)
+    if as_json:
+        show_json({"changed": changes.changed, "refused": changes.refused})
+    for line in () if as_json else changes.told:
+        click.echo(line)
+    for refused in changes.refused:
+        aside(f"shiftwork: {refused['error']}")
+    if changes.refused:
+        click.get_current_context().exit(1)
+
+
+# ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _in_bulk(
+    source: Source, verb: Action, wanted: dict[str, Any], *, yes: bool, as_json: bool, rate: str | None = None
+) -> None:
+    async def act_on_all(app: WorkerOrchestrator) -> tuple[int, Changed]:
+        check_rate(verb, rate)
+        matched = await app.count_jobs(verb, **wanted)
+        if not matched or not (yes or _agreed(verb, matched)):
+            return matched, Changed(0)
+        return matched, await app.change_jobs(verb, rate=rate, **wanted)
+
+    matched, changed = source.ask(act_on_all)
+    if as_json:
+        show_json({"matched": matched, "changed_count": changed.count, "until_at": iso(changed.until)})
+    elif not matched:
+        aside("no jobs match; nothing was changed")
+    else:
+        until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
+        click.echo(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
+
+
+def _agreed(verb: str, matched: int) -> bool:
+    try:
+        agreed = click.confirm(f"{verb} {counted(matched, 'job')}?", err=True)
+    except click.Abort:  # nobody there to ask
+        agreed = False
+    if not agreed:
+        aside("shiftwork: nothing was changed; --yes does it without asking")
+        click.get_current_context().exit(1)
+    return True
+
+
+_PAST: Final = {"cancel": "cancelled", "retry": "queued again", "discard": "deleted"}

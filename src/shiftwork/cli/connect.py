@@ -1,0 +1,112 @@
+"""Which store a command is about, and how it is asked.
+
+In this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTWORK_APP`, `shiftwork.db` in the current folder.
+"""
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+from msgspec import Struct
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.output import aside
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.loading import load_app
+
+DEFAULT_FILE: Final = "shiftwork.db"
+_SQLITE: Final = "sqlite:///"
+
+T = TypeVar("T")
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """Where the store is: at a URL, or in an app."""
+
+    store: str = ""
+    namespace: str = "default"
+    app: str = ""
+
+    def ask(self, work: Callable[[WorkerOrchestrator], Awaitable[T]], *, create: bool = False) -> T:
+        """Do some work with the store, and let go of it.
+
+        A store that does not exist is never made, but where an app gives it something to hold (`create`).
+        """
+        app = self._open()
+        refuse_missing(app.store_url, create=create and bool(self.app))
+        return asyncio.run(_asked(app, work))
+
+    def _open(self) -> WorkerOrchestrator:
+        if not self.app:
+            return WorkerOrchestrator(self.store, namespace=self.namespace)
+        app = load_app(self.app)
+        if app.store_url.startswith("memory:"):
+            aside(
+                f"shiftwork: the store of {self.app} is memory: this command sees its own, not a running process's"
+            )
+        return app
+
+
+def with_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say where its store is, and hand it a `Source`."""
+
+    @click.option("--store", metavar="URL", help="The store, for example sqlite:///shiftwork.db.")
+    @click.option("--app", metavar="MODULE:NAME", help="The app whose store is meant, for example shop:app.")
+    @click.option("--namespace", metavar="NAME", help="The namespace in the store.  [default: default]")
+    @functools.wraps(command)
+    def wrapped(*args: Any, store: str | None, app: str | None, namespace: str | None, **kwargs: Any) -> None:
+        command(*args, source=find_source(store, app, namespace), **kwargs)
+
+    return wrapped
+
+
+def find_source(store: str | None, app: str | None, namespace: str | None) -> Source:
+    """The source that the options, the environment and the current folder name."""
+    environ = os.environ
+    space = namespace or environ.get("SHIFTWORK_NAMESPACE") or "default"
+    if store:
+        return Source(store=shared(store), namespace=space)
+    if not app and environ.get("SHIFTWORK_STORE"):
+        return Source(store=shared(environ["SHIFTWORK_STORE"]), namespace=space)
+    app = app or environ.get("SHIFTWORK_APP")
+    if app:
+        if namespace:
+            message = "--namespace goes with --store: an app has a namespace of its own"
+            raise click.UsageError(message)
+        return Source(app=app)
+    if Path(DEFAULT_FILE).exists():
+        return Source(store=f"{_SQLITE}{DEFAULT_FILE}", namespace=space)
+    message = (
+        f"which store? Say --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
+        f"(there is no {DEFAULT_FILE} in {Path.cwd()})"
+    )
+    raise click.UsageError(message)
+
+
+def shared(url: str) -> str:
+    """The URL, if a process other than the one that runs the app can use it."""
+    if url.startswith("memory:"):
+        message = "a memory:// store lives inside one process: no command can look into it from outside"
+        raise click.UsageError(message)
+    return url
+
+
+def refuse_missing(url: str, *, create: bool = False) -> None:
+    """Looking must not leave an empty database behind."""
+    if not url.startswith(_SQLITE) or create:
+        return
+    path = Path(url.removeprefix(_SQLITE).partition("?")[0])
+    if not path.exists():
+        message = f"there is no database {path.absolute()}; `shiftwork run` makes it, or name another one with --store"
+        raise StoreUnavailableError(message)
+
+
+async def _asked(app: WorkerOrchestrator, work: Callable[[WorkerOrchestrator], Awaitable[T]]) -> T:
+    try:
+        return await work(app)
+    finally:
+        await app.close()

@@ -1,0 +1,114 @@
+"""`shiftwork db`: the schema of a store that is a database, looked at and changed by hand."""
+
+from typing import Any, Final
+
+import click
+from msgspec import to_builtins
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.words import counted
+from shiftwork.schema import SchemaView
+
+_PHASE: Final = click.option(
+    "--phase",
+    type=click.Choice(("before", "after")),
+    default="after",
+    show_default=True,
+    help="before: only what may be done while processes of the version before still run. after: the rest too, which "
+    "may be done only when none is left.",
+)
+
+
+@click.group()
+def db() -> None:
+    """The schema of a PostgreSQL store: status, upgrade, sql."""
+
+
+@db.command()
+@with_source
+@json_option
+def status(source: Source, *, as_json: bool) -> None:
+    """Which version the schema has, and which steps are done or left to do. Changes nothing."""
+    url, seen, _ = source.ask(_look)
+    if as_json:
+        show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "steps": to_builtins(seen.steps)})
+    elif not seen.by_hand:
+        click.echo(_nothing_by_hand(url, seen))
+    else:
+        _show(url, seen)
+
+
+@db.command()
+@_PHASE
+@with_source
+@json_option
+def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
+    """Do the steps that are left to do: all of them, or none. On an empty database: make the schema."""
+    url, seen, done = source.ask(lambda app: _look(app, phase=phase))
+    if as_json:
+        show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "upgraded": to_builtins(done)})
+    elif not seen.by_hand:
+        click.echo(_nothing_by_hand(url, seen))
+    else:
+        for step in done:
+            click.echo(f"{step.name}, {step.phase}: done")
+        left = _left(seen)
+        click.echo(f"{url}, schema version {seen.version}{f'; {left}' if left else ': up to date'}")
+
+
+@db.command()
+@click.option("--pending", is_flag=True, help="Only what this database lacks; it is asked. Otherwise everything.")
+@click.option("--grant-to", metavar="USER", help="Also give this user, who must exist, the rights that an app needs.")
+@_PHASE
+@with_source
+@json_option
+def sql(pending: bool, grant_to: str | None, phase: str, source: Source, *, as_json: bool) -> None:  # noqa: FBT001 - click's
+    """Print the SQL that makes the schema, for an administrator to read and run with psql."""
+    wanted = {"pending": pending, "after": phase == "after", "grant_to": grant_to}
+    url, text, seen = source.ask(lambda app: _sql(app, wanted))
+    if as_json:
+        show_json({"store": url, "sql": text})
+    elif text is not None:
+        click.echo(text, nl=False)
+    elif seen is not None:
+        aside(_nothing_by_hand(url, seen))  # stdout may be a pipe to psql
+
+
+async def _look(app: WorkerOrchestrator, phase: str | None = None) -> tuple[str, SchemaView, Any]:
+    done = await app.schema.upgrade(after=phase == "after") if phase else ()
+    return app.store_url, await app.schema.look(), done
+
+
+async def _sql(app: WorkerOrchestrator, wanted: dict[str, Any]) -> tuple[str, str | None, SchemaView | None]:
+    text = await app.schema.sql(**wanted)
+    return app.store_url, text, await app.schema.look() if text is None else None
+
+
+def _nothing_by_hand(url: str, seen: SchemaView) -> str:
+    version = "no schema" if seen.version is None else f"schema version {seen.version}"
+    return f"{url}, {version}: nothing to do by hand. Opening the store makes what it needs."
+
+
+def _show(url: str, seen: SchemaView) -> None:
+    click.echo(f"{url}, schema version {seen.version}")
+    click.echo()
+    show_table(
+        ("NUMBER", "NAME", "PHASE", "STATE"),
+        [(step.number, step.name, step.phase, "done" if step.done else "to do") for step in seen.steps],
+    )
+    click.echo()
+    click.echo(_left(seen) or "up to date")
+
+
+def _left(seen: SchemaView) -> str:
+    left = [step for step in seen.steps if not step.done]
+    if not left:
+        return ""
+    if seen.version == 0:
+        return (
+            "there is no schema yet: shiftwork db upgrade makes it, and so does the first process that opens the store"
+        )
+    when = "" if any(step.phase == "before" for step in left) else ", once no process of the version before is left"
+    return f"{counted(len(left), 'step')} to do: shiftwork db upgrade{when}"

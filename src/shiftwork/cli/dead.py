@@ -1,0 +1,91 @@
+"""`shiftwork dead`: the dead-letter queue, by what went wrong."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.jobs import show_jobs
+from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.words import ago, counted
+from shiftwork.core.alike import Group, groups_of
+from shiftwork.core.model import DeadJob, JobStatus
+from shiftwork.shapes import iso
+from shiftwork.worker import Job
+
+
+@click.command()
+@click.option("--worker", metavar="NAME")
+@click.option("--error", metavar="TEXT", help="A part of the error; minds the case.")
+@click.option("--list", "as_list", is_flag=True, help="The jobs themselves, newest first.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="With --list.")
+@click.option("--after", metavar="ID", help="With --list: only older ones than this job.")
+@with_source
+@json_option
+def dead(
+    source: Source,
+    *,
+    worker: str | None,
+    error: str | None,
+    as_list: bool,
+    limit: int,
+    after: str | None,
+    as_json: bool,
+) -> None:
+    """Jobs in the dead-letter queue, summed up by worker and error."""
+    if as_list:
+
+        async def find(app: WorkerOrchestrator) -> tuple[list[Job[Any]], float]:
+            wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
+            return await app.find_jobs(**wanted, limit=limit, after=after), app.now()
+
+        show_jobs(*source.ask(find), limit=limit, as_json=as_json)
+        return
+
+    async def sum_up(app: WorkerOrchestrator) -> tuple[list[Group], float]:
+        return groups_of(_matching(await app.dead_jobs(), worker, error)), app.now()
+
+    groups, now = source.ask(sum_up)
+    if as_json:
+        show_json({"total": sum(group.count for group in groups), "groups": [_shape(group) for group in groups]})
+    else:
+        _show(groups, now)
+
+
+def _matching(jobs: Iterable[DeadJob], worker: str | None, error: str | None) -> list[DeadJob]:
+    return [job for job in jobs if worker in {None, job.worker} and (error is None or error in (job.error or ""))]
+
+
+def _shape(group: Group) -> dict[str, Any]:
+    return {
+        "key": group.key,
+        "worker": group.worker,
+        "error": group.error,
+        "count": group.count,
+        "newest_at": iso(group.newest_at),
+        "oldest_at": iso(group.oldest_at),
+        "example_id": group.sample_ids[0],
+    }
+
+
+def _show(groups: list[Group], now: float) -> None:
+    if not groups:
+        aside("no dead jobs")
+        return
+    rows = [
+        (
+            group.count,
+            group.worker,
+            ago(group.oldest_at, now),
+            ago(group.newest_at, now),
+            group.sample_ids[0],
+            group.key,
+            group.error,
+        )
+        for group in groups
+    ]
+    show_table(("JOBS", "WORKER", "FIRST", "LAST", "EXAMPLE", "GROUP", "ERROR"), rows)
+    total = counted(sum(group.count for group in groups), "dead job")
+    aside(f"{total}. See one: shiftwork job ID. Then shiftwork retry --dead or --group GROUP, or discard")

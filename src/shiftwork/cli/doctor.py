@@ -1,0 +1,59 @@
+"""`shiftwork doctor`: the store's real settings, the app's configuration, and what is wrong now."""
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.checkup import Report, examine
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import json_option, show_json, show_wrapped
+from shiftwork.cli.status import show_health
+from shiftwork.cli.words import counted, one_line
+from shiftwork.core.health import Problem
+from shiftwork.errors import ConfigurationError
+from shiftwork.shapes import problem_shape
+
+
+@click.command()
+@with_source
+@json_option
+def doctor(source: Source, *, as_json: bool) -> None:
+    """Examine the store, the app if one is named, and what runs. Ends with 1 if something is critical."""
+    report = source.ask(lambda app: _examine(app, source.app))
+    if as_json:
+        show_json(
+            {
+                "status": report.status,
+                "store": report.store,
+                "findings": report.findings,
+                "problems": [problem_shape(problem) for problem in report.problems],
+            }
+        )
+    else:
+        _show(report)
+    if report.status == "failing":
+        click.get_current_context().exit(1)
+
+
+async def _examine(app: WorkerOrchestrator, name: str) -> Report:
+    report = await examine(app)
+    if name:
+        report.findings["app"], wrong = _app(app, name)
+        report.problems = [*wrong, *report.problems]
+    return report
+
+
+def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:
+    try:
+        workers, pools = app.registered()
+    except ConfigurationError as error:
+        message = f"{name} cannot start: {error}"
+        return message, [Problem("configuration", name, message, "mend the registration", "critical")]
+    return f"{name}, {counted(len(workers), 'worker')} in {counted(len(pools), 'pool')}, can start", []
+
+
+def _show(report: Report) -> None:
+    wide = max(map(len, report.findings))
+    for name, finding in report.findings.items():
+        show_wrapped(f"{name:<{wide}}  ", one_line(finding))
+    click.echo()
+    show_health(report.status, report.problems)

@@ -1,0 +1,61 @@
+"""`shiftwork enqueue`."""
+
+from typing import Any
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import json_option, show_json
+from shiftwork.cli.parameters import json_object, payload_of, seconds
+from shiftwork.core.model import JobPriority, JobStatus
+from shiftwork.shapes import job_shape
+from shiftwork.worker import Job, Options
+
+
+@click.command()
+@click.argument("worker")
+@click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
+@click.option("--priority", type=click.Choice([one.name.lower() for one in JobPriority]))
+@click.option("--delay", type=seconds, metavar="TIME", help="Run it this much later: 90, 5m, 2h.")
+@click.option("--unique-key", metavar="KEY", help="If a live job of the worker has this key, that one is meant.")
+@click.option("--id", "job_id", metavar="ID", help="Your own id: repeating the command adds nothing.")
+@with_source
+@json_option
+def enqueue(
+    worker: str,
+    arguments: tuple[str, ...],
+    payload: dict[str, Any] | None,
+    source: Source,
+    *,
+    priority: str | None,
+    delay: float | None,
+    unique_key: str | None,
+    job_id: str | None,
+    as_json: bool,
+) -> None:
+    """Add a job of a worker.
+
+    A VALUE that reads as JSON is JSON, all else is text: width=320 is a number, path=a.png is text, and so is
+    code='"007"'. With --app it is checked by the types of the worker's function; otherwise by what a running
+    process has told of them, and when the job runs.
+    """
+    options = Options(
+        priority=JobPriority[priority.upper()] if priority else None,
+        delay_seconds=delay,
+        unique_key=unique_key,
+        job_id=job_id,
+    )
+    given = payload_of(arguments, payload)
+    job, created = source.ask(lambda app: app.enqueue(worker, given, options), create=True)
+    if as_json:
+        show_json({"created": created, "job": job_shape(job)})
+    else:
+        click.echo(_told(job, created=created))
+
+
+def _told(job: Job[Any], *, created: bool) -> str:
+    if not created:
+        return f"job {job.id} of {job.worker} is there already: {job.status}"
+    later = " for later" if job.status is JobStatus.SCHEDULED else ""
+    return f"job {job.id} of {job.worker} is {job.status}{later}, in pool {job.pool}"

@@ -1,0 +1,143 @@
+"""The group that holds every command: its help, its exit codes, and what becomes of an error."""
+
+import io
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from shiftwork.cli.changes import cancel, discard, retry
+from shiftwork.cli.db import db
+from shiftwork.cli.dead import dead
+from shiftwork.cli.doctor import doctor
+from shiftwork.cli.enqueue import enqueue
+from shiftwork.cli.events import events
+from shiftwork.cli.jobs import explain, job, jobs
+from shiftwork.cli.move import move
+from shiftwork.cli.nodes import drain, nodes
+from shiftwork.cli.pools import pause, pools, resume
+from shiftwork.cli.probe import probe
+from shiftwork.cli.run import run
+from shiftwork.cli.scale import scale
+from shiftwork.cli.stack import stack
+from shiftwork.cli.status import status
+from shiftwork.cli.token import token
+from shiftwork.cli.top import top
+from shiftwork.cli.trigger import trigger
+from shiftwork.cli.web import web
+from shiftwork.cli.workers import disable, enable, workers
+from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError
+from shiftwork.leaving import end_in_time
+
+_SECTIONS: Final = {
+    "Run": (run, web, enqueue, trigger),
+    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db),
+}
+_PIPE_CLOSED: Final = 141
+_INTERRUPTED: Final = 130
+
+
+class Refusal(click.ClickException):
+    """A mistake or a trouble that shiftwork foresaw: one clear line, no traceback."""
+
+    def show(self, file: Any = None) -> None:
+        """Say it."""
+        click.echo(f"shiftwork: {self.format_message()}", file=file, err=file is None)
+
+
+class WrongAddress(Refusal):
+    """A URL that leads nowhere is a wrong command line."""
+
+    exit_code = 2
+
+
+class NoStore(Refusal):
+    """The store cannot be reached or used."""
+
+    exit_code = 3
+
+
+class Commands(click.Group):
+    """The commands in sections, and the one place where errors become exit codes."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Be a program: the process ends with the command, whatever threads the app has left behind."""
+        try:
+            return super().__call__(*args, **kwargs)
+        except SystemExit as leaving:
+            end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was given."""
+        _replace_what_cannot_be_encoded()
+        try:
+            return super().invoke(ctx)
+        except ShiftworkError as error:
+            raise _refusal(error)(str(error)) from None
+        except BrokenPipeError:
+            # Whoever read has read enough. What is still buffered must not fail at exit, so it goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_PIPE_CLOSED)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """List the commands by what they are for."""
+        for title, members in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(member.name or "", member.get_short_help_str(90)) for member in members])
+
+
+HELP: Final = """\
+Background workers: their schedules, queues and pools.
+
+`shiftwork run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
+process that reaches it; what is running follows at once.
+
+\b
+Which store, the first that is given:
+  --store URL            for example sqlite:///shiftwork.db
+  --app MODULE:NAME      the store of an app
+  SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
+  SHIFTWORK_APP
+  shiftwork.db            in the current folder
+
+\b
+Exit codes:
+  0  done
+  1  what was asked about is unknown, wrong or refused; a job failed; doctor found something critical
+  2  the command line is wrong
+  3  the store cannot be reached or used
+
+Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, lengths of time
+are seconds.
+"""
+
+
+@click.group(
+    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
+def main() -> None:
+    """Show help; each command says what it does."""
+
+
+for _members in _SECTIONS.values():
+    for _member in _members:
+        main.add_command(_member)
+
+
+def _refusal(error: ShiftworkError) -> type[Refusal]:
+    if isinstance(error, StoreError):
+        return NoStore
+    return WrongAddress if isinstance(error, UnknownStoreError) else Refusal
+
+
+def _replace_what_cannot_be_encoded() -> None:
+    """A terminal that knows no arrows gets question marks, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,55 @@
+"""`shiftwork events`: what happened, newest last."""
+
+import asyncio
+from typing import Final
+
+import click
+import msgspec
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.words import one_line
+from shiftwork.core.model import EVENTS_KEPT, Event
+from shiftwork.operations import clock_time
+from shiftwork.shapes import event_shape
+
+FOLLOW_SECONDS: Final = 0.5
+ALL: Final = 2 * EVENTS_KEPT
+"""As many as a store keeps, of both kinds."""
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(1, ALL), default=50, show_default=True)
+@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only those with a higher number.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now; Ctrl-C ends it.")
+@with_source
+@json_option
+def events(source: Source, *, limit: int, after: int, follow: bool, as_json: bool) -> None:
+    """What happened: disabled, enabled, dead, lost, scaled, paused; newest last."""
+    if follow:
+        source.ask(lambda app: _follow(app, after, limit, as_json=as_json))
+        return
+    found = source.ask(lambda app: app.events(after, limit))
+    if as_json:
+        show_json({"events": [event_shape(event) for event in found]})
+    elif not found:
+        aside("no events")
+    for event in () if as_json else found:
+        _show(event, as_json=False)
+
+
+async def _follow(app: WorkerOrchestrator, after: int, limit: int, *, as_json: bool) -> None:
+    while True:
+        for event in await app.events(after, limit):
+            _show(event, as_json=as_json)
+            after = event.seq
+        limit = ALL
+        await asyncio.sleep(FOLLOW_SECONDS)
+
+
+def _show(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(event_shape(event)).decode())
+    else:
+        click.echo(f"{clock_time(event.at)}  {event.name:<16}  {one_line(event.message)}")

@@ -1,0 +1,193 @@
+"""`shiftwork jobs`, `job`, `explain`."""
+
+from typing import Any
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json, show_table
+from shiftwork.cli.words import ago, one_line, printable, took, when
+from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
+from shiftwork.operations import Explanation, clock_time
+from shiftwork.shapes import explanation_shape, job_shape, whole_job_shape
+from shiftwork.telemetry.tracing import trace_id
+from shiftwork.worker import Job
+
+_TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
+
+
+@click.command()
+@click.option("--status", type=click.Choice([str(one) for one in JobStatus]), multiple=True, help="May be repeated.")
+@click.option("--worker", metavar="NAME")
+@click.option("--pool", metavar="NAME")
+@click.option("--error", metavar="TEXT", help="A part of the last error; minds the case.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--after", metavar="ID", help="Only older ones than this job: the next page.")
+@with_source
+@json_option
+def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
+    """Jobs, newest first."""
+    given = {name: value for name, value in wanted.items() if value}
+
+    async def find(app: WorkerOrchestrator) -> tuple[list[Job[Any]], float]:
+        return await app.find_jobs(limit=limit, **given), app.now()
+
+    show_jobs(*source.ask(find), limit=limit, as_json=as_json)
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--logs", is_flag=True, help="Only what it logged through ctx.logger.")
+@with_source
+@json_option
+def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
+    """Everything about one job: payload, attempts with tracebacks, progress, result."""
+
+    async def get(app: WorkerOrchestrator) -> tuple[Job[Any], Explanation, float]:
+        return await app.get_job(job_id), await app.explain_job(job_id), app.now()
+
+    found, why, now = source.ask(get)
+    if as_json:
+        show_json({"job": whole_job_shape(found, why)})
+    elif logs:
+        show_logs(found)
+    else:
+        show_job(found, why, now)
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@with_source
+@json_option
+def explain(job_id: str, source: Source, *, as_json: bool) -> None:
+    """Why a job is not running, or how it ended."""
+    why = source.ask(lambda app: app.explain_job(job_id))
+    if as_json:
+        show_json(explanation_shape(why))
+        return
+    if len(why.waits) > 1:
+        click.echo(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
+        for wait in why.waits:
+            click.echo(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
+    else:
+        click.echo(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
+
+
+# ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -> None:
+    """A page of jobs, and how to turn it."""
+    last = found[-1].id if len(found) == limit else None
+    if as_json:
+        show_json({"jobs": [job_shape(one) for one in found], "next_after": last})
+        return
+    if not found:
+        aside("no jobs match")
+        return
+    show_table(_TITLES, [_row(one.record, now) for one in found])
+    if last:
+        aside(f"the newest {limit}; for older ones add: --after {last}")
+
+
+def _row(record: JobRecord, now: float) -> list[Cell]:
+    return [
+        record.id,
+        record.status,
+        record.worker,
+        record.pool,
+        record.attempt,
+        ago(record.created_at, now),
+        _detail(record, now),
+    ]
+
+
+def _detail(record: JobRecord, now: float) -> str | None:
+    status, error = record.status, record.error
+    if status is JobStatus.PROCESSING:
+        return _running(record, now)
+    if status is JobStatus.SCHEDULED:
+        return f"due {ago(record.run_at, now)}"
+    if status is JobStatus.FAILED:
+        return f"again {ago(record.run_at, now)}: {error}"
+    if status is JobStatus.COMPLETED:
+        return f"took {took(_seconds(record))}"
+    return error
+
+
+def _running(record: JobRecord, now: float) -> str:
+    verb = "stopping" if record.cancelling else "running"
+    how_far = _how_far(record.progress)
+    told = f", {how_far}" if how_far else ""
+    return f"{verb} for {took(now - (record.started_at or now))}{told}"
+
+
+def _seconds(record: JobRecord) -> float:
+    return (record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0)
+
+
+def _how_far(progress: Progress | None) -> str | None:
+    if progress is None or progress.done is None:
+        return None
+    of = f" of {progress.total:g} ({progress.done / progress.total:.0%})" if progress.total else ""
+    message = f": {progress.message}" if progress.message else ""
+    return f"{progress.done:g}{of}{message}"
+
+
+# ── one ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def show_job(found: Job[Any], why: Explanation, now: float) -> None:
+    """A job, whole."""
+    click.echo(f"job {found.id}")
+    for name, value in _facts(found.record, why, now).items():
+        if value is not None:
+            click.echo(f"  {name:<12}{one_line(value)}")
+    whole = whole_job_shape(found, why)
+    for name, value in (("payload", whole.payload), ("result", whole.result)):
+        if value is not None and value != {}:
+            click.echo(f"{name}\n{_indented(json_text(value))}")
+    for attempt in found.attempts:
+        _show_attempt(attempt)
+
+
+def show_logs(found: Job[Any]) -> None:
+    """What a job logged."""
+    if not found.logs:
+        aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
+    for line in found.logs:
+        again = f" (attempt {line.attempt})" if line.attempt > 1 else ""
+        click.echo(f"{clock_time(line.at)} {line.level.upper():<7} {printable(line.message)}{again}")
+
+
+def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | None]:
+    started, ended = record.started_at, record.ended_at
+    crashes = f", and {record.crashes} crashes" if record.crashes else ""
+    return {
+        "status": record.status + (", told to stop" if record.cancelling else ""),
+        "why": why.text if record.status.live else None,
+        "error": record.error,
+        "worker": f"{record.worker}, in pool {record.pool}",
+        "priority": f"{record.priority.name.lower()}, {record.cause}",
+        "created": when(record.created_at, now),
+        "due": when(record.run_at, now) if record.run_at != record.created_at else None,
+        "started": f"{when(started, now)} on {record.instance}" if started else None,
+        "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
+        "attempts": f"{record.attempt}{crashes}",
+        "progress": _how_far(record.progress),
+        "unique key": record.unique_key,
+        "key": record.key,
+        "trace": trace_id(record.trace),
+    }
+
+
+def _show_attempt(attempt: Attempt) -> None:
+    seconds = took(attempt.ended_at - attempt.started_at)
+    on = f" on {attempt.instance}" if attempt.instance else ""
+    click.echo(f"attempt {attempt.number}, {attempt.kind}, {clock_time(attempt.started_at)}, {seconds}{on}")
+    click.echo(_indented(printable(attempt.traceback or attempt.error)))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.rstrip().splitlines())

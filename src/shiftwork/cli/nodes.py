@@ -1,0 +1,150 @@
+"""`shiftwork nodes`, `drain`."""
+
+import asyncio
+from typing import Final
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.parameters import seconds
+from shiftwork.cli.words import ago, counted, percent, size, span
+from shiftwork.errors import ResultTimeoutError, UnknownNodeError
+from shiftwork.shapes import node_shape
+from shiftwork.views import NodeView
+
+LOOK_SECONDS: Final = 0.5
+
+_TITLES = (
+    "NODE",
+    "HOST",
+    "PID",
+    "SINCE",
+    "LEADS",
+    "CORES",
+    "CPU",
+    "MEMORY",
+    "USED",
+    "LABELS",
+    "HEARD",
+    "STATE",
+    "RUNS",
+)
+
+
+@click.command()
+@with_source
+@json_option
+def nodes(source: Source, *, as_json: bool) -> None:
+    """Every live node: what it has, what it runs, whether it leads or is drained."""
+
+    async def look(app: WorkerOrchestrator) -> tuple[list[NodeView], float]:
+        return await app.nodes(), app.now()
+
+    found, now = source.ask(look)
+    if as_json:
+        show_json({"nodes": [node_shape(node) for node in found]})
+    elif found:
+        show_table(_TITLES, [_row(node, now) for node in found])
+    else:
+        aside("no node is running: start one with `shiftwork run MODULE:NAME`")
+
+
+@click.command()
+@click.argument("node")
+@click.option("--undo", is_flag=True, help="Let it take work again.")
+@click.option("--reason", help="Why; kept with the event.")
+@click.option("--wait", is_flag=True, help="Wait until it is empty.")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; it goes on draining.")
+@with_source
+@json_option
+def drain(
+    node: str, source: Source, *, undo: bool, reason: str | None, wait: bool, timeout: float | None, as_json: bool
+) -> None:
+    """Give a node no more work: its workers finish what they run, and go. The beginning of its name is enough.
+
+    The node stays up, empty, until it is stopped or this is undone; then it can be stopped without a wait.
+    """
+    if undo and (wait or reason):
+        message = "--wait and --reason go with draining, not with --undo"
+        raise click.UsageError(message)
+    if timeout is not None and not wait:
+        message = "--timeout goes with --wait"
+        raise click.UsageError(message)
+
+    async def change(app: WorkerOrchestrator) -> NodeView:
+        changed = await (app.undrain_node(node) if undo else app.drain_node(node, reason))
+        if wait:
+            await _until_empty(app, changed, timeout)
+            changed = await _look(app, changed)
+        return changed
+
+    seen = source.ask(change)
+    if as_json:
+        show_json({"node": node_shape(seen)})
+    elif undo:
+        click.echo(f"node {seen.name} takes work again")
+    elif seen.runs:
+        click.echo(f"node {seen.name} is given no more work; it still runs {_running(seen)}; see: shiftwork nodes")
+    else:
+        click.echo(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
+
+
+async def _until_empty(app: WorkerOrchestrator, node: NodeView, patience: float | None) -> None:
+    told = ""
+    try:
+        async with asyncio.timeout(patience):
+            while (node := await _look(app, node)).runs:
+                if (text := _running(node)) != told:
+                    aside(f"node {node.name} still runs {text}")
+                    told = text
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        message = f"node {node.name} was not empty in time: it still runs {told}; it goes on draining"
+        raise ResultTimeoutError(message) from None
+
+
+async def _look(app: WorkerOrchestrator, node: NodeView) -> NodeView:
+    found = [seen for seen in await app.nodes() if seen.name == node.name]
+    if not found:
+        message = f"node {node.name} has gone"
+        raise UnknownNodeError(message)
+    if found[0].drained_at is None:
+        message = f"node {node.name} is not drained any more: somebody has undone it"
+        raise UnknownNodeError(message)
+    return found[0]
+
+
+def _row(node: NodeView, now: float) -> list[Cell]:
+    return [
+        node.name,
+        node.host,
+        str(node.pid),
+        ago(node.started_at, now),
+        "yes" if node.leads else "no",
+        f"{node.cores:g}",
+        percent(node.cpu),
+        size(node.memory),
+        None if node.memory_used is None else size(node.memory_used),
+        ", ".join(node.labels) or None,
+        ago(node.last_beat_at, now),
+        _state(node, now),
+        _running(node) if node.runs else None,
+    ]
+
+
+def _state(node: NodeView, now: float) -> str:
+    words: str = node.status
+    if node.drained_at is not None:
+        words += f" for {span(now - node.drained_at)}"
+    if node.failing:
+        words += f", cannot start {', '.join(sorted(node.failing))}"
+    return words
+
+
+def _running(node: NodeView) -> str:
+    """`images 8, 3 busy; mail 2`."""
+    return "; ".join(
+        f"{run.pool} {counted(run.workers, 'worker')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
+    )

@@ -1,0 +1,115 @@
+"""What goes to the terminal: aligned tables for people, one JSON document for programs, and words beside them."""
+
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+import msgspec
+
+from shiftwork.cli.words import one_line
+
+_GAP: Final = "  "
+_NARROW: Final = 24
+"""On a narrow terminal the last column is cut down to this first,"""
+_NARROWEST: Final = 12
+"""and then the others, the widest first, down to this,"""
+_WHOLE: Final = ("ID", "EXAMPLE", "WORKER", "POOL")
+"""but neither the first one nor these: half a name is none."""
+
+Cell = str | int | None
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+
+
+def show_json(document: Any) -> None:
+    """Print a document."""
+    click.echo(json_text(document))
+
+
+def json_text(value: Any) -> str:
+    """A value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def aside(text: str) -> None:
+    """A word beside the output: a hint, how far it is. Never on stdout, which a program may be reading."""
+    click.echo(text, err=True)
+
+
+def show_wrapped(head: str, text: str) -> None:
+    """Print a head and a text beside it; on a terminal the text stays beside it, however long it is."""
+    indent = " " * len(click.unstyle(head))
+    room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
+    lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
+    for line in lines or [""]:
+        click.echo(f"{head}{line}".rstrip())
+        head = indent
+
+
+def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:
+    """Print rows under titles: numbers to the right, all else to the left.
+
+    On a terminal columns are cut so that a row stays in its line; in a pipe nothing is.
+    """
+    terminal = (sys.stderr if err else sys.stdout).isatty()
+    for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
+        click.echo(line, err=err)
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int | None = None) -> list[str]:
+    """The lines of a table."""
+    texts = [list(titles), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
+    numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
+    if width is not None:
+        may_shrink = [not (number or title in _WHOLE) for title, number in zip(titles, numeric, strict=True)]
+        widths = _shrunk(widths, may_shrink, width - len(_GAP) * (len(widths) - 1))
+    return [_line(line, widths, numeric) for line in texts]
+
+
+def _shrunk(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
+    *others, last = widths
+    last = min(last, max(_NARROW, room - sum(others)))
+    shrinkable = [column for column in range(1, len(others)) if may_shrink[column] and others[column] > _NARROWEST]
+    while shrinkable and sum(others) + last > room:
+        widest = max(shrinkable, key=others.__getitem__)
+        others[widest] -= 1
+        if others[widest] == _NARROWEST:
+            shrinkable.remove(widest)
+    return [*others, last]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    padded = [_fit(*each) for each in zip(cells, widths, numeric, strict=True)]
+    return _GAP.join(padded).rstrip()
+
+
+def cut(text: str, width: int) -> str:
+    """A text that takes no more columns than this."""
+    while _width(text) > width:
+        text = text[:-2] + "…" if len(text) > 1 else ""
+    return text
+
+
+def _fit(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - zipped from a list
+    text = cut(text, width)
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _text(cell: Cell) -> str:
+    return "-" if cell is None else f"{cell:,}" if isinstance(cell, int) else one_line(cell)
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,96 @@
+"""`shiftwork pools`, `pause`, `resume`."""
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.status import pool_state
+from shiftwork.cli.words import span
+from shiftwork.shapes import pool_shape
+from shiftwork.views import PoolView
+
+_TITLES = (
+    *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
+    *("DEAD", "COMPLETED", "FAILED", "STATE"),
+)
+
+
+@click.command()
+@with_source
+@json_option
+def pools(source: Source, *, as_json: bool) -> None:
+    """Every pool: workers now and wanted, bounds, queue, what runs, what ended, what is wrong with it.
+
+    Bounds with a * were set by hand: shiftwork scale POOL --reset takes them back.
+    """
+    seen = source.ask(WorkerOrchestrator.overview)
+    if as_json:
+        show_json({"pools": [pool_shape(pool) for pool in seen.pools]})
+    elif seen.pools:
+        show_table(_TITLES, [_row(pool) for pool in seen.pools])
+    else:
+        aside(f"{seen.store} knows no pools yet: `shiftwork run` makes an app's pools known")
+
+
+@click.command()
+@click.argument("pool")
+@click.option("--reason", help="Why; shown wherever the pool is.")
+@with_source
+@json_option
+def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> None:
+    """Start no more jobs of a pool, anywhere; running ones go on."""
+    source.ask(lambda app: app.pause_pool(pool, reason), create=True)
+    if as_json:
+        show_json({"pool": pool, "paused": True, "reason": reason})
+    else:
+        click.echo(f"pool {pool} is paused; running jobs go on, queued ones wait until: shiftwork resume {pool}")
+
+
+@click.command()
+@click.argument("pool")
+@with_source
+@json_option
+def resume(pool: str, source: Source, *, as_json: bool) -> None:
+    """Go on with a paused pool."""
+    source.ask(lambda app: app.resume_pool(pool), create=True)
+    if as_json:
+        show_json({"pool": pool, "paused": False, "reason": None})
+    else:
+        click.echo(f"pool {pool} goes on")
+
+
+def _row(pool: PoolView) -> list[Cell]:
+    stats = pool.stats
+    return [
+        pool.name,
+        pool.config.kind if pool.config else None,
+        workers_of(pool),
+        bounds_of(pool),
+        pool.instances,
+        stats.processing,
+        stats.queued,
+        None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds),
+        stats.scheduled,
+        stats.retrying,
+        stats.dead,
+        stats.completed,
+        stats.failed,
+        pool_state(pool),
+    ]
+
+
+def workers_of(pool: PoolView) -> str:
+    """How many it has, and how many it shall have if that differs: `3`, `3/5`."""
+    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers}/{pool.wanted}"
+
+
+def bounds_of(pool: PoolView) -> str | None:
+    """Between which bounds, with a mark if they were set by hand: `1–8`, `2–4*`."""
+    config = pool.config
+    return None if config is None else bounds(config.min_workers, config.max_workers) + ("*" if pool.by_hand else "")
+
+
+def bounds(low: int, high: int) -> str:
+    """`5`, or `1–8`."""
+    return str(low) if low == high else f"{low}–{high}"

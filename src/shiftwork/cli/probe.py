@@ -1,0 +1,42 @@
+"""`shiftwork probe`: is the node beside me alive, is it ready? For Kubernetes and its like; asks no store."""
+
+from pathlib import Path
+
+import click
+
+from shiftwork.cli.output import aside
+from shiftwork.cli.parameters import seconds
+from shiftwork.vitals import FRESH_SECONDS, examine
+
+
+@click.command()
+@click.argument("question", type=click.Choice(["live", "ready"]))
+@click.option(
+    "--probe-file",
+    type=click.Path(path_type=Path),
+    envvar="SHIFTWORK_PROBE",
+    required=True,
+    metavar="PATH",
+    help="The file that the node was told to write; or SHIFTWORK_PROBE.",
+)
+@click.option(
+    "--within",
+    type=seconds,
+    default=f"{FRESH_SECONDS:g}",
+    show_default=True,
+    metavar="TIME",
+    help="How old the node's last sign of life may be.",
+)
+@click.pass_context
+def probe(ctx: click.Context, question: str, probe_file: Path, within: float) -> None:
+    """Exit with 0 if the node on this machine is alive, or ready; with 1 if it is not.
+
+    The node must be started with --probe-file, or SHIFTWORK_PROBE in its environment. It is ready when it has started,
+    is not stopping, and renews its lease.
+    """
+    well, words = examine(probe_file, ready=question == "ready", within=within)
+    if well:
+        click.echo(words)
+    else:
+        aside(f"shiftwork: {words}")
+        ctx.exit(1)

@@ -1,0 +1,112 @@
+"""`shiftwork run`: a node that runs the workers of an app, until a signal."""
+
+import asyncio
+import logging
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import click
+
+from shiftwork.cli.output import aside, show_table
+from shiftwork.cli.parameters import host_and_port, seconds
+from shiftwork.cli.pools import bounds
+from shiftwork.core.schedule import describe
+from shiftwork.logs import FORMATS, LEVELS, set_up_logging
+from shiftwork.service import Definition, Service, Web, shown
+
+logger: Final = logging.getLogger("shiftwork")
+
+
+@click.command()
+@click.argument("app_name", metavar="APP", envvar="SHIFTWORK_APP")
+@click.option(
+    "--stop-timeout",
+    type=seconds,
+    default="30",
+    show_default=True,
+    metavar="TIME",
+    help="How long running work may go on after the first signal.",
+)
+@click.option("--label", multiple=True, metavar="NAME", help="Something this machine has that pools may ask for: gpu.")
+@click.option(
+    "--probe-file",
+    type=click.Path(path_type=Path),
+    envvar="SHIFTWORK_PROBE",
+    metavar="PATH",
+    help="Write every few seconds how the node is, for `shiftwork probe`; or SHIFTWORK_PROBE.",
+)
+@click.option(
+    "--web",
+    envvar="SHIFTWORK_WEB",
+    metavar="HOST:PORT",
+    help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
+)
+@click.option("--no-web", is_flag=True, help="Serve neither.")
+@click.option("--always-token", is_flag=True, help="Demand a token on loopback too: behind a proxy on this machine.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+def run(
+    app_name: str,
+    *,
+    stop_timeout: float,
+    label: tuple[str, ...],
+    probe_file: Path | None,
+    web: str | None,
+    no_web: bool,
+    always_token: bool,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
+
+    The first signal lets running work finish; the second stops it now. What was not finished runs again elsewhere, or
+    at the next start. The log goes to stderr.
+    """
+    set_up_logging(log_level, log_format)
+    if no_web and always_token:
+        message = "--always-token is about the web, and --no-web serves none"
+        raise click.UsageError(message)
+    place = None if no_web else _web(web, always_token=always_token)
+
+    async def go() -> None:
+        service = Service(
+            app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file, web=place
+        )
+        await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
+
+    asyncio.run(go())
+
+
+def _web(text: str | None, *, always_token: bool) -> Web:
+    if text is None:
+        return Web(trust_loopback=not always_token)
+    host, port = host_and_port(text)
+    return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
+
+
+async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
+    definition = await service.describe()
+    introduce(definition, name, as_json=style == "json")
+    await service.run(definition, stop_timeout_seconds=stop_timeout)
+
+
+def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
+    """Say what is about to run."""
+    workers = {config.name: config for config in definition.workers}
+    sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
+    schedules = {config.name: describe(config) for config in workers.values()}
+    store = shown(definition)
+    headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
+    if as_json:
+        logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
+    else:
+        aside(f"{headline}\n")
+        show_table(
+            ("WORKER", "POOL", "SCHEDULE"), [(n, workers[n].pool, words) for n, words in schedules.items()], err=True
+        )
+        aside("")
+        show_table(("POOL", "KIND AND WORKERS"), list(sizes.items()), err=True)
+        aside("")
+    if not workers:
+        logger.warning("%s has no workers: is the module that registers them imported?", name)

@@ -1,0 +1,32 @@
+"""`shiftwork scale`: how many workers a pool may have, until somebody changes it."""
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import json_option, show_json
+
+
+@click.command()
+@click.argument("pool")
+@click.option("--min", "low", type=int, metavar="N", help="Never fewer workers than this, on all nodes together.")
+@click.option("--max", "high", type=int, metavar="N", help="Never more workers than this, on all nodes together.")
+@click.option("--reset", is_flag=True, help="Forget what was set before: as the app registers it.")
+@with_source
+@json_option
+def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset: bool, as_json: bool) -> None:
+    """Set how many workers a pool may have; kept through restarts, until --reset.
+
+    What is not given stays as it is. Running nodes follow within a second; no running job is interrupted.
+    """
+    if low is None and high is None and not reset:
+        message = f"what shall change? shiftwork scale {pool} --min N, --max N or --reset"
+        raise click.UsageError(message)
+    now = source.ask(lambda app: app.scale_pool(pool, low, high, reset=reset), create=True)
+    by_hand = low is not None or high is not None
+    if as_json:
+        show_json(
+            {"pool": pool, "min_workers": now.min_workers, "max_workers": now.max_workers, "bounds_changed": by_hand}
+        )
+    else:
+        until = f", until: shiftwork scale {pool} --reset" if by_hand else ", as registered"
+        click.echo(f"pool {pool} may have {now.min_workers} to {now.max_workers} workers{until}")

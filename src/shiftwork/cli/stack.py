@@ -1,0 +1,23 @@
+"""`shiftwork stack`."""
+
+import click
+
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.words import printable
+from shiftwork.operations import clock_time
+from shiftwork.shapes import stack_shape
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@with_source
+@json_option
+def stack(job_id: str, source: Source, *, as_json: bool) -> None:
+    """What a running job is doing now: the stack of its function, then all else in its process."""
+    seen = source.ask(lambda app: app.job_stack(job_id))
+    if as_json:
+        show_json(stack_shape(seen))
+        return
+    aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
+    click.echo(printable(seen.stack).rstrip())

@@ -1,0 +1,85 @@
+"""`shiftwork status`: one screen that says what is wrong now, and how much there is to do."""
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
+from shiftwork.cli.words import counted, one_line, span
+from shiftwork.core.health import Problem, gist
+from shiftwork.operations import clock_time
+from shiftwork.remedies import remedy
+from shiftwork.shapes import status_shape
+from shiftwork.views import Overview, PoolView
+
+_UNHOSTED = {
+    "nobody": "nobody serves it",
+    "unknown": "no node knows it",
+    "labels": "no node has its labels",
+    "drained": "its nodes are drained",
+}
+_COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "yellow", "critical": "red"}
+
+
+@click.command()
+@with_source
+@json_option
+def status(source: Source, *, as_json: bool) -> None:
+    """What is wrong now, with the remedy; pools; disabled workers; who leads."""
+    seen = source.ask(WorkerOrchestrator.overview)
+    if as_json:
+        show_json(status_shape(seen))
+    else:
+        _show(seen)
+
+
+def _show(seen: Overview) -> None:
+    click.echo(f"{seen.store} at {clock_time(seen.at)}")
+    show_health(seen.health.status, seen.health.problems)
+    click.echo()
+    click.echo(f"leader   {seen.leader or 'nobody'}")
+    click.echo(f"nodes    {', '.join(seen.nodes) or 'none'}")
+    click.echo(f"workers  {_workers(seen)}")
+    if seen.pools:
+        click.echo()
+        show_table(
+            ("POOL", "WORKERS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
+        )
+
+
+def show_health(verdict: str, problems: list[Problem]) -> None:
+    """The verdict, and every problem with its remedy."""
+    found = counted(len(problems), "problem") if problems else "nothing is wrong"
+    click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
+    for problem in problems:
+        severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
+        show_wrapped(f"  {severity}  ", one_line(problem.message))
+        show_wrapped("            remedy: ", one_line(remedy(problem)))
+
+
+def pool_state(pool: PoolView) -> str:
+    """Whether a pool takes jobs, in a word or two."""
+    if pool.change.paused:
+        return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
+    if pool.failing:
+        return f"failing: {gist(next(iter(pool.failing.values())))}"
+    if pool.unplaced is not None and pool.hosting == "ready":
+        return f"full: {pool.unplaced}"
+    if pool.instances:
+        return "serving"
+    if pool.hosting == "ready":
+        return "starting" if pool.wanted else "at rest: no workers needed"
+    return _UNHOSTED[pool.hosting]
+
+
+def _workers(seen: Overview) -> str:
+    off = [worker.config.name for worker in seen.workers if not worker.state.enabled]
+    return str(len(seen.workers)) + (
+        f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
+    )
+
+
+def _pool(pool: PoolView) -> list[Cell]:
+    waited = None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds)
+    stats = pool.stats
+    return [pool.name, pool.workers, stats.queued, stats.processing, waited, stats.dead, pool_state(pool)]

@@ -1,0 +1,84 @@
+"""`shiftwork token`: who may use the HTTP API from elsewhere."""
+
+from typing import cast
+
+import click
+from msgspec.structs import asdict
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.parameters import seconds
+from shiftwork.cli.words import ago
+from shiftwork.shapes import token_shape
+from shiftwork.tokens import Role, Token, Tokens
+
+
+@click.group()
+def token() -> None:
+    """Tokens for the HTTP API and the dashboard: create, list, revoke."""
+
+
+@token.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(("read", "operate")), required=True, help="operate may change things too.")
+@click.option("--valid", type=seconds, metavar="TIME", help="Good for this long: 12h, 90d.  [default: until revoked]")
+@with_source
+@json_option
+def create(name: str, role: str, valid: float | None, source: Source, *, as_json: bool) -> None:
+    """Make a token and print it. It is shown this once: the store keeps only a hash."""
+
+    async def make(app: WorkerOrchestrator) -> tuple[Token, str]:
+        tokens = Tokens(await app.store(), app.now)
+        return await tokens.create(name, cast("Role", role), valid_seconds=valid)
+
+    made, secret = source.ask(make, create=True)
+    if as_json:
+        show_json(asdict(token_shape(made)) | {"token": secret})
+    else:
+        click.echo(secret)
+        aside(f"token {name} may {role}; it is not shown again. Use it as: Authorization: Bearer {secret[:6]}…")
+
+
+@token.command(name="list")
+@with_source
+@json_option
+def list_tokens(source: Source, *, as_json: bool) -> None:
+    """Every token there is or was, without its secret."""
+
+    async def ask(app: WorkerOrchestrator) -> tuple[list[Token], float]:
+        return await Tokens(await app.store(), app.now).known(), app.now()
+
+    tokens, now = source.ask(ask)
+    if as_json:
+        show_json({"tokens": [token_shape(one) for one in tokens]})
+    elif tokens:
+        rows = [(one.name, one.role, one.id, ago(one.created_at, now), _state(one, now)) for one in tokens]
+        show_table(("TOKEN", "ROLE", "ID", "CREATED", "STATE"), rows)
+    else:
+        aside("no tokens; shiftwork token create NAME --role read|operate makes one")
+
+
+@token.command()
+@click.argument("name")
+@with_source
+@json_option
+def revoke(name: str, source: Source, *, as_json: bool) -> None:
+    """Let the holder of a token in no more, within seconds. By its name, or by its id."""
+
+    async def end(app: WorkerOrchestrator) -> Token:
+        return await Tokens(await app.store(), app.now).revoke(name)
+
+    revoked = source.ask(end)
+    if as_json:
+        show_json(token_shape(revoked))
+    else:
+        click.echo(f"token {revoked.name} lets nobody in any more")
+
+
+def _state(one: Token, now: float) -> str:
+    if one.revoked_at is not None:
+        return f"revoked {ago(one.revoked_at, now)}"
+    if one.expires_at is None:
+        return "good until revoked"
+    return f"good, ends {ago(one.expires_at, now)}" if one.holds(now) else f"ended {ago(one.expires_at, now)}"

@@ -1,0 +1,124 @@
+"""`shiftwork trigger`: run a worker now, and wait until that run has ended."""
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside, json_option, json_text, show_json
+from shiftwork.cli.parameters import json_object, payload_of, seconds
+from shiftwork.cli.words import one_line, printable, took
+from shiftwork.core.model import JobPriority, JobStatus, WorkerExecutionMode
+from shiftwork.errors import JobError, ResultTimeoutError
+from shiftwork.operations import Explanation, Operations
+from shiftwork.shapes import result_shape, whole_job_shape
+from shiftwork.worker import Job, Options
+
+LOOK_SECONDS: Final = 1.0
+"""How long to wait in silence before saying what is being waited for."""
+
+Ended = tuple[Job[Any], Explanation]
+
+
+@click.command()
+@click.argument("worker")
+@click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
+@click.option("--wait/--no-wait", default=True, help="Whether to wait until it has ended.  [default: wait]")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; the job goes on.")
+@with_source
+@json_option
+def trigger(
+    worker: str,
+    arguments: tuple[str, ...],
+    payload: dict[str, Any] | None,
+    source: Source,
+    *,
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+) -> None:
+    """Run a worker now, ahead of all else, and wait until that run has ended.
+
+    It runs in a process that serves its pool, not here. Ends with 1 if the job failed for good or was cancelled.
+    Arguments are written as for `shiftwork enqueue`.
+    """
+    given = payload_of(arguments, payload)
+    work = partial(_run, worker=worker, payload=given, wait=wait, patience=timeout)
+    job, why = source.ask(work, create=True)
+    if as_json:
+        show_json({"job": whole_job_shape(job, why)})
+    elif not wait:
+        click.echo(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
+    else:
+        _show_end(job)
+    if wait and job.status is not JobStatus.COMPLETED:
+        click.get_current_context().exit(1)
+
+
+async def _run(
+    app: WorkerOrchestrator, *, worker: str, payload: dict[str, Any], wait: bool, patience: float | None
+) -> Ended:
+    await _refuse(app, worker)
+    job, _ = await app.enqueue(worker, payload, Options(priority=JobPriority.CRITICAL, cause="triggered"))
+    await Operations(await app.store(), app.now).record_trigger(job.record)
+    if wait:
+        await _until_ended(app, job, patience)
+    return await app.get_job(job.id), await app.explain_job(job.id)
+
+
+async def _refuse(app: WorkerOrchestrator, name: str) -> None:
+    """What is disabled would wait for ever; what runs already need not run twice, unless it is made for that."""
+    worker = next((one for one in (await app.overview()).workers if one.config.name == name), None)
+    if worker is None:
+        return  # enqueue says so, and what was meant
+    if not worker.state.enabled:
+        message = f"worker {name} is disabled: {worker.state.reason}; enable it first: shiftwork enable {name}"
+        raise JobError(message)
+    if worker.stats.processing and worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED:
+        message = f"worker {name} is running already; see: shiftwork jobs --worker {name} --status processing"
+        raise JobError(message)
+
+
+async def _until_ended(app: WorkerOrchestrator, job: Job[Any], patience: float | None) -> None:
+    """Wait for the end, and say on the way what is being waited for."""
+    ending = asyncio.ensure_future(job.ended(patience))
+    told = ""
+    try:
+        while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
+            told = await _tell(app, job.id, told)
+        await ending
+    except asyncio.CancelledError:
+        ending.cancel()
+        aside(f"shiftwork: not waiting any longer; the job goes on: shiftwork job {job.id}")
+        raise
+    except ResultTimeoutError as error:
+        message = f"{error}; see: shiftwork explain {job.id}"
+        raise ResultTimeoutError(message) from None
+
+
+async def _tell(app: WorkerOrchestrator, job_id: str, told: str) -> str:
+    job, why = await app.get_job(job_id), await app.explain_job(job_id)
+    failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
+    text = f"job {job_id} {failed}{why.text}"
+    if text != told:
+        aside(one_line(text))
+    return text
+
+
+def _show_end(job: Job[Any]) -> None:
+    record = job.record
+    seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
+    if job.status is JobStatus.COMPLETED:
+        click.echo(f"job {job.id} of {job.worker} is completed, in {seconds}")
+        result = result_shape(job)
+        if result is not None:
+            click.echo(printable(json_text(result)))
+    elif job.status is JobStatus.CANCELLED:
+        aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
+    else:
+        aside(f"shiftwork: job {job.id} of {job.worker} failed for good: {one_line(job.error or '')}")
+        aside(f"its attempts and tracebacks: shiftwork job {job.id}")

@@ -1,0 +1,58 @@
+"""`shiftwork web`: the dashboard and the HTTP API, apart from any node."""
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import aside
+from shiftwork.errors import ConfigurationError
+from shiftwork.logs import FORMATS, LEVELS, set_up_logging
+from shiftwork.tokens import Tokens
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Beyond loopback everybody needs a token.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8421, show_default=True, help="0 takes a free one.")
+@click.option("--root-path", default="", metavar="PATH", help="Below which path a proxy serves it, such as /shiftwork.")
+@click.option("--always-token", is_flag=True, help="Demand a token on loopback too: behind a proxy on this machine.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
+@with_source
+def web(
+    source: Source,
+    *,
+    host: str,
+    port: int,
+    root_path: str,
+    always_token: bool,
+    log_level: str,
+    log_format: str,
+) -> None:
+    """Serve the dashboard and the HTTP API until SIGTERM or Ctrl-C.
+
+    `shiftwork run` serves them too; this serves them where no node runs. Requests from this machine need no password;
+    everyone else needs a token: shiftwork token create.
+    """
+    try:
+        from shiftwork.web.server import WebServer, serve
+    except ModuleNotFoundError as error:
+        message = f"shiftwork web needs {error.name}: pip install 'shiftwork[web]'"
+        raise ConfigurationError(message) from None
+    if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
+        message = f"--root-path begins with a slash and ends without one, as in /shiftwork, not {root_path!r}"
+        raise click.UsageError(message)
+    set_up_logging(log_level, log_format)
+
+    async def go(app: WorkerOrchestrator) -> None:
+        store = await app.store()
+        server = WebServer(app, host=host, port=port, trust_loopback=not always_token, root_path=root_path)
+
+        async def started() -> None:
+            aside(f"shiftwork serves {app.store_url} at {server.address}")
+            tokens = await Tokens(store, app.now).known()
+            if (server.beyond_loopback or always_token) and not any(token.holds(app.now()) for token in tokens):
+                aside("nobody has a token yet: shiftwork token create NAME --role read|operate")
+
+        await serve(server, started)
+
+    source.ask(go)

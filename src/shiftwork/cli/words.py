@@ -1,0 +1,76 @@
+"""How the command line says instants, lengths of time and text from the store. UTC, always with its Z."""
+
+from typing import Final
+
+from shiftwork.operations import clock_time
+
+_MINUTE: Final = 60
+_HOUR: Final = 3_600
+_DAY: Final = 86_400
+_KIBI: Final = 1_024
+
+
+def span(seconds: float) -> str:
+    """A length of time, roughly: `3 s`, `5 min`, `2 h`, `4 d`. Two of a unit come before the next larger one."""
+    whole = max(0, int(seconds))
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def ago(at: float | None, now: float, *, never: str = "never") -> str:
+    """An instant as seen from now: `3 s ago`, `in 2 h`."""
+    if at is None:
+        return never
+    distance = int(now - at)
+    if distance == 0:
+        return "now"
+    return f"{span(distance)} ago" if distance > 0 else f"in {span(-distance)}"
+
+
+def when(at: float, now: float) -> str:
+    """An instant, exactly and as seen from now."""
+    return f"{clock_time(at)} ({ago(at, now)})"
+
+
+def took(seconds: float) -> str:
+    """How long something took: with a fraction where it matters."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.3f} s"
+    return f"{seconds:.1f} s" if seconds < _MINUTE else span(seconds)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def printable(text: str) -> str:
+    """Text from the store, whose control characters cannot move the cursor or change colours. Lines stay lines."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in text)
+
+
+def one_line(text: str) -> str:
+    """The same, in one line."""
+    return " ".join(printable(text).split())
+
+
+def size(n: float) -> str:
+    """So many bytes, roughly: `512 B`, `34 MiB`, `1.9 GiB`."""
+    for unit in ("B", "KiB", "MiB"):
+        if n < _KIBI:
+            return f"{n:.0f} {unit}"
+        n /= _KIBI
+    return f"{n:.1f} GiB"
+
+
+def percent(share: float | None) -> str | None:
+    """A share of one core: `35 %`, and `0.4 %` where it is little."""
+    if share is None:
+        return None
+    return f"{share:.0f} %" if share >= 10 or not share else f"{share:.1f} %"  # noqa: PLR2004 - two digits are enough
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()

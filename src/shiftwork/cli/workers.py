@@ -1,0 +1,74 @@
+"""`shiftwork workers`, `enable`, `disable`."""
+
+import click
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.words import ago
+from shiftwork.shapes import worker_shape
+from shiftwork.views import WorkerView
+
+_TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR")
+
+
+@click.command()
+@with_source
+@json_option
+def workers(source: Source, *, as_json: bool) -> None:
+    """Every worker: schedule, whether it is enabled, last run, last error, next due."""
+    seen = source.ask(WorkerOrchestrator.overview)
+    if as_json:
+        show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
+    elif seen.workers:
+        show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers])
+    else:
+        aside(f"{seen.store} knows no workers yet: `shiftwork run` makes an app's workers known")
+
+
+@click.command()
+@click.argument("worker")
+@with_source
+@json_option
+def enable(worker: str, source: Source, *, as_json: bool) -> None:
+    """Enable a worker everywhere, with its failures forgotten."""
+    source.ask(lambda app: app.enable_worker(worker), create=True)
+    if as_json:
+        show_json({"worker": worker, "enabled": True, "reason": None})
+    else:
+        click.echo(f"worker {worker} is enabled; its failures are forgotten")
+
+
+@click.command()
+@click.argument("worker")
+@click.option("--reason", default="disabled by hand", help="Why; shown wherever the worker is.")
+@with_source
+@json_option
+def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
+    """Disable a worker everywhere: no more starts; running jobs go on, queued ones wait."""
+    source.ask(lambda app: app.disable_worker(worker, reason), create=True)
+    if as_json:
+        show_json({"worker": worker, "enabled": False, "reason": reason})
+    else:
+        click.echo(f"worker {worker} is disabled: {reason}; running jobs go on, queued ones wait")
+
+
+def _row(worker: WorkerView, now: float) -> list[Cell]:
+    config, state = worker.config, worker.state
+    return [
+        config.name,
+        config.execution_mode,
+        worker.schedule.removesuffix(", counted from the end of the last run"),
+        "yes" if state.enabled else "NO",
+        worker.stats.processing,
+        state.failures,
+        ago(state.last_started, now),
+        _due(worker, now),
+        state.last_error if state.enabled else state.reason or state.last_error,
+    ]
+
+
+def _due(worker: WorkerView, now: float) -> str | None:
+    if worker.next_due is None:
+        return None
+    return ago(worker.next_due, now) if worker.next_due > now else "now"

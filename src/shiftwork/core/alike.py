@@ -1,0 +1,68 @@
+"""Dead jobs that failed alike: of one worker, with errors that differ in nothing but their numbers."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from shiftwork.core.model import DeadJob
+
+SAMPLES: Final = 5
+NO_ERROR: Final = "no error was kept"
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}|\d+", re.IGNORECASE)
+"""Also an address, a UUID, a digest: nearly every error that names a thing has another one."""
+
+
+class Group(Struct, kw_only=True):
+    """Dead jobs that failed alike."""
+
+    key: str
+    """Stands for the group, wherever and whenever it is asked for."""
+    worker: str
+    error: str
+    """That of the newest."""
+    count: int
+    newest_at: float
+    oldest_at: float
+    sample_ids: list[str]
+    """The newest few."""
+
+
+def group_key(worker: str, error: str | None) -> str:
+    """What stands for the group of a dead job."""
+    return _key(worker, _likeness(error))
+
+
+def groups_of(jobs: Iterable[DeadJob]) -> list[Group]:
+    """Jobs, newest first, summed up: the largest group first."""
+    groups: dict[tuple[str, str], Group] = {}
+    for job in jobs:
+        at = job.created_at if job.ended_at is None else job.ended_at
+        alike = (job.worker, _likeness(job.error))
+        group = groups.get(alike)
+        if group is None:
+            group = groups[alike] = Group(
+                key=_key(*alike),
+                worker=job.worker,
+                error=job.error or NO_ERROR,
+                count=0,
+                newest_at=at,
+                oldest_at=at,
+                sample_ids=[],
+            )
+        group.count += 1
+        group.newest_at = max(group.newest_at, at)
+        group.oldest_at = min(group.oldest_at, at)
+        if len(group.sample_ids) < SAMPLES:
+            group.sample_ids.append(job.id)
+    return sorted(groups.values(), key=lambda group: (-group.count, group.worker, group.error))
+
+
+def _likeness(error: str | None) -> str:
+    return _NUMBER.sub("N", error or "")
+
+
+def _key(worker: str, likeness: str) -> str:
+    return hashlib.sha256(f"{worker}\0{likeness}".encode(errors="replace")).hexdigest()[:24]

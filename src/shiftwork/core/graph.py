@@ -1,0 +1,105 @@
+"""How the registered workers hold each other back: dependencies, conflicts and shared breakers, compiled into gates.
+
+Checked as a whole when everything is registered, because workers may name ones that come later. All problems at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from msgspec.structs import replace
+
+from shiftwork.core.admission import Gates, RateLimit
+from shiftwork.core.model import Breaker, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.options import parse_rate
+from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWorkerError, nearest
+
+
+def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
+    """The gates of every worker. Raises a `ConfigurationError` with every problem, one per line."""
+    problems = [*_unknown_names(configs), *_cycles(configs), *_breaker_quarrels(configs)]
+    if problems:
+        raise _combined(problems)
+    conflicts: dict[str, set[str]] = {name: set() for name in configs}
+    before: dict[str, set[str]] = {name: set() for name in configs}
+    for name, config in configs.items():
+        for other in config.blocks:
+            conflicts[name].add(other)
+            conflicts[other].add(name)
+        for other in config.depends_on:
+            before[other].add(name)
+    return {
+        name: Gates(
+            worker=name,
+            pool=config.pool,
+            conflicts=tuple(sorted(conflicts[name])),
+            after=dict(config.depends_on),
+            before=tuple(sorted(before[name])),
+            max_running=_max_running(config),
+            rate=_rate(config),
+            breaker=_breaker_name(config),
+        )
+        for name, config in configs.items()
+    }
+
+
+def _max_running(config: WorkerConfig) -> int | None:
+    if config.concurrency_key is not None:
+        return None  # the key carries the limit, for each of its values
+    if config.max_running is not None or config.execution_mode is WorkerExecutionMode.TRIGGERED:
+        return config.max_running
+    return None if config.overlap == "allow" else 1
+
+
+def _rate(config: WorkerConfig) -> RateLimit | None:
+    return None if config.rate_limit is None else parse_rate(config.rate_limit)
+
+
+def _breaker_name(config: WorkerConfig) -> str | None:
+    return None if config.breaker is None else config.breaker.name or config.name
+
+
+def _unknown_names(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
+    for name, config in configs.items():
+        for verb, others in (("depends on", config.depends_on), ("blocks", config.blocks)):
+            for other in others:
+                if other not in configs:
+                    hint = nearest(other, [known for known in configs if known != name])
+                    yield UnknownWorkerError(f"worker {name!r} {verb} {other!r}, which is not registered; {hint}")
+
+
+def _cycles(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
+    graph = {name: [other for other in config.depends_on if other in configs] for name, config in configs.items()}
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            # graphlib names what goes first, first; an arrow here points from the one that waits.
+            cycle: list[str] = error.args[1][:0:-1]
+            start = cycle.index(min(cycle))
+            drawn = " → ".join([*cycle[start:], *cycle[: start + 1]])
+            yield DependencyCycleError(f"workers wait for each other: {drawn}; take one depends_on out")
+            for name in cycle:
+                graph[name] = []
+        else:
+            return
+
+
+def _breaker_quarrels(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
+    seen: dict[str, tuple[str, Breaker]] = {}
+    for name, config in configs.items():
+        shared = _breaker_name(config)
+        if shared is None or config.breaker is None:
+            continue
+        policy = replace(config.breaker, name=shared)
+        first, theirs = seen.setdefault(shared, (name, policy))
+        if theirs != policy:
+            yield ConfigurationError(
+                f"workers {first!r} and {name!r} share the breaker {shared!r} but give it different policies; "
+                "share one Breaker object, or give them different names"
+            )
+
+
+def _combined(problems: list[ConfigurationError]) -> ConfigurationError:
+    kinds = {type(problem) for problem in problems}
+    kind = kinds.pop() if len(kinds) == 1 else ConfigurationError
+    return kind("\n".join(str(problem) for problem in problems))

@@ -1,0 +1,282 @@
+"""What is wrong now, and what can be done about it?
+
+A list of named problems, each with its subject and its remedy; the status is that of the worst of them. Judged from
+facts that the shell has gathered: nothing is asked for here.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import Lost, WorkerConfig, WorkerState
+
+DEFAULT_LATENCY_SECONDS: Final = 300.0
+"""How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
+SCHEDULE_GRACE_SECONDS: Final = 60.0
+"""How late a run may be made before its schedule counts as missed."""
+
+STARTING_SECONDS: Final = 30.0
+"""How long jobs may wait for the first worker of a pool that a node is about to start."""
+
+SILENT_SHARE: Final = 0.8
+"""The part of a lease after which a node that could not renew it stops its jobs."""
+
+Severity = Literal["warning", "critical"]
+Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
+"""Who could run workers of a pool: there are no nodes; none of them knows it; none that does has its labels; all of
+those are drained or stopping; somebody."""
+
+
+class Problem(Struct, frozen=True):
+    """One thing that is wrong."""
+
+    code: str
+    """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
+    pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck;
+    from an examination of the store, the name of the finding."""
+    subject: str
+    message: str
+    remedy: str
+    severity: Severity = "warning"
+
+
+class Finding(Struct, frozen=True):
+    """One thing that a store says about itself when it is examined. With a severity it is a problem."""
+
+    text: str
+    remedy: str = ""
+    severity: Severity | None = None
+
+
+class Health(Struct, frozen=True):
+    """The verdict: failing if any problem is critical, degraded if there is any at all."""
+
+    status: Literal["ok", "degraded", "failing"]
+    problems: list[Problem]
+
+
+class WorkerFacts(Struct, frozen=True, kw_only=True):
+    """A worker as its schedule and its runs have left it."""
+
+    config: WorkerConfig
+    state: WorkerState
+    next_due: float | None = None
+    """When its schedule wants a run, if that has not been made into a job yet."""
+    live: bool = False
+
+
+class NodeFacts(Struct, frozen=True, kw_only=True):
+    """A node as its beats show it."""
+
+    name: str
+    host: str
+    last_beat_at: float
+    ttl: float
+
+
+class InstanceFacts(Struct, frozen=True, kw_only=True):
+    """An instance as its beats show it."""
+
+    id: str
+    node: str
+    pool: str
+    last_beat_at: float
+    ttl: float
+    stuck_threads: int = 0
+    """Threads that go on after their job's timeout."""
+
+
+class PoolFacts(Struct, frozen=True, kw_only=True):
+    """A pool and its queue."""
+
+    name: str
+    queued: int = 0
+    oldest_wait_seconds: float | None = None
+    target_latency_seconds: float | None = None
+    min_workers: int = 1
+    paused: bool = False
+    reason: str | None = None
+    """Why it is paused."""
+    served: bool = True
+    """Whether a live instance takes jobs from it."""
+    dead: int = 0
+    """Jobs in its dead-letter queue."""
+    hosting: Hosting = "nobody"
+    labels: tuple[str, ...] = ()
+    failing: dict[str, str] = field(default_factory=dict)
+    """Nodes that cannot start its processes, with the error."""
+    unplaced: str | None = None
+    """Why it has fewer workers than it should, if no node has room for more."""
+
+
+class HealthFacts(Struct, kw_only=True):
+    """All that a verdict looks at."""
+
+    workers: list[WorkerFacts] = field(default_factory=list)
+    nodes: list[NodeFacts] = field(default_factory=list)
+    lost: dict[str, Lost] = field(default_factory=dict)
+    """Nodes that vanished a short while ago."""
+    instances: list[InstanceFacts] = field(default_factory=list)
+    pools: list[PoolFacts] = field(default_factory=list)
+    breakers: dict[str, BreakerState] = field(default_factory=dict)
+    leader: bool = True
+    """Whether anybody leads."""
+
+
+def integrity(damages: Sequence[str]) -> Finding:
+    """The finding of that name: what in the store cannot be read."""
+    if not damages:
+        return Finding("ok")
+    remedy = "stop every node, copy the data for safety, then restore a backup"
+    return Finding(f"the store is damaged: {'; '.join(damages)}", remedy, "critical")
+
+
+def judge(facts: HealthFacts, now: float) -> Health:
+    """What is wrong now, the critical first."""
+    nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
+    problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
+    problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
+    if any(problem.severity == "critical" for problem in problems):
+        return Health("failing", problems)
+    return Health("degraded" if problems else "ok", problems)
+
+
+def _leader(facts: HealthFacts) -> Iterator[Problem]:
+    if not facts.leader:
+        message = "nobody leads: schedules do not fire, lost jobs are not recovered, pools do not scale"
+        yield Problem(
+            "no_leader", "leader", message, "start a node with `shiftwork run`, or look why none can", "critical"
+        )
+
+
+def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for node in facts.nodes:
+        silent = now - node.last_beat_at
+        if silent > node.ttl * SILENT_SHARE:
+            message = f"node {node.name} on {node.host} has not renewed its lease for {silent:.0f} s"
+            remedy = (
+                "see whether it runs and can reach the store: its log tells; it has stopped its jobs, and they are "
+                "run elsewhere once its lease has ended"
+            )
+            yield Problem("node_silent", node.name, message, remedy, "critical")
+
+
+def _lost(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    there = {node.name for node in facts.nodes}
+    for name, lost in facts.lost.items():
+        if name not in there:
+            message = f"node {name} on {lost.host} vanished {now - lost.at:.0f} s ago; what it ran is run elsewhere"
+            remedy = (
+                "see what became of it: was it killed, out of memory, frozen, or cut off from the store? Start it "
+                "again; if it shall not come back, it is forgotten ten minutes after it was last heard of"
+            )
+            yield Problem("node_lost", name, message, remedy)
+
+
+def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    told = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * SILENT_SHARE}
+    for instance in facts.instances:
+        silent = now - instance.last_beat_at
+        if silent > instance.ttl and instance.node not in told:
+            message = f"{instance.id} of pool {instance.pool} has not been heard of for {silent:.0f} s"
+            remedy = f"look at node {instance.node}; its jobs are taken over once its lease has ended"
+            yield Problem("instance_silent", instance.id, message, remedy, "critical")
+        if instance.stuck_threads:
+            message = f"{instance.stuck_threads} thread(s) of {instance.id} go on after their job's timeout"
+            remedy = "restart the process when convenient; give the functions timeouts of their own where they wait"
+            yield Problem("thread_stuck", instance.id, message, remedy)
+
+
+def _pools(facts: HealthFacts) -> Iterator[Problem]:
+    for pool in facts.pools:
+        if pool.paused:
+            because = f": {pool.reason}" if pool.reason else ""
+            message = f"pool {pool.name} is paused{because}; {pool.queued} queued"
+            yield Problem("pool_paused", pool.name, message, f"resume_pool({pool.name!r}) when it may go on")
+        else:
+            yield from _serving(pool)
+        if pool.dead:
+            message = f"{pool.dead} job(s) of pool {pool.name} are in the dead-letter queue"
+            yield Problem("dead_letters", pool.name, message, "read their errors, then retry_job or discard_job each")
+
+
+def _serving(pool: PoolFacts) -> Iterator[Problem]:
+    waited, latency = pool.oldest_wait_seconds, pool.target_latency_seconds or DEFAULT_LATENCY_SECONDS
+    if pool.failing:
+        yield _failing(pool)
+    if pool.unplaced is not None and pool.hosting == "ready":
+        severity: Severity = "critical" if pool.queued and not pool.served else "warning"
+        message = f"pool {pool.name} should have more workers than fit anywhere: {pool.unplaced}; {pool.queued} queued"
+        remedy = f"add a node, or let pool {pool.name} ask for less: cpu, memory, min_workers, max_workers"
+        yield Problem("pool_unplaced", pool.name, message, remedy, severity)
+    elif not pool.served and not pool.failing:
+        yield from _unserved(pool)
+    if pool.served and pool.queued and waited is not None and waited > latency:
+        message = f"the oldest job of pool {pool.name} has waited {waited:.0f} s, more than {latency:g} s"
+        remedy = "raise max_workers, add a node, or see why the job waits"
+        yield Problem("pool_starved", pool.name, message, remedy)
+
+
+def _failing(pool: PoolFacts) -> Problem:
+    nodes = sorted(pool.failing)
+    where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
+    message = f"the processes of pool {pool.name} cannot be started on {where}: {gist(pool.failing[nodes[0]])}"
+    remedy = "mend the cause and restart the node; its log and `shiftwork events` have the whole error; it keeps trying"
+    return Problem("pool_failing", pool.name, message, remedy, "critical")
+
+
+def gist(error: str) -> str:
+    """The line of an error that says what it is: a traceback's last one, of anything else the first."""
+    lines = error.strip().splitlines() or ["no reason was given"]
+    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+
+
+def _unserved(pool: PoolFacts) -> Iterator[Problem]:
+    name, queued = pool.name, pool.queued
+    severity: Severity = "critical" if queued else "warning"
+    if pool.hosting == "nobody" and (queued or pool.min_workers):
+        message = f"no live instance serves pool {name}; {queued} queued"
+        remedy = (
+            f"start a node that has pool {name}: shiftwork run MODULE:NAME; or look at its log for why instances end"
+        )
+        yield Problem("pool_unserved", name, message, remedy, severity)
+    elif pool.hosting == "unknown" and queued:
+        message = f"no live node knows pool {name}; {queued} queued"
+        remedy = f"start a node whose app registers pool {name}: shiftwork run MODULE:NAME"
+        yield Problem("pool_unhosted", name, message, remedy, severity)
+    elif pool.hosting == "labels" and (queued or pool.min_workers):
+        message = f"no live node has what pool {name} asks for ({', '.join(pool.labels)}); {queued} queued"
+        options = " ".join(f"--label {label}" for label in pool.labels)
+        yield Problem("pool_unhosted", name, message, f"start one: shiftwork run MODULE:NAME {options}", severity)
+    elif pool.hosting == "drained" and queued:
+        message = f"every node that could serve pool {name} is drained or stopping; {queued} queued"
+        remedy = "start another node, or take one back: shiftwork nodes, then shiftwork drain NODE --undo"
+        yield Problem("pool_unserved", name, message, remedy, severity)
+    elif pool.hosting == "ready" and queued and (pool.oldest_wait_seconds or 0.0) > STARTING_SECONDS:
+        message = f"pool {name} has no worker, and its oldest job has waited {pool.oldest_wait_seconds:.0f} s"
+        remedy = "look at the log of the nodes: its processes should have started by now"
+        yield Problem("pool_unserved", name, message, remedy, severity)
+
+
+def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for worker in facts.workers:
+        name, state = worker.config.name, worker.state
+        if not state.enabled:
+            message = f"worker {name} is disabled: {state.reason or 'no reason was given'}"
+            yield Problem("worker_disabled", name, message, f"mend the cause, then enable_worker({name!r})")
+        elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
+            message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
+            remedy = "check that a node leads, that it knows the worker, and that its clock agrees with the store's"
+            yield Problem("schedule_missed", name, message, remedy)
+
+
+def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    for name, breaker in facts.breakers.items():
+        status = breaker.status(now)
+        if status == "closed":
+            continue
+        when = f"a probe goes out in {breaker.until - now:.0f} s" if status == "open" else "the next run is its probe"
+        message = f"breaker {name} is {status} after {len(breaker.failed_at)} failure(s); {when}"
+        yield Problem("breaker_open", name, message, "mend what it guards; it closes when a probe succeeds")

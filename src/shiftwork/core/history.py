@@ -1,0 +1,232 @@
+"""Pools over time, for the charts: what is kept of a moment, made from what the store counts anyway.
+
+A moment holds how the pools were (queued, workers …) and what has ended since the moment before it. Those of the last
+day are kept in the store, a minute apart, in docs of kind "history": one for each hour of the day, under its number in
+UTC ("00" to "23"), written over a day later.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import MsgspecError, Struct, msgpack
+
+from shiftwork.core.marks import RETRIED, quantile, runs, waits
+from shiftwork.core.model import Doc, PoolStats
+
+KIND: Final = "history"
+"""Of the docs."""
+MINUTE: Final = 60.0
+"""How far apart the moments in the store are."""
+HOUR: Final = 3_600
+DAY: Final = 86_400
+MOST_POOLS: Final = 100
+"""So many pools of a moment are kept in the store, the busiest."""
+MOST_MOMENTS: Final = 90
+"""In an hour. There are sixty, and a few more where the lead changed hands."""
+STALE_STEPS: Final = 3
+"""After so many steps without a moment, it is not known in which of them something ended."""
+TALL: Final = 0.95
+DIGITS: Final = 4
+"""Of seconds: more would say nothing more, and a day has many of them."""
+
+
+class Totals(Struct, frozen=True, array_like=True):
+    """What has ended in a pool, ever."""
+
+    completed: int = 0
+    failed: int = 0
+    marks: dict[str, int] = {}
+
+
+class Point(Struct, frozen=True, array_like=True):
+    """A pool at one moment, and what has ended since the one before: None where that is not known."""
+
+    queued: int
+    processing: int
+    workers: int
+    wanted: int
+    oldest_wait: float | None = None
+    completed: int | None = None
+    failed: int | None = None
+    retried: int | None = None
+    wait_p95: float | None = None
+    """Of the runs that ended; None if none did."""
+    run_p95: float | None = None
+
+
+class Moment(Struct, frozen=True, array_like=True):
+    """All pools at one moment."""
+
+    at: float
+    pools: dict[str, Point]
+
+
+class Look(Struct, frozen=True):
+    """What a moment is made from."""
+
+    at: float
+    stats: Mapping[str, PoolStats]
+    workers: Mapping[str, int]
+    wanted: Mapping[str, int]
+
+
+class Before(Struct, frozen=True):
+    """What had ended at an earlier moment."""
+
+    at: float
+    totals: Mapping[str, Totals]
+    whole: bool = True
+    """Whether a pool that is not there had not ended anything yet."""
+
+    def of(self, pool: str) -> Totals | None:
+        """What had ended in the pool, if that is known."""
+        return self.totals.get(pool, Totals() if self.whole else None)
+
+
+class Hour(Struct, array_like=True):
+    """The moments of one hour, as the store keeps them."""
+
+    number: int
+    """Which, since the epoch."""
+    moments: list[Moment] = []
+    totals: dict[str, Totals] = {}
+    """At the last of them: whoever leads next goes on from here."""
+
+    def before(self) -> Before | None:
+        """Where it ends."""
+        whole = len(self.totals) < MOST_POOLS
+        return Before(self.moments[-1].at, self.totals, whole=whole) if self.moments else None
+
+
+def ended(look: Look) -> Before:
+    """What had ended when somebody looked."""
+    totals = {name: Totals(one.completed, one.failed, one.marks) for name, one in look.stats.items()}
+    return Before(look.at, totals)
+
+
+def moment(look: Look, before: Before | None, *, step: float) -> Moment:
+    """What was seen, and what has ended since."""
+    if before is not None and not 0 <= look.at - before.at <= STALE_STEPS * step:
+        before = None
+    return Moment(look.at, {name: _point(name, look, before.of(name) if before else None) for name in look.stats})
+
+
+def _point(name: str, look: Look, before: Totals | None) -> Point:
+    stats = look.stats[name]
+    oldest = None if stats.oldest_run_at is None else round(max(0.0, look.at - stats.oldest_run_at), DIGITS)
+    now = (stats.queued, stats.processing, look.workers.get(name, 0), look.wanted.get(name, 0), oldest)
+    if before is None:
+        return Point(*now)
+    marks = {mark: n - before.marks.get(mark, 0) for mark, n in stats.marks.items()}
+    return Point(
+        *now,
+        completed=max(0, stats.completed - before.completed),
+        failed=max(0, stats.failed - before.failed),
+        retried=max(0, marks.get(RETRIED, 0)),
+        wait_p95=tall(waits(marks)),
+        run_p95=tall(runs(marks)),
+    )
+
+
+def tall(numbers: Sequence[int]) -> float | None:
+    """The seconds that all but the slowest stayed within, of so many of each kind; None if there are none."""
+    seconds = quantile(TALL, numbers)
+    return None if seconds is None else round(seconds, DIGITS)
+
+
+def appended(hour: Hour, last: Moment, totals: Mapping[str, Totals]) -> Hour:
+    """The hour with one moment more, of which the busiest pools are kept."""
+    names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
+    kept = Moment(last.at, {name: last.pools[name] for name in names})
+    moments = [*hour.moments, kept][-MOST_MOMENTS:]
+    return Hour(hour.number, moments, {name: totals[name] for name in names if name in totals})
+
+
+def _bustle(point: Point) -> tuple[int, int]:
+    return (point.completed or 0) + (point.failed or 0) + point.processing, point.queued
+
+
+def hour_name(number: int) -> str:
+    """Under which its doc is found."""
+    return f"{number % 24:02}"
+
+
+def read_hour(doc: Doc) -> Hour | None:
+    """What the doc says; None if it cannot be read."""
+    try:
+        return msgpack.decode(doc.body, type=Hour)
+    except (MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:
+    """The moments of the last day, in their order."""
+    found = [one for hour in hours for one in hour.moments if now - DAY <= one.at <= now]
+    return sorted(found, key=lambda one: one.at)
+
+
+def spread(one: Moment, step: float) -> list[Moment]:
+    """A minute's moment as several, so far apart: how it was stays, what ended is spread evenly over them."""
+    parts = max(1, round(MINUTE / step))
+    return [
+        Moment(
+            one.at - MINUTE + MINUTE * (part + 1) / parts,
+            {name: _share(point, part, parts) for name, point in one.pools.items()},
+        )
+        for part in range(parts)
+    ]
+
+
+def _share(point: Point, part: int, parts: int) -> Point:
+    def share(n: int | None) -> int | None:
+        return None if n is None else n * (part + 1) // parts - n * part // parts
+
+    return Point(
+        point.queued,
+        point.processing,
+        point.workers,
+        point.wanted,
+        point.oldest_wait,
+        share(point.completed),
+        share(point.failed),
+        share(point.retried),
+        point.wait_p95,
+        point.run_p95,
+    )
+
+
+def thinned(moments: Sequence[Moment], step: float) -> list[Moment]:
+    """Fewer of them, so far apart: how it was at the end of each step, all that ended in it, the longest p95."""
+    steps: dict[int, list[Moment]] = {}
+    for one in moments:
+        steps.setdefault(-int(-one.at // step), []).append(one)
+    return [several[0] if len(several) == 1 else _joined(several) for several in steps.values()]
+
+
+def _joined(several: Sequence[Moment]) -> Moment:
+    points: dict[str, list[Point]] = {}
+    for one in several:
+        for name, point in one.pools.items():
+            points.setdefault(name, []).append(point)
+    return Moment(several[-1].at, {name: _sum(of) for name, of in points.items()})
+
+
+def _sum(points: Sequence[Point]) -> Point:
+    last = points[-1]
+    return Point(
+        last.queued,
+        last.processing,
+        last.workers,
+        last.wanted,
+        last.oldest_wait,
+        _total([point.completed for point in points]),
+        _total([point.failed for point in points]),
+        _total([point.retried for point in points]),
+        max((point.wait_p95 for point in points if point.wait_p95 is not None), default=None),
+        max((point.run_p95 for point in points if point.run_p95 is not None), default=None),
+    )
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    known = [n for n in numbers if n is not None]
+    return sum(known) if known else None

@@ -1,0 +1,609 @@
+"""The nouns: what a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
+
+The life of a job::
+
+      add                    claim                  finish
+    ───────▶ scheduled ─▶ queued ─▶ processing ─┬─▶ completed
+                 ▲           ▲                  ├─▶ failed ──▶ (due again) ──▶ queued
+                 └───────────┴── handed back ◀──┤
+                                                ├─▶ dead ───▶ (requeued by a person) ──▶ queued
+                                                └─▶ cancelled
+
+Instants are epoch seconds, durations are seconds; both are floats.
+"""
+
+from enum import IntEnum, StrEnum
+from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+SECONDS_A_DAY: Final = 86_400.0
+LIVE: Final = ("scheduled", "queued", "processing", "failed")
+"""The statuses of a job that still has something to do."""
+
+
+class JobPriority(IntEnum):
+    """How much of a head start a job has. Old low-priority work still overtakes new high-priority work."""
+
+    LOW = 0
+    NORMAL = 1
+    HIGH = 2
+    CRITICAL = 3
+
+
+class JobStatus(StrEnum):
+    """Where a job is in its life; see the drawing above."""
+
+    SCHEDULED = "scheduled"
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+    @property
+    def live(self) -> bool:
+        """Whether the job still has something to do."""
+        return self in LIVE
+
+
+class WorkerExecutionMode(StrEnum):
+    """What starts a run: the clock, a call, or the end of the run before."""
+
+    SCHEDULED = "scheduled"
+    TRIGGERED = "triggered"
+    CONTINUOUS = "continuous"
+
+
+class Retry(Struct, frozen=True):
+    """How long to wait before the next attempt: `base · factor^n`, capped, give or take the jitter."""
+
+    base_seconds: float = 5.0
+    factor: float = 2.0
+    max_seconds: float = 3600.0
+    jitter: float = 0.1
+
+
+class Breaker(Struct, frozen=True):
+    """When to stop hammering something broken: `failures` in the window open it, a probe after the cool-down decides.
+
+    `name` is the destination that is guarded; workers that name the same one share a breaker. Without it a worker has
+    a breaker of its own.
+    """
+
+    failures: int = 5
+    window_seconds: float = 60.0
+    cool_down_seconds: float = 30.0
+    name: str | None = None
+
+
+class WorkerConfig(Struct, frozen=True, kw_only=True):
+    """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
+
+    name: str
+    execution_mode: WorkerExecutionMode = WorkerExecutionMode.SCHEDULED
+    interval_seconds: float = 300.0
+    cron: str | None = None
+    timezone: str = "UTC"
+    timeout_seconds: float | None = 60.0
+    max_retries: int = 3
+    retry: Retry = Retry()
+    priority: JobPriority = JobPriority.NORMAL
+    max_consecutive_failures: int | None = 5
+    depends_on: dict[str, str] = field(default_factory=dict)
+    """Names with what is demanded of each, "done" or "fresh"; a list of names is taken too."""
+    blocks: tuple[str, ...] = ()
+    pool: str = "default"
+    breaker: Breaker | None = None
+    rate_limit: str | None = None
+    max_running: int | None = None
+    concurrency_key: str | None = None
+    overlap: Literal["skip", "queue", "allow"] = "skip"
+    catch_up: Literal["latest", "none", "all"] = "latest"
+    keep_completed_seconds: float = SECONDS_A_DAY
+
+    def __post_init__(self) -> None:
+        wanted: Any = self.depends_on
+        if not isinstance(wanted, dict):
+            force_setattr(self, "depends_on", dict.fromkeys(wanted, "done"))
+        force_setattr(self, "blocks", tuple(self.blocks))
+
+
+class PoolConfig(Struct, frozen=True, kw_only=True):
+    """An elastic group of workers and its bounds. A *worker* in these numbers is one job's worth of concurrency."""
+
+    name: str
+    kind: Literal["async", "thread", "process"] = "async"
+    min_workers: int = 1
+    max_workers: int = 10
+    scale_up_threshold: int = 20
+    scale_down_threshold: int = 2
+    target_latency_seconds: float | None = None
+    scale_down_after_seconds: float = 60.0
+    job_timeout: float | None = None
+    heartbeat_interval: float = 5.0
+    cpu: float | None = None
+    memory: int | None = None
+    max_jobs_per_instance: int | None = None
+    max_memory_per_instance: int | None = None
+    priority_aging_seconds: float = 3600.0
+    labels: tuple[str, ...] = ()
+    """What a node must have to host it, such as "gpu"."""
+
+
+def shown_without_payload(self: Struct) -> str:
+    """The `repr` of what has a payload, which may hold secrets and ends up in logs."""
+    fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+    shown = (f"{name}=<{len(value)} bytes>" if name == "payload" else f"{name}={value!r}" for name, value in fields)
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A job as it is handed to the store. The same `id` twice is one job."""
+
+    id: str
+    worker: str
+    pool: str
+    payload: bytes
+    run_at: float
+    priority: JobPriority = JobPriority.NORMAL
+    head_start: float = 0.0
+    """Its advantage in the queue: priority x the pool's `priority_aging_seconds`. `rank = run_at - head_start`."""
+    unique_key: str | None = None
+    """While a live job of this worker has the same one, adding another answers with the one there is."""
+    key: str | None = None
+    """The concurrency key: at most `key_limit` jobs of this worker with the same one run at a time."""
+    key_limit: int = 1
+    cause: str = "enqueued"
+    """Why it exists: "enqueued", "scheduled", "triggered"."""
+    trace: str | None = None
+
+    __repr__ = shown_without_payload
+
+
+class Added(Struct, frozen=True):
+    """The store's answer to one `NewJob`: the job it stands for now, and whether that one is new."""
+
+    id: str
+    created: bool
+
+
+class Claimed(Struct, frozen=True):
+    """What an instance needs in order to run a job it has claimed."""
+
+    id: str
+    worker: str
+    pool: str
+    payload: bytes
+    fence: int
+    attempt: int
+    """The number of this attempt, from 1."""
+    crashes: int
+    run_at: float
+    cause: str = "enqueued"
+    trace: str | None = None
+
+    __repr__ = shown_without_payload
+
+
+class LogLine(Struct, frozen=True, array_like=True):
+    """A line that a job logged, kept with it."""
+
+    at: float
+    level: str
+    """"info", "warning", "error", "critical"."""
+    message: str
+    attempt: int
+    """Which attempt said so, from 1."""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One attempt that did not succeed, kept for people."""
+
+    number: int
+    started_at: float
+    ended_at: float
+    kind: str
+    """The `EndKind`: raised, timed_out, crashed, drained, cancelled, undecodable …"""
+    error: str
+    traceback: str | None = None
+    instance: str | None = None
+    log: tuple[LogLine, ...] = ()
+
+
+class Progress(Struct, frozen=True):
+    """How far a running job says it is, and what it has logged."""
+
+    done: float | None
+    """None: it does not say how far it is."""
+    total: float | None = None
+    message: str | None = None
+    at: float = 0.0
+    log: tuple[LogLine, ...] = ()
+
+
+class ProgressNote(Struct, frozen=True):
+    """A progress on its way to the store, accepted only under the job's current fence."""
+
+    id: str
+    fence: int
+    progress: Progress
+
+
+class JobRecord(Struct, frozen=True, kw_only=True):
+    """A job, whole, as people read it."""
+
+    id: str
+    worker: str
+    pool: str
+    status: JobStatus
+    payload: bytes
+    priority: JobPriority
+    head_start: float
+    run_at: float
+    created_at: float
+    cause: str = "enqueued"
+    attempt: int = 0
+    """Attempts begun and counted. While it is processing, the running one is counted."""
+    crashes: int = 0
+    fence: int = 0
+    instance: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    keep_until: float | None = None
+    """When it may be pruned, once it has ended; None is never."""
+    unique_key: str | None = None
+    key: str | None = None
+    key_limit: int = 1
+    parked: bool = False
+    """Queued, but others with the same concurrency key go first."""
+    cancelling: bool = False
+    result: bytes | None = None
+    error: str | None = None
+    progress: Progress | None = None
+    attempts: tuple[Attempt, ...] = ()
+    trace: str | None = None
+
+    __repr__ = shown_without_payload
+
+    @property
+    def rank(self) -> float:
+        """Its place in the queue: the lower, the sooner."""
+        return self.run_at - self.head_start
+
+    @classmethod
+    def of(cls, job: NewJob, now: float) -> "JobRecord":
+        """What a store makes of a new job."""
+        return cls(
+            id=job.id,
+            worker=job.worker,
+            pool=job.pool,
+            status=JobStatus.QUEUED if job.run_at <= now else JobStatus.SCHEDULED,
+            payload=job.payload,
+            priority=job.priority,
+            head_start=job.head_start,
+            run_at=job.run_at,
+            created_at=now,
+            cause=job.cause,
+            unique_key=job.unique_key,
+            key=job.key,
+            key_limit=job.key_limit,
+            trace=job.trace,
+        )
+
+    def claimed(self) -> Claimed:
+        """The job as whoever holds it sees it."""
+        return Claimed(
+            id=self.id,
+            worker=self.worker,
+            pool=self.pool,
+            payload=self.payload,
+            fence=self.fence,
+            attempt=self.attempt,
+            crashes=self.crashes,
+            run_at=self.run_at,
+            cause=self.cause,
+            trace=self.trace,
+        )
+
+
+class DeadJob(Struct, frozen=True):
+    """A dead job, as far as it takes to sum up very many of them."""
+
+    id: str
+    worker: str
+    error: str | None
+    created_at: float
+    ended_at: float | None
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What shall become of a claimed job. Accepted only while the job is processing under this fence."""
+
+    id: str
+    fence: int
+    worker: str
+    pool: str
+    status: JobStatus
+    """completed, failed (again at `run_at`), queued (handed back), dead or cancelled."""
+    ended_at: float
+    run_at: float
+    attempt: int
+    """Attempts counted so far, as it shall be stored."""
+    crashes: int
+    verdict: Literal["success", "failure", "neutral"] = "neutral"
+    """What it says about the worker: a success resets its consecutive failures, a failure adds one."""
+    disable_after: int | None = None
+    """The number of consecutive failures at which the store disables the worker, in the same step."""
+    result: bytes | None = None
+    error: str | None = None
+    report: Attempt | None = None
+    keep_until: float | None = None
+    """When it may be pruned; None is never."""
+    cause: str = "enqueued"
+    waited: float = 0.0
+    """For how many seconds it had been due when it was started."""
+    marks: str = ""
+    """What to count of it for its pool: names, with a space between them. `core.marks` says which."""
+
+
+class Finished(Struct, frozen=True):
+    """The store's answer to a batch of outcomes, in their order."""
+
+    accepted: list[bool]
+    disabled: list[str]
+    """Workers that these outcomes disabled."""
+
+
+class WorkerState(Struct, kw_only=True):
+    """What the store remembers of a worker across restarts."""
+
+    worker: str
+    enabled: bool = True
+    reason: str | None = None
+    """Why it is disabled."""
+    changed_at: float | None = None
+    failures: int = 0
+    """Consecutive failed runs."""
+    last_started: float | None = None
+    last_ended: float | None = None
+    """When a run last ended for good: completed, dead or cancelled; not when it is to be retried."""
+    last_success: float | None = None
+    last_error: str | None = None
+    rate_at: float = 0.0
+    """The rate limit's theoretical arrival time."""
+
+
+class Doc(Struct, frozen=True):
+    """A small record that is changed by compare-and-set. Version 0 stands for "must not exist yet"."""
+
+    kind: str
+    name: str
+    body: bytes
+    version: int = 0
+
+
+class PoolDoc(Struct, frozen=True):
+    """What people changed about a pool at run time (doc kind "pool")."""
+
+    paused: bool = False
+    reason: str | None = None
+    since: float | None = None
+    min_workers: int | None = None
+    max_workers: int | None = None
+
+
+class Lost(Struct, frozen=True):
+    """A node that vanished without a word."""
+
+    at: float
+    """When it was last heard of."""
+    host: str
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """How many workers of which pool each node shall run (doc kind "plan"): the leader writes it, nodes keep to it."""
+
+    nodes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Node -> pool -> workers."""
+    unplaced: dict[str, str] = field(default_factory=dict)
+    """Pools that should have more than fit anywhere, and why they do not fit."""
+    drained: dict[str, float] = field(default_factory=dict)
+    """Nodes that a person wants to be empty, and since when."""
+    lost: dict[str, Lost] = field(default_factory=dict)
+    """Nodes that vanished a short while ago, and for which nobody has come."""
+
+
+class Beat(Struct, frozen=True, kw_only=True):
+    """A sign of life of one instance, which renews its lease."""
+
+    instance: str
+    node: str
+    pool: str
+    slots: int
+    busy: int = 0
+    started_at: float = 0.0
+    completed: int = 0
+    failed: int = 0
+    memory: int = 0
+    cpu: float | None = None
+    """What its process uses of the processor, in percent of one core."""
+    lag: float | None = None
+    """How many seconds its process is late to answer."""
+    status: Literal["idle", "busy", "draining"] = "idle"
+    workers: tuple[str, ...] = ()
+    """The workers it knows. Jobs of others are not for it, even in its pool."""
+    apart: bool = False
+    """Whether its jobs run in processes of their own: when it vanishes, they are not to blame."""
+    pid: int = 0
+    machine: "NodeBeat | None" = None
+    """Said by a node of itself, under the name by which it leads."""
+
+
+class NodeBeat(Struct, frozen=True, kw_only=True):
+    """What a node has, and what it can host."""
+
+    host: str
+    cores: float
+    memory: int
+    labels: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    """The pools that it knows."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """Pools whose processes cannot be started here, and why."""
+    cpu: float | None = None
+    """What it and the processes that run its jobs use, in percent of one core: 150 is one core and a half."""
+    memory_used: int | None = None
+    """Bytes that these use."""
+    lag: float | None = None
+    """How many seconds its event loop is late: the worst of late."""
+    store_seconds: float | None = None
+    """How long the store took to answer, in the mean since the beat before: claims, outcomes and beats."""
+
+
+class Orders(Struct, frozen=True):
+    """What the store answers a beat: what has been decided elsewhere about the instances that beat."""
+
+    cancel: list[tuple[str, int]]
+    """Jobs (id, fence) they hold that a person cancelled."""
+    lost: list[str]
+    """Instances whose lease had ended and whose jobs have been taken: they must stop what they run."""
+
+
+class InstanceRecord(Struct, frozen=True):
+    """An instance as the store knows it."""
+
+    beat: Beat
+    expires_at: float
+    last_beat_at: float
+
+
+class WorkerInstance(Struct, frozen=True, kw_only=True):
+    """A running member of a pool, as people see it."""
+
+    id: str
+    pool: str
+    node: str
+    status: Literal["idle", "busy", "draining", "dead"]
+    current_jobs: list[str]
+    started_at: float
+    last_heartbeat: float
+    slots: int = 1
+    """How many jobs it can run at a time."""
+    completed: int = 0
+    failed: int = 0
+    memory: int = 0
+    pid: int = 0
+    cpu: float | None = None
+    """What its process uses of the processor, in percent of one core; None if that is not known."""
+    lag: float | None = None
+    """How many seconds its process is late to answer; None if that is not known."""
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a person means. Every given field must match."""
+
+    ids: tuple[str, ...] | None = None
+    status: tuple[JobStatus, ...] | None = None
+    worker: str | None = None
+    pool: str | None = None
+    key: str | None = None
+    unique_key: str | None = None
+    instance: str | None = None
+    error: str | None = None
+    """A part of the last error's text."""
+    created_after: float | None = None
+    created_before: float | None = None
+    after: str | None = None
+    """Only jobs behind this id in the answer's order: the next page."""
+    limit: int = 100
+
+
+class Cancel(Struct, frozen=True, tag="cancel"):
+    """Waiting jobs are cancelled; a processing one is asked to stop. Ended ones are refused."""
+
+    reason: str = "cancelled"
+
+
+class Requeue(Struct, frozen=True, tag="requeue"):
+    """Dead, cancelled, failed and scheduled jobs are queued again, with their counts at zero; others are refused."""
+
+    run_at: float
+    payload: bytes | None = None
+    key: str | None = None
+    """With a payload: the concurrency key that it makes."""
+
+
+class Discard(Struct, frozen=True, tag="discard"):
+    """Ended jobs are deleted; live ones are refused."""
+
+
+Change = Cancel | Requeue | Discard
+
+
+class Amended(Struct, frozen=True):
+    """What became of one id of an `amend`. `status` is the one it had before; None where there is no such job."""
+
+    id: str
+    ok: bool
+    status: JobStatus | None
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that happened, kept for people."""
+
+    at: float
+    name: str
+    subject: str
+    message: str
+    data: dict[str, Any] = field(default_factory=dict)
+    seq: int = 0
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person did it: then it says who. These are the audit log, and are kept apart from all others."""
+        return "by" in self.data
+
+
+EVENTS_KEPT: Final = 10_000
+"""So many of those that people caused, and so many of all others: whatever happens by itself pushes out no deed."""
+
+
+class PoolStats(Struct, kw_only=True):
+    """One pool in numbers. The first group is now, the second only grows."""
+
+    queued: int = 0
+    scheduled: int = 0
+    retrying: int = 0
+    processing: int = 0
+    dead: int = 0
+    oldest_run_at: float | None = None
+    """When the job at the head of the queue became due."""
+
+    added: int = 0
+    completed: int = 0
+    failed: int = 0
+    """Attempts that failed."""
+    run_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    marks: dict[str, int] = field(default_factory=dict)
+    """How often each mark was given: `core.marks` makes histograms of them."""
+
+
+class WorkerStats(Struct, kw_only=True):
+    """One worker's jobs in numbers, by live status, and how many of its jobs are dead."""
+
+    queued: int = 0
+    scheduled: int = 0
+    retrying: int = 0
+    processing: int = 0
+    dead: int = 0
+
+
+class Stats(Struct, kw_only=True):
+    """All pools and workers that have jobs, in numbers. No store scans ended jobs for it."""
+
+    pools: dict[str, PoolStats] = field(default_factory=dict)
+    workers: dict[str, WorkerStats] = field(default_factory=dict)

@@ -1,0 +1,398 @@
+"""What may be said about a worker or a pool, checked when it is registered.
+
+All problems of one worker or pool are told at once, each with its remedy. What several workers say about each other is
+checked in `graph`, once all of them are there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, structs
+
+from shiftwork.core.admission import RateLimit
+from shiftwork.core.model import (
+    Breaker,
+    JobPriority,
+    PoolConfig,
+    PoolDoc,
+    Retry,
+    WorkerConfig,
+    WorkerExecutionMode,
+)
+from shiftwork.core.schedule import cron_problem, zone_problem
+from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
+
+Check = Callable[[Any], Any]
+"""Answers with the value as it is kept, or raises a `ConfigurationError` that says what it must be."""
+Config = TypeVar("Config", bound=Struct)
+
+_NAME_LIMIT: Final = 200
+_RATE: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.ASCII)
+_RATE_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_MEMORY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.ASCII | re.IGNORECASE)
+_MEMORY_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_CONTINUOUS_DEFAULTS: Final = {"interval_seconds": 0.0, "timeout_seconds": None, "keep_completed_seconds": 3600.0}
+
+
+def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None) -> WorkerConfig:
+    """A worker's policy from what was said about it. `defaults` hold where `options` are silent.
+
+    Raises a `ConfigurationError` with every problem of this worker.
+    """
+    problems = _name_problems(name)
+    said = {**(defaults or {}), **options}
+    values = _checked(said, _WORKER_CHECKS, problems)
+    mode = values.get("execution_mode", WorkerExecutionMode.SCHEDULED)
+    if mode is WorkerExecutionMode.CONTINUOUS:
+        values = {**_CONTINUOUS_DEFAULTS, **values}
+    problems += _schedule_problems(mode, values, options)
+    if mode is not WorkerExecutionMode.TRIGGERED and values.get("concurrency_key") is not None:
+        problems.append(ConfigurationError("concurrency_key is for triggered workers only: no other has a payload"))
+    problems += [
+        ConfigurationError(f"{option} names the worker itself; take it out")
+        for option in ("depends_on", "blocks")
+        if name in values.get(option, ())
+    ]
+    return _made(WorkerConfig, f"worker {name!r}", {"name": name, **values}, problems)
+
+
+def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
+    """A pool's bounds from what was said about it. Raises a `ConfigurationError` with every problem of this pool."""
+    problems = _name_problems(name)
+    values = _checked(options, _POOL_CHECKS, problems)
+    if "scale_up_threshold" in values:
+        # Whoever asks for an early scale-up has not asked for a conflict with a default nobody mentioned.
+        values.setdefault("scale_down_threshold", min(2, values["scale_up_threshold"] - 1))
+    problems += _ordered(values, "min_workers", "max_workers", strictly=False)
+    problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
+    return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
+
+
+def check_bounds(pool: PoolConfig, change: PoolDoc) -> PoolConfig:
+    """The pool with the bounds that a person sets at run time, or a `ConfigurationError` with all that is wrong."""
+    given = {"min_workers": change.min_workers, "max_workers": change.max_workers}
+    problems: list[ConfigurationError] = []
+    values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
+    low, high = values.get("min_workers", pool.min_workers), values.get("max_workers", pool.max_workers)
+    if not problems and low > high:
+        said = [f"{n}" if name in values else f"{n} as registered" for name, n in zip(given, (low, high), strict=True)]
+        problems.append(
+            ConfigurationError(f"min_workers ({said[0]}) must not be above max_workers ({said[1]}); set both")
+        )
+    return _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
+
+
+def parse_rate(text: str) -> RateLimit:
+    """A rate limit from "100/m", "10/s", "5/h", "1000/d" or "20/30s"."""
+    found = _RATE.fullmatch(text)
+    if found:
+        count, length, unit = found.groups()
+        seconds = float(length or 1) * _RATE_UNITS[unit]
+        if int(count) > 0 and seconds > 0:
+            return RateLimit(int(count), seconds)
+    raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
+
+
+# ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _checked(
+    said: Mapping[str, Any], checks: Mapping[str, Check], problems: list[ConfigurationError]
+) -> dict[str, Any]:
+    """The options that are right, as they are kept; the others become problems."""
+    values: dict[str, Any] = {}
+    for option, value in said.items():
+        check = checks.get(option)
+        if check is None:
+            problems.append(UnknownOptionError(f"unknown option {option!r}; {nearest(str(option), checks)}"))
+            continue
+        try:
+            values[option] = check(value)
+        except ConfigurationError as error:
+            problems.append(type(error)(f"{option} {error}"))
+    return values
+
+
+def _made(kind: type[Config], subject: str, values: dict[str, Any], problems: list[ConfigurationError]) -> Config:
+    if not problems:
+        return kind(**values)
+    if len(problems) == 1:
+        raise type(problems[0])(f"{subject}: {problems[0]}")
+    kinds = {type(problem) for problem in problems}
+    error = kinds.pop() if len(kinds) == 1 else ConfigurationError
+    raise error("\n  - ".join([f"{subject} has {len(problems)} problems:", *map(str, problems)]))
+
+
+def _name_problems(name: Any) -> list[ConfigurationError]:
+    wrong = _wrong_name(name)
+    return [ConfigurationError(f"the name {wrong}")] if wrong else []
+
+
+def _wrong_name(name: Any) -> str | None:
+    if not isinstance(name, str):
+        return f"must be a string, not {_shown(name)}"
+    if not name or name != name.strip():
+        return "must not be empty, nor begin or end with white space"
+    if len(name) > _NAME_LIMIT:
+        return f"must have at most {_NAME_LIMIT} characters, not {len(name)}"
+    if not name.isprintable():
+        return f"must not hold control characters: {name!r}"
+    if "@" in name:
+        return f"must not hold an '@', which separates it from the time in the ids of its jobs: {name!r}"
+    return None
+
+
+def _schedule_problems(
+    mode: WorkerExecutionMode, values: Mapping[str, Any], options: Mapping[str, Any]
+) -> list[ConfigurationError]:
+    given = [option for option in ("cron", "interval_seconds") if options.get(option) is not None]
+    if mode is WorkerExecutionMode.TRIGGERED:
+        return [ScheduleError(f"{option} has no meaning for a triggered worker; take it out") for option in given]
+    problems: list[ConfigurationError] = []
+    if mode is WorkerExecutionMode.CONTINUOUS and "cron" in given:
+        problems.append(ScheduleError("cron has no meaning for a continuous worker; make it a scheduled one"))
+    elif len(given) > 1:
+        problems.append(ScheduleError("cron and interval_seconds are both given; take one out"))
+    if mode is WorkerExecutionMode.SCHEDULED and values.get("interval_seconds") == 0:
+        problems.append(ScheduleError("interval_seconds must be above 0, not 0; for a loop use a continuous worker"))
+    return problems
+
+
+def _ordered(values: Mapping[str, Any], low: str, high: str, *, strictly: bool) -> list[ConfigurationError]:
+    pool = PoolConfig(name="defaults")
+    lower, upper = (values.get(option, getattr(pool, option)) for option in (low, high))
+    if lower < upper or (lower == upper and not strictly):
+        return []
+    said = [
+        f"{value}" if option in values else f"{value} by default" for option, value in ((low, lower), (high, upper))
+    ]
+    relation = "be below" if strictly else "not be above"
+    return [ConfigurationError(f"{low} ({said[0]}) must {relation} {high} ({said[1]})")]
+
+
+# ── single values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    shown = text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004 - a line of an error message
+    return f"{shown} ({type(value).__name__})"
+
+
+def _number(
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    kind: type[ConfigurationError] = ConfigurationError,
+) -> Check:
+    bounds = (("above", above), ("at least", at_least), ("at most", at_most))
+    wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+    lower = above if at_least is None else at_least
+
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise kind(f"must be a number {wanted}, not {_shown(value)}")
+        too_low = lower is not None and (value < lower or (value == lower and above is not None))
+        if not isfinite(value) or too_low or (at_most is not None and value > at_most):
+            raise kind(f"must be {wanted}, not {value}")
+        return float(value)
+
+    return check
+
+
+def _whole(at_least: int) -> Check:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ConfigurationError(f"must be a whole number of at least {at_least}, not {_shown(value)}")
+        if value < at_least:
+            raise ConfigurationError(f"must be at least {at_least}, not {value}")
+        return int(value)
+
+    return check
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _one_of(*known: str) -> Check:
+    def check(value: Any) -> str:
+        if value not in known:
+            hint = f"; {nearest(value, known)}" if isinstance(value, str) else ""
+            raise ConfigurationError(f"must be one of {', '.join(known)}, not {_shown(value)}{hint}")
+        return str(value)
+
+    return check
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigurationError(f"must be a string that is not empty, not {_shown(value)}")
+    return value
+
+
+def _name(value: Any) -> str:
+    wrong = _wrong_name(value)
+    if wrong:
+        raise ConfigurationError(wrong)
+    return str(value)
+
+
+def _mode(value: Any) -> WorkerExecutionMode:
+    return WorkerExecutionMode(_one_of(*(mode.value for mode in WorkerExecutionMode))(value))
+
+
+def _priority(value: Any) -> JobPriority:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in set(JobPriority):
+        raise ConfigurationError(f"must be a JobPriority or a whole number from 0 to 3, not {_shown(value)}")
+    return JobPriority(value)
+
+
+def _cron(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ScheduleError(f"must be a string, not {_shown(value)}")
+    problem = cron_problem(value)
+    if problem:
+        raise ScheduleError(problem)
+    return value
+
+
+def _timezone(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ScheduleError(f"must be the name of a time zone, not {_shown(value)}")
+    problem = zone_problem(value)
+    if problem:
+        raise ScheduleError(problem)
+    return value
+
+
+def _dependencies(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(_names(value), "done")
+    for name, demand in zip(_names(list(value)), value.values(), strict=True):
+        if demand not in {"done", "fresh"}:
+            raise ConfigurationError(f'must say "done" or "fresh" of {name!r}, not {_shown(demand)}')
+    return dict(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise ConfigurationError(f"must be a list of worker names, not one string; write [{value!r}]")
+    if not isinstance(value, list | tuple):
+        raise ConfigurationError(f"must be a list of worker names, not {_shown(value)}")
+    for name in value:
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"must hold worker names, not {_shown(name)}")
+    return tuple(dict.fromkeys(value))
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
+    if not isinstance(value, list | tuple):
+        raise ConfigurationError(f"must be a list of labels, not {_shown(value)}")
+    return tuple(dict.fromkeys(map(_label, value)))
+
+
+def _label(value: Any) -> str:
+    try:
+        return _name(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"holds {_shown(value)}: a label {error}") from None
+
+
+def _retry(value: Any) -> Retry:
+    return _parts(value, Retry, _RETRY_CHECKS)
+
+
+def _breaker(value: Any) -> Breaker:
+    return _parts(value, Breaker, _BREAKER_CHECKS)
+
+
+def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Config:
+    """A struct of options with each of its fields checked."""
+    if not isinstance(value, kind):
+        raise ConfigurationError(f"must be a {kind.__name__}(…), not {_shown(value)}")
+    problems: list[ConfigurationError] = []
+    parts = _checked({field: getattr(value, field) for field in kind.__struct_fields__}, checks, problems)
+    if problems:
+        raise ConfigurationError("is wrong: " + "; ".join(map(str, problems)))
+    return kind(**parts)
+
+
+def _rate(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigurationError(f'must be a string such as "100/m", not {_shown(value)}')
+    parse_rate(value)
+    return value
+
+
+def _memory(value: Any) -> int:
+    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        number, unit, binary = found.groups()
+        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        size = 0
+    if size <= 0:
+        raise ConfigurationError(
+            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
+        )
+    return size
+
+
+_RETRY_CHECKS: Final[Mapping[str, Check]] = {
+    "base_seconds": _number(at_least=0),
+    "factor": _number(at_least=1),
+    "max_seconds": _number(at_least=0),
+    "jitter": _number(at_least=0, at_most=1),
+}
+_BREAKER_CHECKS: Final[Mapping[str, Check]] = {
+    "failures": _whole(at_least=1),
+    "window_seconds": _number(above=0),
+    "cool_down_seconds": _number(above=0),
+    "name": _or_none(_name),
+}
+_WORKER_CHECKS: Final[Mapping[str, Check]] = {
+    "execution_mode": _mode,
+    "interval_seconds": _number(at_least=0, kind=ScheduleError),
+    "cron": _or_none(_cron),
+    "timezone": _timezone,
+    "timeout_seconds": _or_none(_number(above=0)),
+    "max_retries": _whole(at_least=0),
+    "retry": _retry,
+    "priority": _priority,
+    "max_consecutive_failures": _or_none(_whole(at_least=1)),
+    "depends_on": _dependencies,
+    "blocks": _names,
+    "pool": _name,
+    "breaker": _or_none(_breaker),
+    "rate_limit": _or_none(_rate),
+    "max_running": _or_none(_whole(at_least=1)),
+    "concurrency_key": _or_none(_text),
+    "overlap": _one_of("skip", "queue", "allow"),
+    "catch_up": _one_of("latest", "none", "all"),
+    "keep_completed_seconds": _number(at_least=0),
+}
+_POOL_CHECKS: Final[Mapping[str, Check]] = {
+    "kind": _one_of("async", "thread", "process"),
+    "min_workers": _whole(at_least=0),
+    "max_workers": _whole(at_least=1),
+    "scale_up_threshold": _whole(at_least=1),
+    "scale_down_threshold": _whole(at_least=0),
+    "target_latency_seconds": _or_none(_number(above=0)),
+    "scale_down_after_seconds": _number(at_least=0),
+    "job_timeout": _or_none(_number(above=0)),
+    "heartbeat_interval": _number(above=0),
+    "cpu": _or_none(_number(above=0)),
+    "memory": _or_none(_memory),
+    "max_jobs_per_instance": _or_none(_whole(at_least=1)),
+    "max_memory_per_instance": _or_none(_memory),
+    "priority_aging_seconds": _number(at_least=0),
+    "labels": _labels,
+}

@@ -1,0 +1,230 @@
+"""What becomes of a job when a run of it has ended?
+
+    returned     completed
+    raised       failed and due again after a back-off; dead once the retries are used up
+    timed_out    likewise
+    crashed      failed and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if somebody
+                 killed its process from outside (SIGKILL, and not for want of memory)
+    lost         queued again in its old place, the attempt uncounted; dead at the tenth time
+    drained      queued again in its old place, the attempt uncounted
+    cancelled    cancelled
+    undecodable  dead: the same bytes will not fit next time either
+    unencodable  dead: the work is done, only its result cannot be kept; doing it again would not help
+
+Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
+worker. Nothing here writes: the outcome is a value.
+"""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from shiftwork.core.marks import marked, timed
+from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+
+CRASH_LIMIT: Final = 3
+"""A job that kills its process this often is dead."""
+LOSS_LIMIT: Final = 10
+"""A job that is lost with its node this often is dead: perhaps it is what takes them down."""
+CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
+
+
+class EndKind(StrEnum):
+    """How a run ended."""
+
+    RETURNED = "returned"
+    RAISED = "raised"
+    TIMED_OUT = "timed_out"
+    CRASHED = "crashed"
+    """Its process died in its hands."""
+    LOST = "lost"
+    """The whole node vanished, with everything that it ran: the job is not to blame, as far as anybody knows."""
+    DRAINED = "drained"
+    """Handed back by an instance that stops or steps down."""
+    CANCELLED = "cancelled"
+    UNDECODABLE = "undecodable"
+    """The payload does not fit the function."""
+    UNENCODABLE = "unencodable"
+    """The result has no encoding."""
+
+
+class End(Struct, frozen=True):
+    """How one run ended, and with what."""
+
+    kind: EndKind
+    result: bytes | None = None
+    error: str | None = None
+    traceback: str | None = None
+    from_outside: bool = False
+    """Whether somebody else has killed its process: the job itself may be innocent."""
+    log: tuple[LogLine, ...] = ()
+    """What it logged."""
+
+
+class _Run(Struct, frozen=True, kw_only=True):
+    """One ended run, with all that is known about it."""
+
+    job: Claimed
+    end: End
+    config: WorkerConfig | None
+    started_at: float
+    now: float
+    rand: float
+    instance: str | None
+
+    @property
+    def policy(self) -> WorkerConfig:
+        return self.config or WorkerConfig(name=self.job.worker)
+
+    def outcome(self, status: JobStatus, **changes: Any) -> Outcome:
+        job = self.job
+        kept: dict[str, Any] = {"run_at": job.run_at, "attempt": job.attempt, "crashes": job.crashes, **changes}
+        waited = max(0.0, self.started_at - job.run_at)
+        return Outcome(
+            id=job.id,
+            fence=job.fence,
+            worker=job.worker,
+            pool=job.pool,
+            status=status,
+            ended_at=self.now,
+            cause=job.cause,
+            waited=waited,
+            marks=marked(status, self.end.kind, waited, self.now - self.started_at),
+            **kept,
+        )
+
+    def report(self, error: str) -> Attempt:
+        return Attempt(
+            number=self.job.attempt,
+            started_at=self.started_at,
+            ended_at=self.now,
+            kind=self.end.kind,
+            error=error,
+            traceback=self.end.traceback,
+            instance=self.instance,
+            log=self.end.log,
+        )
+
+    def again(self, error: str, *, in_seconds: float, **changes: Any) -> Outcome:
+        run_at = self.now + in_seconds
+        return self.outcome(JobStatus.FAILED, run_at=run_at, error=error, report=self.report(error), **changes)
+
+    def dead(self, error: str, *, blamed: bool = True, **changes: Any) -> Outcome:
+        # Whoever settles for a worker it does not know must not disable it by a limit that is not its own.
+        disable_after = self.config.max_consecutive_failures if self.config and blamed else None
+        return self.outcome(
+            JobStatus.DEAD,
+            verdict="failure" if blamed else "neutral",
+            disable_after=disable_after,
+            error=error,
+            report=self.report(error),
+            **changes,
+        )
+
+
+def settle(
+    job: Claimed,
+    end: End,
+    config: WorkerConfig | None,
+    *,
+    started_at: float,
+    now: float,
+    rand: float,
+    instance: str | None = None,
+    losses: int = 0,
+) -> Outcome:
+    """What becomes of the job. `rand` is in [0, 1); without a `config` the worker is unknown here: defaults.
+
+    `losses`: how often it was lost before.
+    """
+    if end.kind is EndKind.RETURNED:
+        return _completed(job, end, config, started_at, now)
+    run = _Run(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
+    match end.kind:
+        case EndKind.RAISED | EndKind.TIMED_OUT:
+            return _failed(run)
+        case EndKind.CRASHED:
+            return _crashed(run)
+        case EndKind.LOST:
+            return _lost(run, losses + 1)
+        case EndKind.DRAINED:
+            return run.outcome(JobStatus.QUEUED, attempt=_uncounted(job))
+        case EndKind.CANCELLED:
+            error = end.error or "cancelled"
+            keep_until = now + SECONDS_A_DAY
+            return run.outcome(JobStatus.CANCELLED, error=error, report=run.report(error), keep_until=keep_until)
+        case EndKind.UNDECODABLE:
+            return run.dead(end.error or "the payload cannot be decoded", blamed=False)
+        case EndKind.UNENCODABLE:
+            return run.dead(end.error or "the result cannot be encoded")
+
+
+def backoff(retry: Retry, attempt: int, rand: float) -> float:
+    """Seconds to wait after this attempt (from 1) has failed: growing, capped, give or take the jitter."""
+    if retry.base_seconds <= 0:
+        return 0.0
+    try:
+        delay = retry.base_seconds * float(retry.factor) ** max(0, attempt - 1)
+    except OverflowError:
+        delay = retry.max_seconds
+    delay = min(delay, retry.max_seconds)
+    return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
+
+
+def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: float, now: float) -> Outcome:
+    # Nearly every run ends here, so it takes the shortest way.
+    waited = max(0.0, started_at - job.run_at)
+    return Outcome(
+        id=job.id,
+        fence=job.fence,
+        worker=job.worker,
+        pool=job.pool,
+        status=JobStatus.COMPLETED,
+        ended_at=now,
+        run_at=job.run_at,
+        attempt=job.attempt,
+        crashes=job.crashes,
+        verdict="success",
+        result=end.result,
+        keep_until=now + (config.keep_completed_seconds if config else SECONDS_A_DAY),
+        cause=job.cause,
+        waited=waited,
+        marks=timed(waited, now - started_at),
+    )
+
+
+def _failed(run: _Run) -> Outcome:
+    error = run.end.error or _unsaid(run)
+    if run.job.attempt > run.policy.max_retries:
+        return run.dead(error)
+    return run.again(error, in_seconds=backoff(run.policy.retry, run.job.attempt, run.rand))
+
+
+def _crashed(run: _Run) -> Outcome:
+    error = run.end.error or "its process died"
+    crashes = run.job.crashes + 1
+    attempt = _uncounted(run.job)
+    if crashes >= (LOSS_LIMIT if run.end.from_outside else CRASH_LIMIT):
+        return run.dead(f"crashed {crashes} times, the last time: {error}", attempt=attempt, crashes=crashes)
+    in_seconds = backoff(CRASH_RETRY, crashes, run.rand)
+    return run.again(error, in_seconds=in_seconds, attempt=attempt, crashes=crashes)
+
+
+def _lost(run: _Run, losses: int) -> Outcome:
+    error = run.end.error or "its node vanished"
+    attempt = _uncounted(run.job)
+    if losses >= LOSS_LIMIT:
+        return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
+    return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
+
+
+def _unsaid(run: _Run) -> str:
+    if run.end.kind is EndKind.RAISED:
+        return "failed without a message"
+    seconds = run.policy.timeout_seconds
+    return f"timed out after {run.now - run.started_at if seconds is None else seconds:g} s"
+
+
+def _uncounted(job: Claimed) -> int:
+    return max(0, job.attempt - 1)

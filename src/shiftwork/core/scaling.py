@@ -1,0 +1,321 @@
+"""How many workers should a pool have, and on which machines?
+
+`decide` asks for as many as the most demanding of four rules wants, and says which one it was:
+
+* **depth**: above `scale_up_threshold`, as many more as the queue is thresholds long; below `scale_down_threshold`, one
+  less; in between, as many as there are;
+* **load** (Little's law): arrivals per second x mean run time is how many are busy on average;
+* **backlog**: what is queued shall be done within `target_latency_seconds`;
+* **waiting**: the oldest has waited for longer than that, and all workers are busy: one more. (Where some are idle, it
+  waits for a gate, and more of them would wait too.)
+
+Up at once. Down one by one, and only after `scale_down_after_seconds` of wanting less without a break; never below the
+busy ones. A lowered `max_workers` holds at once, even where all are busy and more is queued, or it would never come
+true: those that are too many finish what they run, and take nothing more. `place` spreads what is wanted over nodes by
+what they have. Neither starts or stops anything.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from shiftwork.core.model import PoolConfig
+
+_HAIR: Final = 1e-9
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What was measured of a pool. None is unknown."""
+
+    queue_depth: int
+    busy_workers: int
+    current: int
+    """Workers there are, or have been asked for."""
+    oldest_wait_seconds: float | None = None
+    arrivals_per_second: float | None = None
+    mean_run_seconds: float | None = None
+    known: bool = True
+    """False where the store could not be asked: then nothing above is to be believed but `current`."""
+
+
+class Memory(Struct, frozen=True):
+    """What is carried from one decision to the next."""
+
+    wants_less_since: float | None = None
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """How many workers a pool shall have, and why."""
+
+    current: int
+    target: int
+    action: Literal["scale_up", "scale_down", "none"]
+    reason: str
+    memory: Memory
+
+
+class _Wish(Struct, frozen=True):
+    """A number of workers and the rule that asks for it."""
+
+    n: int
+    why: str
+
+
+def decide(pool: PoolConfig, seen: Seen, memory: Memory, *, now: float) -> Decision:
+    """How many workers the pool shall have now."""
+    if not seen.known:
+        target = max(seen.current, pool.min_workers)
+        return _decision(seen, target, "nothing is known of the queue; holding", Memory())
+    wish = _bounded(pool, max(_wishes(pool, seen), key=lambda wish: wish.n))
+    if wish.n >= seen.current:
+        return _decision(seen, wish.n, wish.why, Memory())
+    return _shrink(pool, seen, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
+
+
+def _decision(seen: Seen, target: int, reason: str, memory: Memory) -> Decision:
+    action: Literal["scale_up", "scale_down", "none"] = "none"
+    if target != seen.current:
+        action = "scale_up" if target > seen.current else "scale_down"
+    return Decision(current=seen.current, target=target, action=action, reason=reason, memory=memory)
+
+
+def _shrink(pool: PoolConfig, seen: Seen, wish: _Wish, *, since: float, now: float) -> Decision:
+    kept = Memory(wants_less_since=since)
+    if seen.current > pool.max_workers:
+        return _decision(seen, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
+    if seen.busy_workers >= seen.current:
+        return _decision(seen, seen.current, f"{wish.why}; but all {seen.current} are busy", kept)
+    left = since + pool.scale_down_after_seconds - now
+    if left > 0:
+        return _decision(seen, seen.current, f"{wish.why}; one less in {left:.0f} s if that lasts", kept)
+    return _decision(seen, seen.current - 1, wish.why, kept)
+
+
+def _wishes(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
+    yield _by_depth(pool, seen)
+    yield from _by_load(seen)
+    yield from _by_latency(pool, seen)
+    if seen.queue_depth > 0:
+        yield _Wish(1, f"{seen.queue_depth} queued")
+
+
+def _by_depth(pool: PoolConfig, seen: Seen) -> _Wish:
+    depth, current = seen.queue_depth, seen.current
+    if depth > pool.scale_up_threshold:
+        more = ceil(depth / pool.scale_up_threshold)
+        why = f"{depth} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
+        return _Wish(current + more, why)
+    if depth < pool.scale_down_threshold:
+        return _Wish(current - 1, f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+    return _Wish(current, f"{depth} queued asks for no change")
+
+
+def _by_load(seen: Seen) -> Iterator[_Wish]:
+    if seen.arrivals_per_second is not None and seen.mean_run_seconds is not None:
+        n = _at_least(seen.arrivals_per_second * seen.mean_run_seconds)
+        yield _Wish(n, f"{seen.arrivals_per_second:.3g} a second at {seen.mean_run_seconds:.3g} s each keep {n} busy")
+
+
+def _by_latency(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
+    latency, waited = pool.target_latency_seconds, seen.oldest_wait_seconds
+    if latency is None or seen.queue_depth <= 0:
+        return
+    if seen.mean_run_seconds is not None:
+        n = _at_least(seen.queue_depth * seen.mean_run_seconds / latency)
+        yield _Wish(
+            n, f"{seen.queue_depth} queued at {seen.mean_run_seconds:.3g} s each, within {latency:g} s, need {n}"
+        )
+    if waited is not None and waited > latency and seen.busy_workers >= seen.current:
+        yield _Wish(seen.current + 1, f"the oldest has waited {waited:.0f} s, more than {latency:g} s: one more")
+
+
+def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:
+    if wish.n > pool.max_workers:
+        return _Wish(pool.max_workers, f"{wish.why}; max_workers is {pool.max_workers}")
+    if wish.n < pool.min_workers:
+        return _Wish(min(pool.min_workers, pool.max_workers), f"{wish.why}; min_workers is {pool.min_workers}")
+    return wish
+
+
+def _at_least(n: float) -> int:
+    """Rounded up, but not because 0.1 x 30 is a hair above 3."""
+    return ceil(n - _HAIR)
+
+
+# ── placing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Want(Struct, frozen=True, kw_only=True):
+    """How many workers of a pool there shall be, and what each of them takes."""
+
+    pool: str
+    target: int
+    min_workers: int = 0
+    cpu: float = 0.0
+    memory: int = 0
+    labels: frozenset[str] = frozenset()
+    """What a node must have, such as "gpu"."""
+    priority: int = 0
+    """Who goes first beyond the minimum: the higher."""
+
+
+class NodeCapacity(Struct, frozen=True, kw_only=True):
+    """What a node has in all, and which workers it runs now."""
+
+    node: str
+    cores: float
+    memory: int
+    labels: frozenset[str] = frozenset()
+    placed: dict[str, int] = field(default_factory=dict)
+    """Pool -> workers now."""
+
+
+class Unplaced(Struct, frozen=True):
+    """Workers of a pool that fit nowhere."""
+
+    n: int
+    why: str
+
+
+class Placement(Struct, frozen=True):
+    """Who runs what."""
+
+    nodes: dict[str, dict[str, int]]
+    """Node -> pool -> workers. Every node is there; pools with none are left out."""
+    unplaced: dict[str, Unplaced]
+
+
+def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
+    """Which node shall run how many workers of which pool.
+
+    Workers stay where they are, as far as they are still wanted and fit; those that take nothing are shared out
+    evenly, since moving them costs little. Every pool gets its minimum first, for which another pool may have to give
+    up what it has above its own, the lowest priority first. The rest goes to the pools by priority, in turns among
+    equals, each worker to the node with the most room; for it only pools of lower priority have to give something up.
+    """
+    wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
+    board = _Board(wants, nodes)
+    minimum = {pool: min(want.min_workers, want.target) for pool, want in wants.items()}
+    board.keep(minimum)
+    board.keep({pool: want.target for pool, want in wants.items()})
+    board.fill(minimum, evict=lambda _: True)
+    for priority in sorted({want.priority for want in wanted}, reverse=True):
+        targets = {pool: want.target for pool, want in wants.items() if want.priority == priority}
+        lower = {pool for pool, want in wants.items() if want.priority < priority}
+        board.fill(targets, evict=lower.__contains__)
+    short = {pool: want.target - board.count(pool) for pool, want in wants.items()}
+    return Placement(
+        nodes={name: {pool: n for pool, n in sorted(pools.items()) if n} for name, pools in board.placed.items()},
+        unplaced={pool: Unplaced(n, board.why_not(pool)) for pool, n in short.items() if n},
+    )
+
+
+class _Board:
+    """The nodes with what has been placed on them so far."""
+
+    def __init__(self, wants: Mapping[str, Want], nodes: Sequence[NodeCapacity]) -> None:
+        self.wants = wants
+        self.nodes = {node.node: node for node in sorted(nodes, key=lambda node: node.node)}
+        self.placed: dict[str, dict[str, int]] = {name: {} for name in self.nodes}
+        self.cores = {name: node.cores for name, node in self.nodes.items()}
+        self.memory = {name: node.memory for name, node in self.nodes.items()}
+
+    def count(self, pool: str) -> int:
+        return sum(pools.get(pool, 0) for pools in self.placed.values())
+
+    def keep(self, targets: Mapping[str, int]) -> None:
+        """Leave workers where they are, up to so many of each pool, first where there are most of them."""
+        for pool, target in targets.items():
+            most = self._most_kept(pool, target)
+            for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
+                there = min(self.nodes[name].placed.get(pool, 0), most)
+                while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):
+                    self._put(pool, name, 1)
+
+    def _most_kept(self, pool: str, target: int) -> int:
+        """How many of them one node may keep: those that take nothing are shared out evenly, as far as that goes."""
+        want = self.wants[pool]
+        return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
+
+    def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
+        """Place one worker of each pool in turns until all have as many as they shall, or nothing fits any more."""
+        open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
+        while open_pools:
+            open_pools = [
+                pool
+                for pool in open_pools
+                if (self._add(pool) or (self._make_room(pool, evict) and self._add(pool)))
+                and self.count(pool) < targets[pool]
+            ]
+
+    def why_not(self, pool: str) -> str:
+        """Why no more workers of this pool fit."""
+        want = self.wants[pool]
+        if not self.nodes:
+            return "there are no nodes"
+        suited = self._suited(pool)
+        if not suited:
+            return f"no node has {' and '.join(sorted(want.labels))}"
+        lacking = []
+        if all(self.cores[name] < want.cpu - _HAIR for name in suited):
+            lacking.append(f"{want.cpu:g} cores (at most {max(self.cores[name] for name in suited):g})")
+        if all(self.memory[name] < want.memory for name in suited):
+            lacking.append(f"{want.memory:,} bytes of memory (at most {max(self.memory[name] for name in suited):,})")
+        if not lacking:
+            lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
+        why = f"no suitable node has {' or '.join(lacking)} free"
+        first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
+        return f"{why}; {' and '.join(first)} of higher priority went first" if first else why
+
+    def _suited(self, pool: str) -> list[str]:
+        return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]
+
+    def _fits(self, pool: str, name: str) -> bool:
+        want = self.wants[pool]
+        enough = self.cores[name] >= want.cpu - _HAIR and self.memory[name] >= want.memory
+        return enough and want.labels <= self.nodes[name].labels
+
+    def _add(self, pool: str) -> bool:
+        fitting = [name for name in self._suited(pool) if self._fits(pool, name)]
+        if not fitting:
+            return False
+        self._put(pool, min(fitting, key=lambda name: self._fullness(pool, name)), 1)
+        return True
+
+    def _fullness(self, pool: str, name: str) -> tuple[float, float, int]:
+        """How full the node would be, by its scarcer resource; then by how many of the pool, and of all, it runs."""
+        want, node = self.wants[pool], self.nodes[name]
+        cores = 1 - (self.cores[name] - want.cpu) / node.cores if node.cores else 0.0
+        memory = 1 - (self.memory[name] - want.memory) / node.memory if node.memory else 0.0
+        return max(cores, memory), self.placed[name].get(pool, 0), sum(self.placed[name].values())
+
+    def _put(self, pool: str, name: str, n: int) -> None:
+        want = self.wants[pool]
+        self.placed[name][pool] = self.placed[name].get(pool, 0) + n
+        self.cores[name] -= n * want.cpu
+        self.memory[name] -= n * want.memory
+
+    def _make_room(self, pool: str, evict: Callable[[str], bool]) -> bool:
+        """Take away what others have above their minimum, on the first node where that is enough; false if none is."""
+        for name in self._suited(pool):
+            taken: list[str] = []
+            for other in filter(evict, self._surplus(pool, name)):
+                if self._fits(pool, name):
+                    break
+                self._put(other, name, -1)
+                taken.append(other)
+            if self._fits(pool, name):
+                return True
+            for other in taken:
+                self._put(other, name, 1)
+        return False
+
+    def _surplus(self, pool: str, name: str) -> Iterator[str]:
+        """Workers on this node that other pools have above their minimum, the lowest priority first."""
+        for other, want in reversed([*self.wants.items()]):
+            if other == pool or (want.cpu <= 0 and want.memory <= 0):
+                continue
+            spare = self.count(other) - min(want.min_workers, want.target)
+            yield from [other] * max(0, min(spare, self.placed[name].get(other, 0)))

@@ -1,0 +1,108 @@
+"""What happens, by name, and who wants to hear of it.
+
+An event is kept in the store for people, and handed to the hooks of the process in which it happened.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from shiftwork.core.model import Event
+from shiftwork.errors import UnknownOptionError, nearest
+
+logger: Final = logging.getLogger("shiftwork")
+
+NAMES: Final = {
+    "node.started": "a process began to run workers",
+    "node.stopped": "a process stopped running workers",
+    "node.lost": "a process did not renew its lease in time; what it ran is run again by others",
+    "leader.elected": "a node took the lead",
+    "worker.disabled": "a worker was disabled, by its failures or by a person",
+    "worker.enabled": "a worker was enabled",
+    "job.dead": "a job went to the dead-letter queue",
+    "job.lost": "an instance vanished with a job in its hands; the job runs again",
+    "jobs.amended": "a person cancelled, retried or discarded jobs",
+    "job.inspected": "a person looked at what a running job is doing",
+    "job.triggered": "a person had a worker run now",
+    "token.created": "a person made a token for the HTTP API",
+    "token.revoked": "a token lets nobody in any more",
+    "schedule.skipped": "a fire time was passed over",
+    "breaker.opened": "a breaker opened",
+    "breaker.closed": "a breaker closed again",
+    "pool.paused": "a pool was paused",
+    "pool.resumed": "a pool was resumed",
+    "pool.bounds": "a person changed how many workers a pool may have, or takes that back",
+    "pool.scaled": "a pool changed its size",
+    "pool.failing": "the processes of a pool cannot be started on a node",
+    "pool.recovered": "they can be started again",
+    "node.drained": "a person wants a node to be empty, or takes that back",
+    "health.problem": "the health monitor found a problem",
+    "health.recovered": "a problem is gone",
+}
+
+LONGEST_HOOK_SECONDS: Final = 5.0
+"""How long a stop waits for hooks that are under way."""
+
+Hook = Callable[[Event], Awaitable[None] | None]
+AnyHook = TypeVar("AnyHook", bound=Hook)
+
+
+class Listeners(Protocol):
+    """Whoever wants to hear of events: the hooks here, or in another process."""
+
+    def fire(self, event: Event) -> None:
+        """It happened."""
+
+    async def drain(self) -> None:
+        """Wait until all have heard, but not for ever."""
+
+
+class Hooks:
+    """The functions that people registered for events."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[str, list[Hook]] = {}
+        self._under_way: set[asyncio.Future[Any]] = set()
+
+    def add(self, name: str, hook: Hook) -> None:
+        """Call `hook` on every event of this name; "*" is all of them."""
+        if name != "*" and name not in NAMES:
+            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            raise UnknownOptionError(message)
+        self._hooks.setdefault(name, []).append(hook)
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
+    def fire(self, event: Event) -> None:
+        """Call the hooks. What they raise is logged: a hook cannot harm the work it hears about."""
+        for hook in (*self._hooks.get(event.name, ()), *self._hooks.get("*", ())):
+            try:
+                pending = hook(event)
+            except Exception:  # a user's code
+                logger.exception("the hook %r for %s failed", hook, event.name)
+                continue
+            if inspect.isawaitable(pending):
+                future = asyncio.ensure_future(_guarded(pending, hook, event))
+                self._under_way.add(future)
+                future.add_done_callback(self._under_way.discard)
+
+    def leave_out(self, task: "asyncio.Task[Any] | None") -> None:
+        """Do not wait for this one: it waits for us."""
+        self._under_way -= {task}
+
+    async def drain(self) -> None:
+        """Wait for the asynchronous hooks that are under way, but not for ever."""
+        if self._under_way:
+            _, left = await asyncio.wait(self._under_way, timeout=LONGEST_HOOK_SECONDS)
+            if left:
+                logger.error("%d hooks, or alerts, were under way and are given up on: everything stops", len(left))
+
+
+async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:
+    try:
+        await pending
+    except Exception:  # a user's code
+        logger.exception("the hook %r for %s failed", hook, event.name)

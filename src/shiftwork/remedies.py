@@ -1,0 +1,20 @@
+"""What to type about a problem. The rules of health speak of Python's methods; here a person has a shell."""
+
+from collections.abc import Callable, Mapping
+from shlex import quote
+from typing import Final
+
+from shiftwork.core.health import Problem
+
+_REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
+    "worker_disabled": lambda name: f"mend the cause, then: shiftwork enable {name}",
+    "pool_paused": lambda name: f"when it may go on: shiftwork resume {name}",
+    "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
+    "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",
+}
+
+
+def remedy(problem: Problem) -> str:
+    """What to do about it."""
+    known = _REMEDIES.get(problem.code)
+    return known(quote(problem.subject)) if known else problem.remedy

@@ -1,0 +1,93 @@
+"""One kind of loop for everything that goes on for ever: poll, sleep until the next time or the bell, poll again.
+
+A duty survives whatever its poll raises: it logs, backs off, and tries again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shiftwork.errors import StoreError
+from shiftwork.runtime.clock import Clock
+from shiftwork.store.protocol import Bell
+
+logger: Final = logging.getLogger("shiftwork")
+
+FIRST_BACKOFF_SECONDS: Final = 0.1
+LONGEST_BACKOFF_SECONDS: Final = 10.0
+HAIR_SECONDS: Final = 0.001
+"""A timer may be this early."""
+
+
+class Duty:
+    """Calls `poll` when it is due or when the bell rings. `poll` answers when it wants the next call, if it does."""
+
+    def __init__(
+        self,
+        name: str,
+        poll: Callable[[], Awaitable[float | None]],
+        *,
+        clock: Clock,
+        bell: Bell,
+        longest_sleep: float,
+    ) -> None:
+        self._name = name
+        self._poll = poll
+        self._clock = clock
+        self._bell = bell
+        self._longest_sleep = longest_sleep
+        self._failures = 0
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"shiftwork {self._name}")
+
+    def ring(self) -> None:
+        """Poll soon. Safe from any thread."""
+        self._bell.ring()
+
+    async def stop(self) -> None:
+        """Let the poll in progress end, then end."""
+        self._stopping = True
+        self._bell.ring()
+        if self._task is not None:
+            await self._task
+        self._bell.close()
+
+    async def _run(self) -> None:
+        while not self._over():
+            next_at = await self._once()
+            sleep = self._longest_sleep
+            if next_at is not None:
+                sleep = min(sleep, max(0.0, next_at - self._clock.now()))
+            wake_at = self._clock.monotonic() + sleep
+            timer = self._clock.call_in(sleep, self._bell.ring)
+            await self._bell.wait()
+            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._over():
+                await self._bell.wait()  # a failing poll may itself ring the bell: only time ends a back-off
+            timer.cancel()
+
+    def _over(self) -> bool:
+        return self._stopping or self._bell.closed
+
+    async def _once(self) -> float | None:
+        try:
+            next_at = await self._poll()
+        except Exception as error:  # noqa: BLE001 - a duty outlives every surprise; it has nobody to report to but the log
+            return self._back_off(error)
+        if self._failures:
+            logger.info("%s works again, after %d failures", self._name, self._failures)
+            self._failures = 0
+        return next_at
+
+    def _back_off(self, error: Exception) -> float:
+        self._failures += 1
+        seconds = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        if isinstance(error, StoreError):
+            logger.warning("%s: %s; trying again in %.1f s", self._name, error, seconds)
+        else:
+            logger.error("%s failed unexpectedly; trying again in %.1f s", self._name, seconds, exc_info=error)
+        return self._clock.now() + seconds

@@ -1,0 +1,140 @@
+"""How hard a process works: what it uses of the machine, how late its event loop is, how long the store takes.
+
+Looking must cost nearly nothing: it is done every second, on every node. What was seen is read from any thread.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from shiftwork.runtime.machine import Usage, usage
+
+T = TypeVar("T")
+
+SPAN_SECONDS: Final = 5.0
+"""Over how long the use of the processor is told."""
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """How hard a process works, as of the last look. None is: not known, or not yet."""
+
+    cpu: float | None = None
+    """Percent of one core, over the last few seconds: 150 is one core and a half."""
+    memory: int = 0
+    """Bytes."""
+    lag: float | None = None
+    """How many seconds its event loop is late: the worst of late, halved with every look."""
+
+
+class Gauge:
+    """What one process uses of the machine."""
+
+    def __init__(self, pid: int, monotonic: Callable[[], float], read: Callable[[int], Usage | None] = usage) -> None:
+        self.cpu: float | None = None
+        self.memory = 0
+        self._pid = pid
+        self._monotonic = monotonic
+        self._read = read
+        self._before: tuple[float, float] | None = None
+
+    def look(self) -> int:
+        """Look now; answers how many bytes of memory it uses, 0 if it is gone."""
+        seen = self._read(self._pid)
+        if seen is None:
+            self.cpu, self.memory, self._before = None, 0, None
+            return 0
+        self.memory = seen.memory
+        now = self._monotonic()
+        if self._before is None:
+            self._before = now, seen.cpu_seconds
+            return seen.memory
+        since, spent = self._before
+        if now - since >= SPAN_SECONDS or (self.cpu is None and now > since):
+            self.cpu = round(100 * max(0.0, seen.cpu_seconds - spent) / (now - since), 1)
+            self._before = now, seen.cpu_seconds
+        return seen.memory
+
+
+class Lateness:
+    """How late something is that should come every now and then: the worst of late, halved each time it comes."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._due: float | None = None
+        self._worst: float | None = None
+
+    def due_in(self, seconds: float) -> None:
+        """It should come then, unless it is overdue already."""
+        if self._due is None:
+            self._due = self._monotonic() + seconds
+
+    def came(self) -> None:
+        """It is here."""
+        if self._due is not None:
+            self._worst = max(self._monotonic() - self._due, (self._worst or 0.0) / 2, 0.0)
+            self._due = None
+
+    @property
+    def overdue(self) -> float:
+        """For how many seconds it has been due."""
+        due = self._due  # another thread may be told meanwhile that it came
+        return 0.0 if due is None else max(0.0, self._monotonic() - due)
+
+    @property
+    def seconds(self) -> float | None:
+        """How late it is, or was; None before it came for the first time."""
+        overdue = self.overdue
+        if self._worst is None:
+            return overdue or None
+        return round(max(self._worst, overdue), 6)
+
+
+class Stopwatch:
+    """How long calls take: the mean of those that came back since it was read."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._seconds = 0.0
+        self._calls = 0
+        self._mean: float | None = None
+
+    async def time(self, call: Awaitable[T]) -> T:
+        """Wait for a call. One that fails is not counted. Two threads at once may lose one of their calls."""
+        began = self._monotonic()
+        answer = await call
+        self._seconds += self._monotonic() - began
+        self._calls += 1
+        return answer
+
+    def read(self) -> float | None:
+        """The mean, and begin anew. Where there were no calls it is as it was."""
+        seconds, calls = self._seconds, self._calls
+        self._seconds, self._calls = 0.0, 0
+        if calls:
+            self._mean = round(seconds / calls, 6)
+        return self._mean
+
+
+class OwnGauge:
+    """How hard this very process works, and how long the store makes it wait."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.stopwatch = Stopwatch(monotonic)
+        """For calls of the store."""
+        self._gauge = Gauge(os.getpid(), monotonic)
+        self._lateness = Lateness(monotonic)
+
+    def look(self) -> None:
+        """Look now, on the event loop. It is late if it was to be done before."""
+        self._lateness.came()
+        self._gauge.look()
+
+    def due_in(self, seconds: float) -> None:
+        """The event loop shall come to the next look then."""
+        self._lateness.due_in(seconds)
+
+    def load(self) -> Load:
+        """What was seen. Safe from any thread."""
+        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._lateness.seconds)

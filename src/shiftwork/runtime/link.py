@@ -1,0 +1,154 @@
+"""Messages over a socket, gathered into frames: one write for all that was said in one turn of the event loop.
+
+A reader takes all that has arrived before it acts on any of it: whoever takes something back in time has taken it back.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import MsgspecError, msgpack
+
+logger: Final = logging.getLogger("shiftwork")
+
+T = TypeVar("T")
+
+_LENGTH: Final = 4
+_CHUNK: Final = 262_144
+LONGEST_FRAME: Final = 1 << 30
+"""Nobody says so much at a time: what announces itself as longer is no frame."""
+
+
+class Link(Generic[T]):
+    """One end of a connection. `heard` gets every list of frames that has arrived; `gone` is called at its end."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        frame: type[T],
+        *,
+        heard: Callable[[list[T]], None],
+        gone: Callable[[], None],
+        wrap: Callable[[list[Any]], Any],
+    ) -> None:
+        sock.setblocking(False)  # noqa: FBT003
+        self._sock = sock
+        self._heard = heard
+        self._gone = gone
+        self._wrap = wrap
+        self._decoder = msgpack.Decoder(frame)
+        self._encoder = msgpack.Encoder()
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[Any] = []
+        self._outgoing = bytearray()
+        self._incoming = bytearray()
+        self._writes = False
+        self.closed = False
+        self._loop.add_reader(sock, self._readable)
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something that was said has not left this process yet."""
+        return bool(self._waiting or self._outgoing)
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes the other end has not taken yet."""
+        return len(self._outgoing)
+
+    def send(self, message: Any) -> None:
+        """Say it, with everything else of this turn."""
+        if self.closed:
+            return
+        if not self._waiting:
+            self._loop.call_soon(self.flush)
+        self._waiting.append(message)
+
+    def flush(self) -> None:
+        """Send what there is, as far as the other end takes it."""
+        if self._waiting and not self.closed:
+            said, self._waiting = self._waiting, []
+            body = self._encoder.encode(self._wrap(said))
+            self._outgoing += len(body).to_bytes(_LENGTH, "little")
+            self._outgoing += body
+        self._write()
+
+    def catch_up(self) -> None:
+        """Take in what has arrived, without waiting for the event loop to notice. Also while something is taken in."""
+        if not self.closed:
+            self._readable()
+
+    def close(self) -> None:
+        """Hang up."""
+        if not self.closed:
+            self.closed = True
+            with suppress(OSError, ValueError):
+                self._loop.remove_reader(self._sock)
+                self._loop.remove_writer(self._sock)
+            self._sock.close()
+
+    def _write(self) -> None:
+        while self._outgoing and not self.closed:
+            try:
+                sent = self._sock.send(memoryview(self._outgoing)[:_CHUNK])
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                self._end()
+                return
+            del self._outgoing[:sent]
+        if self.closed or bool(self._outgoing) == self._writes:
+            return
+        self._writes = not self._writes
+        if self._writes:
+            self._loop.add_writer(self._sock, self._write)
+        else:
+            self._loop.remove_writer(self._sock)
+
+    def _readable(self) -> None:
+        over = False
+        while True:
+            try:
+                chunk = self._sock.recv(_CHUNK)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                chunk = b""
+            if not chunk:
+                over = True
+                break
+            self._incoming += chunk
+        try:
+            frames = self._frames()
+        except (MsgspecError, UnicodeDecodeError, ValueError) as error:
+            logger.error("the other end of a connection speaks gibberish (%s); hanging up", error)  # noqa: TRY400
+            frames, over = [], True
+        try:
+            if frames:
+                self._heard(frames)
+        finally:
+            if over:
+                self._end()
+
+    def _frames(self) -> list[T]:
+        frames: list[T] = []
+        at, data = 0, self._incoming
+        while len(data) - at >= _LENGTH:
+            end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "little")
+            if end - at > LONGEST_FRAME:
+                message = f"a frame of {end - at:,} bytes"
+                raise ValueError(message)
+            if len(data) < end:
+                break
+            frames.append(self._decoder.decode(memoryview(data)[at + _LENGTH : end]))
+            at = end
+        del data[:at]
+        return frames
+
+    def _end(self) -> None:
+        if not self.closed:
+            self.close()
+            self._gone()

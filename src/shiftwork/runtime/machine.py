@@ -1,0 +1,90 @@
+"""What this machine has to give: cores and memory, as far as its limits let us."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import psutil
+from msgspec import Struct
+
+_CGROUP: Final = Path("/sys/fs/cgroup")
+_MINE: Final = Path("/proc/self/cgroup")
+
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Usage(Struct, frozen=True):
+    """What a process uses: seconds of a core since its beginning, and bytes of memory now."""
+
+    cpu_seconds: float
+    memory: int
+
+
+class Machine(Struct, frozen=True):
+    """Cores and bytes of memory."""
+
+    cores: float
+    memory: int
+
+
+def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
+    """Look, once: what there is, and what a container or a service manager lets us use of it."""
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    memory = int(psutil.virtual_memory().total)
+    groups = [line.split(":", 2) for line in _read(mine).splitlines() if line.count(":") > 1]
+    paths = {name: path for _, names, path in groups for name in names.split(",")}
+    quotas = [quota for folder in _chain(cgroup, paths.get("")) for quota in _quota(_read(folder / "cpu.max"))]
+    for folder in _chain(cgroup / "cpu", paths.get("cpu")):
+        quotas += _quota(" ".join(_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")))
+    limits = [_read(folder / "memory.max") for folder in _chain(cgroup, paths.get(""))]
+    limits += [_read(folder / "memory.limit_in_bytes") for folder in _chain(cgroup / "memory", paths.get("memory"))]
+    return Machine(min([cores, *quotas]), min([memory, *(int(word) for word in limits if word.isdecimal())]))
+
+
+def _chain(top: Path, path: str | None) -> list[Path]:
+    """The control groups whose limits hold for us: our own, and all those around it.
+
+    In a container ours is the top one. Under systemd it is further down: `/system.slice/shiftwork.service`.
+    """
+    group = top / (path or "").strip("/")
+    return [folder for folder in (group, *group.parents) if folder.is_relative_to(top)]
+
+
+def _quota(words: str) -> list[float]:
+    """The cores in `quota period`; none if there is no quota."""
+    numbers = [float(word) for word in words.split() if word.isdecimal()]
+    return [numbers[0] / numbers[1]] if len(numbers) == 2 and all(numbers) else []  # noqa: PLR2004 - these two
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def starved(stat: Path = Path("/proc/vmstat")) -> int:
+    """How many processes the system has killed so far for want of memory; 0 where it does not say."""
+    counts = (line.split() for line in _read(stat).splitlines() if line.startswith("oom_kill "))
+    return next((int(count[1]) for count in counts), 0)
+
+
+def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
+    """What a process uses; None if it is gone. Not what it has started."""
+    try:
+        words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
+        return Usage((int(words[11]) + int(words[12])) / _TICKS, int(words[21]) * _PAGE)
+    except (OSError, IndexError, ValueError):
+        return _usage_elsewhere(pid)
+
+
+def _usage_elsewhere(pid: int) -> Usage | None:
+    """Where there is no /proc, or the process is gone."""
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return Usage(times.user + times.system, int(process.memory_info().rss))
+    except psutil.Error:
+        return None

@@ -1,0 +1,44 @@
+"""Looking for jobs the simple way: every one of them is looked at."""
+
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import DeadJob, JobFilter, JobRecord, JobStatus
+
+EXACT: Final = ("worker", "pool", "key", "unique_key", "instance")
+
+
+def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
+    """The newest jobs that match, without their attempts. Behind an id that is gone there is nothing."""
+    if wanted.after is not None and wanted.after not in jobs:
+        return []
+    last = jobs[wanted.after] if wanted.after is not None else None
+    matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
+    if last is not None:
+        matching = (job for job in matching if _age(job) < _age(last))
+    return [replace(job, attempts=()) for job in nlargest(wanted.limit, matching, key=_age)]
+
+
+def dead(jobs: Mapping[str, JobRecord], behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    ended = (job for job in jobs.values() if job.status is JobStatus.DEAD and (behind is None or _age(job) < behind))
+    found = nlargest(limit, ended, key=_age)
+    return [DeadJob(job.id, job.worker, job.error, job.created_at, job.ended_at) for job in found]
+
+
+def _age(job: JobRecord) -> tuple[float, str]:
+    return (job.created_at, job.id)
+
+
+def _matches(job: JobRecord, wanted: JobFilter) -> bool:
+    return (
+        all(getattr(wanted, name) in (None, getattr(job, name)) for name in EXACT)
+        and (wanted.ids is None or job.id in wanted.ids)
+        and (wanted.status is None or job.status in wanted.status)
+        and (wanted.error is None or wanted.error in (job.error or ""))
+        and (wanted.created_after is None or job.created_at > wanted.created_after)
+        and (wanted.created_before is None or job.created_at < wanted.created_before)
+    )

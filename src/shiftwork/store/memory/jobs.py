@@ -1,0 +1,234 @@
+"""Every job of a memory store, and the indices over them. It owns which jobs are parked behind their concurrency key.
+
+All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and what a change means to
+others gathers in `topics`. It decides nothing else: what becomes of a job is the store's business.
+"""
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from shiftwork.core.model import LIVE, JobRecord, JobStatus
+
+QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
+
+
+class Line:
+    """Ids in the order of a number, then of the id."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[tuple[float, str]]:
+        return iter(self._places)
+
+    def add(self, at: float, id: str) -> None:
+        insort(self._places, (at, id))
+
+    def discard(self, at: float, id: str) -> None:
+        position = bisect_left(self._places, (at, id))
+        if self._places[position : position + 1] == [(at, id)]:
+            del self._places[position]
+
+    def first(self, n: int) -> list[str]:
+        return [id for _, id in self._places[:n]]
+
+    def until(self, at: float, n: int) -> list[str]:
+        """The first `n` that come no later."""
+        return [id for _, id in takewhile(lambda place: place[0] <= at, self._places[:n])]
+
+    @property
+    def head(self) -> tuple[float, str] | None:
+        return self._places[0] if self._places else None
+
+    @property
+    def tail(self) -> tuple[float, str] | None:
+        return self._places[-1] if self._places else None
+
+
+class KeyGroup(Struct):
+    """The jobs of one worker that share a concurrency key. Of the queued ones, the first `free` are not parked."""
+
+    queued: Line = field(default_factory=Line)
+    processing: int = 0
+    free: int = 0
+
+
+class JobTable:
+    """All jobs by id, and by everything that a store is asked for."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, JobRecord] = {}
+        self.ready: defaultdict[str, dict[str, Line]] = defaultdict(dict)
+        """By worker and pool: queued and not parked, by rank."""
+        self.running: defaultdict[str, Line] = defaultdict(Line)
+        """By worker: processing, by start."""
+        self.held: defaultdict[str, set[str]] = defaultdict(set)
+        """By instance: processing."""
+        self.due = Line()
+        """Scheduled and to be retried, by `run_at`."""
+        self.disposable = Line()
+        """Ended, by `keep_until`."""
+        self.unique: dict[tuple[str, str], str] = {}
+        """By worker and `unique_key`: the live job that has it."""
+        self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
+        self.by_worker: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
+        self.topics: set[str] = set()
+        """What has to be rung for the changes so far."""
+        self._groups: defaultdict[tuple[str, str], KeyGroup] = defaultdict(KeyGroup)
+
+    def write(self, job: JobRecord) -> None:
+        """Keep the job as it is now, in place of what it was."""
+        self._take_out(job.id)
+        self._put_in(replace(job, parked=job.status is QUEUED and job.key is not None))
+        self._repark(job)
+
+    def delete(self, id: str) -> None:
+        """Forget the job without a trace."""
+        job = self.by_id.get(id)
+        self._take_out(id)
+        if job is not None:
+            self._repark(job)
+
+    def clashes(self, job: JobRecord) -> bool:
+        """Whether another live job has its unique key."""
+        return job.unique_key is not None and self.unique.get((job.worker, job.unique_key), job.id) != job.id
+
+    def best(self, worker: str) -> JobRecord | None:
+        """The first of a worker's jobs that are queued and not parked, in whatever pool."""
+        heads = [line.head for line in self.ready.get(worker, {}).values() if line.head]
+        return self.by_id[min(heads)[1]] if heads else None
+
+    def first(self, pool: str) -> JobRecord | None:
+        """The first of a pool's jobs that are queued and not parked."""
+        heads = [lines[pool].head for lines in self.ready.values() if pool in lines]
+        return self.by_id[min(head for head in heads if head)[1]] if heads else None
+
+    def stir(self, workers: Iterable[str] | None = None) -> None:
+        """What these workers (or all) waited for may have changed: ring wherever a job of theirs is ready."""
+        for worker in list(self.ready) if workers is None else workers:
+            self.topics |= {f"pool:{pool}" for pool in self.ready.get(worker, ())}
+
+    def _put_in(self, job: JobRecord) -> None:
+        self.by_id[job.id] = job
+        self.by_pool[job.pool][job.status] += 1
+        self.by_worker[job.worker][job.status] += 1
+        if job.status in LIVE and job.unique_key is not None:
+            self.unique[job.worker, job.unique_key] = job.id
+        if job.status is QUEUED:
+            self._put_in_queue(job)
+        elif job.status is PROCESSING:
+            self._put_in_run(job)
+        elif job.status in LIVE:
+            self.due.add(job.run_at, job.id)
+            if self.due.head == (job.run_at, job.id):
+                self.topics.add("leader")
+        else:
+            self._put_at_rest(job)
+
+    def _put_in_queue(self, job: JobRecord) -> None:
+        if job.key is not None:
+            self._groups[job.worker, job.key].queued.add(job.rank, job.id)
+        if not job.parked:
+            self._make_ready(job)
+
+    def _make_ready(self, job: JobRecord) -> None:
+        self.ready[job.worker].setdefault(job.pool, Line()).add(job.rank, job.id)
+        self.topics.add(f"pool:{job.pool}")
+
+    def _put_in_run(self, job: JobRecord) -> None:
+        self.running[job.worker].add(job.started_at or 0.0, job.id)
+        self.held[job.instance or ""].add(job.id)
+        if job.key is not None:
+            self._groups[job.worker, job.key].processing += 1
+
+    def _put_at_rest(self, job: JobRecord) -> None:
+        self.topics.add("ended")
+        if job.cause != "enqueued":
+            self.topics.add("leader")
+        if job.keep_until is not None:
+            self.disposable.add(job.keep_until, job.id)
+
+    def _take_out(self, id: str) -> None:
+        job = self.by_id.pop(id, None)
+        if job is None:
+            return
+        _subtract(self.by_pool, job.pool, job.status)
+        _subtract(self.by_worker, job.worker, job.status)
+        if job.status in LIVE and job.unique_key is not None:
+            del self.unique[job.worker, job.unique_key]
+        if job.status is QUEUED:
+            self._take_out_of_queue(job)
+        elif job.status is PROCESSING:
+            self._take_out_of_run(job)
+        elif job.status in LIVE:
+            self.due.discard(job.run_at, id)
+        elif job.keep_until is not None:
+            self.disposable.discard(job.keep_until, id)
+
+    def _take_out_of_queue(self, job: JobRecord) -> None:
+        if job.key is not None:
+            group = self._groups[job.worker, job.key]
+            group.queued.discard(job.rank, job.id)
+            group.free -= not job.parked
+        if not job.parked:
+            self._unready(job)
+
+    def _unready(self, job: JobRecord) -> None:
+        lines = self.ready[job.worker]
+        lines[job.pool].discard(job.rank, job.id)
+        if not lines[job.pool]:
+            del lines[job.pool]
+        if not lines:
+            del self.ready[job.worker]
+
+    def _take_out_of_run(self, job: JobRecord) -> None:
+        self.running[job.worker].discard(job.started_at or 0.0, job.id)
+        self.held[job.instance or ""].discard(job.id)
+        if not self.running[job.worker]:
+            del self.running[job.worker]
+        if not self.held[job.instance or ""]:
+            del self.held[job.instance or ""]
+        if job.key is not None:
+            self._groups[job.worker, job.key].processing -= 1
+
+    def _repark(self, changed: JobRecord) -> None:
+        """Let the best of a key's queued jobs be free, as many as the limit allows, and park the others."""
+        if changed.key is None:
+            return
+        group = self._groups[changed.worker, changed.key]
+        free = 0
+        for position, (_, id) in enumerate(group.queued):
+            job = self.by_id[id]
+            fits = free == position and group.processing + free < job.key_limit
+            # Those that were free are still ahead, but for one place if the changed job pushed itself in before them.
+            if not fits and position > group.free:
+                break
+            free += fits
+            if job.parked == fits:
+                self._set_parked(job, parked=not fits)
+        group.free = free
+        if not group.queued and not group.processing:
+            del self._groups[changed.worker, changed.key]
+
+    def _set_parked(self, job: JobRecord, *, parked: bool) -> None:
+        self.by_id[job.id] = job = replace(job, parked=parked)
+        if parked:
+            self._unready(job)
+        else:
+            self._make_ready(job)
+
+
+def _subtract(counts: defaultdict[str, Counter[JobStatus]], name: str, status: JobStatus) -> None:
+    counts[name][status] -= 1
+    if not counts[name][status]:
+        del counts[name][status]
+    if not counts[name]:
+        del counts[name]

@@ -1,0 +1,48 @@
+"""What a memory store shows to `shiftwork.core.admission`: copies, to be changed by it at will."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.model import LIVE, JobRecord, JobStatus
+from shiftwork.store.memory.docs import DocTable
+from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.states import StateTable
+
+
+def facts(workers: Iterable[str], jobs: JobTable, docs: DocTable, *, states: StateTable, served: set[str]) -> Facts:
+    """All that an admission of jobs of these workers looks at."""
+    near = neighbours(workers, docs.gates)
+    return Facts(
+        lanes={worker: _lane(worker, jobs, states) for worker in near},
+        gates={worker: docs.gates[worker] for worker in near if worker in docs.gates},
+        breakers=dict(docs.breakers),
+        pools=dict(docs.pools),
+        served=served,
+    )
+
+
+def heads(jobs: JobTable, pool: str, *, worker: str, n: int) -> list[Head]:
+    """The first `n` jobs of a worker that are ready in a pool."""
+    line = jobs.ready.get(worker, {}).get(pool)
+    return [_head(jobs.by_id[id]) for id in line.first(n)] if line else []
+
+
+def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
+    running = jobs.running.get(worker) or Line()
+    eldest = jobs.by_id[running.head[1]] if running.head else None
+    best = jobs.best(worker)
+    counts = jobs.by_worker.get(worker) or Counter()
+    return Lane(
+        state=states.copy_of(worker),
+        running=len(running),
+        eldest=Running(eldest.id, eldest.instance or "", eldest.started_at or 0.0) if eldest else None,
+        newest_started_at=running.tail[0] if running.tail else None,
+        head=_head(best) if best else None,
+        retrying=bool(counts[JobStatus.FAILED]),
+        live=any(counts[JobStatus(status)] for status in LIVE),
+    )
+
+
+def _head(job: JobRecord) -> Head:
+    return Head(rank=job.rank, id=job.id, run_at=job.run_at)

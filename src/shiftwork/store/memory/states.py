@@ -1,0 +1,36 @@
+"""What a memory store remembers of each worker. How a run counts is `shiftwork.core.standing`."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import WorkerState
+
+
+class StateTable:
+    """The states by worker. A worker without one is as good as new."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, WorkerState] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._states)
+
+    def of(self, worker: str) -> WorkerState:
+        """The state itself, to be changed."""
+        return self._states.setdefault(worker, WorkerState(worker=worker))
+
+    def copy_of(self, worker: str) -> WorkerState:
+        """The state as it is now, for others to look at."""
+        return replace(self._states.get(worker) or WorkerState(worker=worker))
+
+    def keep(self, state: WorkerState) -> None:
+        """This is the state from now on."""
+        self._states[state.worker] = replace(state)
+
+    def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
+        state = self.of(worker)
+        state.enabled, state.changed_at = enabled, now
+        state.reason = None if enabled else reason
+        if enabled:
+            state.failures = 0

@@ -1,0 +1,420 @@
+"""The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
+
+One lock makes every call happen at once, from whatever thread it comes; no call ever waits for anything else. Admission
+is `shiftwork.core.admission`, called directly. Which index a job is in is `shiftwork.store.memory.jobs`.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from shiftwork.core.admission import Choice, Facts, choose, neighbours
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.health import Finding, integrity
+from shiftwork.core.model import (
+    SECONDS_A_DAY,
+    Added,
+    Amended,
+    Beat,
+    Cancel,
+    Change,
+    Claimed,
+    DeadJob,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    Orders,
+    Outcome,
+    PoolDoc,
+    PoolStats,
+    ProgressNote,
+    Requeue,
+    Stats,
+    WorkerState,
+)
+from shiftwork.core.standing import after_run
+from shiftwork.store.bells import Bells
+from shiftwork.store.memory import lanes
+from shiftwork.store.memory.docs import READ, DocTable
+from shiftwork.store.memory.events import EventLog
+from shiftwork.store.memory.finding import dead, find
+from shiftwork.store.memory.jobs import JobTable
+from shiftwork.store.memory.leases import Instances, Places
+from shiftwork.store.memory.states import StateTable
+from shiftwork.store.memory.totals import Totals
+from shiftwork.store.protocol import Bell, Claims, Promoted
+
+ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
+REQUEUABLE: Final = (JobStatus.DEAD, JobStatus.CANCELLED, JobStatus.FAILED, JobStatus.SCHEDULED)
+
+
+class MemoryStore:
+    """A store for tests, for trying things out, and for work that may die with its process."""
+
+    def __init__(self, url: str = "memory://") -> None:
+        self.url = url
+        self._lock = Lock()
+        self._bells = Bells()
+        self._jobs = JobTable()
+        self._fence = 0
+        self._docs = DocTable()
+        self._states = StateTable()
+        self._instances = Instances()
+        self._places = Places()
+        self._totals = Totals()
+        self._events = EventLog()
+
+    @contextmanager
+    def _change(self, *topics: str) -> Iterator[JobTable]:
+        """Alone with the data; afterwards, ring these topics and those that the jobs' changes concern."""
+        with self._lock:
+            yield self._jobs
+            concerned = {*topics, *self._jobs.topics}
+            self._jobs.topics.clear()
+        self._bells.ring(concerned)
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        """Nothing to connect to."""
+
+    async def close(self) -> None:
+        """Nothing to release: the data live as long as this object, also for others who hold it."""
+
+    async def server_time(self) -> float:
+        return time.time()
+
+    # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        with self._change() as table:
+            return [self._add(table, job, now) for job in jobs]
+
+    def _add(self, table: JobTable, job: NewJob, now: float) -> Added:
+        if job.id in table.by_id:
+            return Added(job.id, created=False)
+        twin = table.unique.get((job.worker, job.unique_key)) if job.unique_key is not None else None
+        if twin is not None:
+            return Added(twin, created=False)
+        status = _waiting(job.run_at, now)
+        table.write(JobRecord(**msgspec.structs.asdict(job), status=status, created_at=now))
+        self._totals.added(job.pool)
+        return Added(job.id, created=True)
+
+    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+        with self._change() as table:
+            if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
+                return Claims([])
+            candidates = {name: heads for name in workers if (heads := lanes.heads(table, pool, worker=name, n=n))}
+            choice = choose(candidates, self._facts(candidates, now), limit=n, now=now)
+            for worker in choice.started:
+                self._note_start(table, worker, choice, now)
+            return Claims([self._start(table, id, instance, now) for id in choice.ids], choice.next_at)
+
+    def _note_start(self, table: JobTable, worker: str, choice: Choice, now: float) -> None:
+        state = self._states.of(worker)
+        state.last_started = now
+        state.rate_at = choice.rate_at.get(worker, state.rate_at)
+        gates = self._docs.gates.get(worker)
+        # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+        if gates is not None and (gates.after or self._docs.breakers.get(gates.breaker or "", BreakerState()).open):
+            self._stir(table, worker)
+
+    def _start(self, table: JobTable, id: str, instance: str, now: float) -> Claimed:
+        job = replace(
+            table.by_id[id],
+            status=JobStatus.PROCESSING,
+            instance=instance,
+            fence=self._next_fence(),
+            attempt=table.by_id[id].attempt + 1,
+            started_at=now,
+            ended_at=None,
+            progress=None,
+        )
+        table.write(job)
+        return job.claimed()
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        with self._change() as table:
+            answer = Finished([], [])
+            for outcome in outcomes:
+                job = table.by_id.get(outcome.id)
+                current = job is not None and job.status is JobStatus.PROCESSING and job.fence == outcome.fence
+                answer.accepted.append(current)
+                if job is not None and current and self._settle(table, job, outcome, now):
+                    answer.disabled.append(job.worker)
+            return answer
+
+    def _settle(self, table: JobTable, job: JobRecord, outcome: Outcome, now: float) -> bool:
+        """Write an accepted outcome; whether that disabled the worker."""
+        status = _landing(job, outcome, now)
+        settled = replace(
+            job,
+            status=status,
+            run_at=outcome.run_at,
+            attempt=outcome.attempt,
+            crashes=outcome.crashes,
+            result=outcome.result,
+            error=outcome.error,
+            ended_at=outcome.ended_at,
+            attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
+            cancelling=False,
+            keep_until=_keep_until(outcome, status, now),
+        )
+        table.write(settled)
+        self._totals.finished(job, outcome)
+        self._stir(table, job.worker)
+        disabled = after_run(self._states.of(job.worker), replace(outcome, status=status))
+        if disabled:
+            table.topics |= {"state", "leader"}
+        return disabled
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        with self._change() as table:
+            orders = Orders([], [])
+            for beat in beats:
+                if not self._instances.renew(beat, ttl, now):
+                    orders.lost.append(beat.instance)
+                    continue
+                held = (table.by_id[id] for id in sorted(table.held.get(beat.instance, ())))
+                orders.cancel.extend((job.id, job.fence) for job in held if job.cancelling)
+            return orders
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        with self._change() as table:
+            for note in notes:
+                job = table.by_id.get(note.id)
+                if job is not None and job.status is JobStatus.PROCESSING and job.fence == note.fence:
+                    table.write(replace(job, progress=note.progress))
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        with self._change() as table:
+            ids = table.due.until(now, n)
+            for id in ids:
+                table.write(replace(table.by_id[id], status=JobStatus.QUEUED))
+            return Promoted(len(ids), table.due.head[0] if table.due.head else None)
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        with self._change() as table:
+            live = {holder, *self._instances.live(now)}
+            orphans = [table.by_id[id] for name in table.held if name not in live for id in table.held[name]]
+            orphans.sort(key=lambda job: (job.started_at, job.id))
+            taken = [replace(job, fence=self._next_fence()) for job in orphans[:n]]
+            for job in taken:
+                table.write(replace(job, instance=holder))
+                self._instances.lost.add(job.instance or "")
+                table.topics.add("orders")
+            self._bury(table, live)
+            return taken
+
+    def _bury(self, table: JobTable, live: Collection[str]) -> None:
+        """Forget the dead: those that lost their jobs, and those that have none."""
+        dead = {record.beat.instance for record in self._instances.all()}.difference(live)
+        self._forget(table, [name for name in dead if name in self._instances.lost or name not in table.held])
+
+    async def prune(self, n: int, now: float) -> int:
+        with self._change() as table:
+            ids = table.disposable.until(now, n)
+            for id in ids:
+                table.delete(id)
+            return len(ids) + self._events.prune(n)
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
+        with self._change("leader") as table:
+            self._forget(table, instances)
+
+    def _forget(self, table: JobTable, instances: Iterable[str]) -> None:
+        if self._instances.forget(instances):
+            # Others may have given way to jobs that only these would have run.
+            table.stir()
+
+    # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        with self._change():
+            return self._places.hold(name, holder, limit=limit, until=now + ttl, now=now)
+
+    async def drop(self, name: str, holder: str) -> None:
+        with self._change():
+            self._places.drop(name, holder)
+
+    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        with self._change():
+            return self._docs.of_kind(kind)
+
+    async def put(self, doc: Doc) -> bool:
+        with self._change() as table:
+            written = self._docs.put(doc)
+            if written:
+                table.topics |= {"state", "leader"}
+            if written and doc.kind in READ:
+                table.stir()
+            return written
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        with self._change("state", "leader") as table:
+            self._states.switch(worker, enabled=enabled, reason=reason, now=now)
+            table.stir(neighbours([worker], self._docs.gates))
+            return self._states.copy_of(worker)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        with self._change() as table:
+            for job in jobs:
+                table.delete(job.id)
+            for job in jobs:
+                if not (job.status.live and table.clashes(job)):
+                    table.write(job)
+                    self._totals.know(job.pool)
+                    self._stir(table, job.worker)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        with self._change("state", "leader") as table:
+            for state in states:
+                self._states.keep(state)
+                table.stir(neighbours([state.worker], self._docs.gates))
+            self._totals.keep(totals)
+            self._fence = max(self._fence, fence)
+            return self._next_fence()
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        with self._change() as table:
+            everybody = {*self._states, *self._docs.gates, *table.by_worker}
+            return self._facts(everybody if workers is None else workers, now)
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        with self._change() as table:
+            return [table.by_id.get(id) for id in ids]
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        with self._change() as table:
+            return find(table.by_id, wanted)
+
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        with self._change() as table:
+            return dead(table.by_id, behind, limit)
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        with self._change() as table:
+            return [self._amend(table, id, change, now) for id in ids]
+
+    def _amend(self, table: JobTable, id: str, change: Change, now: float) -> Amended:
+        job = table.by_id.get(id)
+        if job is None:
+            return Amended(id, ok=False, status=None)
+        if isinstance(change, Cancel):
+            ok = self._cancel(table, job, change, now)
+        elif isinstance(change, Requeue):
+            ok = self._requeue(table, job, change, now)
+        else:
+            ok = job.status in ENDED
+            if ok:
+                table.delete(id)
+        return Amended(id, ok=ok, status=job.status)
+
+    def _cancel(self, table: JobTable, job: JobRecord, change: Cancel, now: float) -> bool:
+        if job.status is JobStatus.PROCESSING:
+            table.write(replace(job, cancelling=True))
+            table.topics.add("orders")
+            return True
+        if job.status in ENDED:
+            return False
+        cancelled = replace(job, status=JobStatus.CANCELLED, ended_at=now, error=change.reason)
+        table.write(replace(cancelled, keep_until=now + SECONDS_A_DAY))
+        self._states.of(job.worker).last_ended = now
+        self._stir(table, job.worker)
+        return True
+
+    def _requeue(self, table: JobTable, job: JobRecord, change: Requeue, now: float) -> bool:
+        if job.status not in REQUEUABLE or table.clashes(job):
+            return False
+        payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
+        waiting = replace(job, status=_waiting(change.run_at, now), run_at=change.run_at, payload=payload, key=key)
+        table.write(replace(waiting, attempt=0, crashes=0, ended_at=None, keep_until=None, result=None, progress=None))
+        self._stir(table, job.worker)
+        return True
+
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - others count at a time
+        with self._change() as table:
+            return self._totals.stats(table)
+
+    async def instances(self) -> list[InstanceRecord]:
+        with self._change():
+            return self._instances.all()
+
+    async def record(self, events: Sequence[Event]) -> None:
+        with self._change():
+            self._events.add(events)
+
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        with self._change():
+            return self._events.between(after, before, limit)
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        return self._bells.listen(topics)
+
+    async def check(self) -> dict[str, Finding]:
+        with self._change():
+            unreadable = [
+                f"the doc {kind} {name} cannot be read: {why}"
+                for (kind, name), why in sorted(self._docs.unreadable.items())
+            ]
+            return {
+                "store": Finding("memory"),
+                "durability": Finding("none: everything ends with this process"),
+                "integrity": integrity(unreadable),
+            }
+
+    # ── what the calls share; the lock is held ───────────────────────────────────────────────────────────────────
+
+    def _next_fence(self) -> int:
+        self._fence += 1
+        return self._fence
+
+    def _stir(self, table: JobTable, worker: str) -> None:
+        """Something changed about a worker that others may wait for."""
+        gates = self._docs.gates.get(worker)
+        if gates is not None and not gates.open:
+            table.stir(neighbours([worker], self._docs.gates))
+
+    def _facts(self, workers: Iterable[str], now: float) -> Facts:
+        served = {beat.pool for beat in self._instances.live(now).values()}
+        return lanes.facts(workers, self._jobs, self._docs, states=self._states, served=served)
+
+
+def _waiting(run_at: float, now: float) -> JobStatus:
+    return JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
+
+
+def _landing(job: JobRecord, outcome: Outcome, now: float) -> JobStatus:
+    """The status that an outcome leads to: it says what it wants, the clock and a cancel that was asked for decide."""
+    if outcome.status in ENDED:
+        return outcome.status
+    if job.cancelling:
+        return JobStatus.CANCELLED
+    if outcome.status is JobStatus.FAILED and outcome.run_at > now:
+        return JobStatus.FAILED
+    return _waiting(outcome.run_at, now)
+
+
+def _keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
+    if status.live:
+        return None
+    return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY

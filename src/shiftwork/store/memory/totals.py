@@ -1,0 +1,71 @@
+"""The numbers of a memory store: what only grows is counted here, what is now is counted by the jobs' own table."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats, WorkerStats
+from shiftwork.store.memory.jobs import JobTable
+
+
+class Totals:
+    """By pool, since the store was made."""
+
+    def __init__(self) -> None:
+        self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
+
+    def know(self, pool: str) -> None:
+        """A pool that has jobs is listed, even before anything was counted."""
+        self._pools.setdefault(pool, PoolStats())
+
+    def keep(self, totals: Mapping[str, PoolStats]) -> None:
+        """These are the totals from now on."""
+        for pool, told in totals.items():
+            self._pools[pool] = PoolStats(
+                added=told.added,
+                completed=told.completed,
+                failed=told.failed,
+                run_seconds=told.run_seconds,
+                wait_seconds=told.wait_seconds,
+                marks=dict(told.marks),
+            )
+
+    def added(self, pool: str) -> None:
+        self._pools[pool].added += 1
+
+    def finished(self, job: JobRecord, outcome: Outcome) -> None:
+        """Count an attempt that ended: its marks, and how long it waited and ran if it completed or failed."""
+        totals = self._pools[job.pool]
+        for mark in outcome.marks.split():
+            totals.marks[mark] = totals.marks.get(mark, 0) + 1
+        completed = outcome.status is JobStatus.COMPLETED
+        failed = outcome.status in (JobStatus.FAILED, JobStatus.DEAD)
+        if completed or failed:
+            totals.completed += completed
+            totals.failed += failed
+            totals.run_seconds += max(0.0, outcome.ended_at - (job.started_at or outcome.ended_at))
+            totals.wait_seconds += outcome.waited
+
+    def stats(self, jobs: JobTable) -> Stats:
+        return Stats(
+            pools={name: self._pool(name, jobs) for name in sorted(self._pools)},
+            workers={name: WorkerStats(**_counts(counter)) for name, counter in jobs.by_worker.items()},
+        )
+
+    def _pool(self, name: str, jobs: JobTable) -> PoolStats:
+        first = jobs.first(name)
+        counts = _counts(jobs.by_pool.get(name) or Counter())
+        totals = self._pools[name]
+        return replace(totals, **counts, marks=dict(totals.marks), oldest_run_at=first.run_at if first else None)
+
+
+def _counts(counter: Counter[JobStatus]) -> dict[str, int]:
+    """The counts under the names that `PoolStats` and `WorkerStats` give them."""
+    return {
+        "queued": counter[JobStatus.QUEUED],
+        "scheduled": counter[JobStatus.SCHEDULED],
+        "retrying": counter[JobStatus.FAILED],
+        "processing": counter[JobStatus.PROCESSING],
+        "dead": counter[JobStatus.DEAD],
+    }

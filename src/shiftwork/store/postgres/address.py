@@ -1,0 +1,115 @@
+"""A PostgreSQL URL taken apart: what goes to the driver, what is ours, and how it is shown.
+
+    postgresql://user:password@host:5432/database?schema=shiftwork&pooling=transaction&sslmode=require
+
+Ours are `schema`, `pooling` and `pool_size`; all others are libpq's.
+"""
+
+import re
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+import psycopg
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict
+
+from shiftwork.errors import UnknownStoreError, nearest
+from shiftwork.store.postgres.faults import shown
+from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
+
+OWN: Final = ("schema", "pooling", "pool_size")
+POOLING: Final = ("session", "transaction")
+PATIENCE: Final = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "application_name": "shiftwork",
+    "client_encoding": "UTF8",  # whatever the environment says: messages and payloads are of any language
+}
+"""What libpq is told unless the URL says otherwise: a server that vanished is noticed."""
+LONGEST_LOCK_WAIT: Final = "10s"
+_SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where the store is."""
+
+    url: str
+    """Without its password."""
+    schema: str
+    pooling: str
+    pool_size: int
+    options: dict[str, Any]
+    """What the driver is given."""
+
+    @property
+    def place(self) -> str:
+        """The store, in an error message."""
+        return self.url.partition("?")[0]
+
+    @property
+    def transaction_pooling(self) -> bool:
+        """Whether a proxy in between hands out the server by the transaction."""
+        return self.pooling == "transaction"
+
+    @property
+    def prepare_threshold(self) -> int | None:
+        """After how many uses a statement is prepared."""
+        return None if self.transaction_pooling else 3
+
+
+def parse(url: str) -> Address:
+    """Take a URL apart, or say what is wrong with it."""
+    base, _, query = url.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    own = {name: value for name, value in pairs if name in OWN}
+    theirs = [(name, value) for name, value in pairs if name not in OWN]
+    pooling = own.get("pooling", "session")
+    if pooling not in POOLING:
+        raise UnknownStoreError(
+            f"the parameter 'pooling' of postgresql:// cannot be {pooling!r}; {' or '.join(POOLING)}"
+        )
+    schema = own.get("schema", DEFAULT_SCHEMA)
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        raise UnknownStoreError(
+            f"the parameter 'schema' of postgresql:// cannot be {schema!r}: letters, digits and _, and no pg_ in front"
+        )
+    return Address(
+        url=_public(base, own, theirs),
+        schema=schema,
+        pooling=pooling,
+        pool_size=_size(own.get("pool_size", "10")),
+        options=_driver_options(base, theirs, pooling),
+    )
+
+
+def _size(value: str) -> int:
+    if not value.isdigit() or int(value) < 1:
+        raise UnknownStoreError(f"the parameter 'pool_size' of postgresql:// is a number of connections, not {value!r}")
+    return int(value)
+
+
+def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> dict[str, Any]:
+    text = base + ("?" + urlencode(theirs) if theirs else "")
+    try:
+        given = conninfo_to_dict(text)
+    except psycopg.Error as error:
+        unknown = re.search(r'invalid URI query parameter: "(.*)"', str(error))
+        if unknown:
+            raise UnknownStoreError(
+                f"postgresql:// has no parameter {unknown[1]!r}; {nearest(unknown[1], OWN)}"
+            ) from None
+        raise UnknownStoreError(f"a PostgreSQL URL is postgresql://user@host:5432/database: {shown(error)}") from None
+    options = {**PATIENCE, **given}
+    if pooling == "session" and "options" not in given:
+        # Proxies refuse what they cannot keep apart; behind one, functions bring their own settings.
+        options["options"] = f"-c lock_timeout={LONGEST_LOCK_WAIT} -c jit=off"
+    return options
+
+
+def _public(base: str, own: dict[str, str], theirs: list[tuple[str, str]]) -> str:
+    bare = re.sub(r"(://[^:/@]*):[^@]*@", r"\1@", base, count=1)
+    kept = [*((name, value) for name, value in theirs if name not in ("password", "sslpassword")), *own.items()]
+    return bare + ("?" + urlencode(kept) if kept else "")

@@ -1,0 +1,224 @@
+"""Rings across processes: a thread with one connection that listens, and tells others what was written here.
+
+NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics gather, and each of
+them is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its
+NOTIFY, a connection breaks), so every bell rings now and then without one. Behind a proxy that hands out the server by
+the transaction nobody can listen: there, bells ring by the clock alone.
+"""
+
+import os
+import random
+import selectors
+import threading
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any, Final
+from uuid import uuid4
+
+import psycopg
+from msgspec import MsgspecError, json
+
+from shiftwork.store.bells import Bells, LoopBell
+from shiftwork.store.postgres.address import Address
+
+DEBOUNCE_SECONDS: Final = 0.006
+MOST_BYTES: Final = 7_000
+"""A notification may have 8,000."""
+NET_SECONDS: Final = (2.0, 4.0)
+"""How often bells ring without a notification, while notifications come."""
+POLL_SECONDS: Final = (0.1, 0.2)
+"""How often they ring where no notification can come."""
+PATIENCE: Final = 10.0
+
+
+class Doorbell:
+    """The bells of one store in this process, and their wire to those of other processes."""
+
+    def __init__(self, address: Address) -> None:
+        self.listens = False
+        """Whether notifications come in."""
+        self._address = address
+        self._bells = Bells()
+        self._channel: str | None = None
+        self._sender = uuid4().hex
+        self._lock = threading.Lock()
+        self._pending: set[str] = set()
+        self._sent_at: dict[str, float] = {}
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._closing = False
+        self._wake_in = self._wake_out = -1
+
+    def listen(self, topics: Collection[str]) -> LoopBell:
+        """A bell for these topics, on this event loop."""
+        return self._bells.listen(topics)
+
+    def ring(self, topics: Iterable[str]) -> None:
+        """Something was written: ring here at once, and elsewhere soon. From any thread."""
+        topics = set(topics)
+        if not topics:
+            return
+        self._bells.ring(topics)
+        if self._address.transaction_pooling:
+            return
+        with self._lock:
+            asleep = not self._pending
+            self._pending |= topics
+            if asleep and self._wake_in >= 0:
+                os.write(self._wake_in, b"x")
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, channel: str) -> None:
+        """Begin to listen, if that has not begun."""
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._channel = channel
+            self._closing = False
+            self._ready.clear()
+            self._wake_out, self._wake_in = os.pipe()
+            os.set_blocking(self._wake_out, False)
+            self._thread = threading.Thread(target=self._run, name="shiftwork doorbell", daemon=True)
+            self._thread.start()
+
+    @property
+    def started(self) -> bool:
+        """Whether it has begun, and got through or failed once."""
+        return self._thread is not None and self._ready.is_set()
+
+    def wait_ready(self) -> None:
+        """Return when it listens, or when that has failed once."""
+        self._ready.wait(PATIENCE)
+
+    def stop(self) -> None:
+        """Send what is to be sent, and end the thread."""
+        with self._lock:
+            thread = self._thread
+            self._closing = True
+            if self._wake_in >= 0:
+                os.write(self._wake_in, b"x")
+        if thread is not None:
+            thread.join()
+        with self._lock:
+            self._thread = None
+            for end in (self._wake_in, self._wake_out):
+                if end >= 0:
+                    os.close(end)
+            self._wake_in = self._wake_out = -1
+
+    # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        while not self._closing:
+            if not self._address.transaction_pooling:
+                with suppress(psycopg.Error, OSError):
+                    self._serve_connected()
+            self.listens = False
+            self._ready.set()
+            if not self._closing:
+                self._pause(random.uniform(*POLL_SECONDS))
+                self._bells.ring_all()
+
+    def _pause(self, seconds: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_out, selectors.EVENT_READ)
+            until = time.monotonic() + seconds
+            while not self._closing and (left := until - time.monotonic()) > 0:
+                if selector.select(left):
+                    self._drain()
+
+    def _serve_connected(self) -> None:
+        conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
+        try:
+            conn.add_notify_handler(self._heard)
+            conn.execute(f'LISTEN "{self._channel}"'.encode())
+            self.listens = True
+            self._ready.set()
+            self._bells.ring_all()  # whatever was written before is not told again
+            self._serve(conn)
+        finally:
+            conn.close()
+
+    def _serve(self, conn: psycopg.Connection[Any]) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(conn.fileno(), selectors.EVENT_READ, conn)
+            selector.register(self._wake_out, selectors.EVENT_READ)
+            net_at = time.monotonic() + random.uniform(*NET_SECONDS)
+            while True:
+                wait = self._send_due(conn)
+                if self._closing and wait is None:
+                    return
+                now = time.monotonic()
+                for key, _ in selector.select(max(0.0, min(net_at - now, wait if wait is not None else 60.0))):
+                    if key.data is None:
+                        self._drain()
+                    else:
+                        self._take_in(conn)
+                if time.monotonic() >= net_at:
+                    self._bells.ring_all()
+                    net_at = time.monotonic() + random.uniform(*NET_SECONDS)
+
+    def _send_due(self, conn: psycopg.Connection[Any]) -> float | None:
+        """Send the topics whose time has come; answers in how many seconds the next ones are due."""
+        now = time.monotonic()
+        with self._lock:
+            held = {topic for topic in self._pending if now < self._sent_at.get(topic, 0.0) + DEBOUNCE_SECONDS}
+            if self._closing:
+                held = set()
+            due, self._pending = self._pending - held, held
+            next_at = min((self._sent_at[topic] + DEBOUNCE_SECONDS for topic in held), default=None)
+        if due:
+            for payload in _payloads(self._sender, sorted(due)):
+                conn.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
+            sent_at = time.monotonic()
+            self._sent_at = {topic: at for topic, at in self._sent_at.items() if at + 1.0 > sent_at}
+            self._sent_at |= dict.fromkeys(due, sent_at)
+        return None if next_at is None else max(0.0, next_at - now)
+
+    def _take_in(self, conn: psycopg.Connection[Any]) -> None:
+        conn.pgconn.consume_input()
+        while (note := conn.pgconn.notifies()) is not None:
+            self._hear(note.extra.decode())
+
+    def _heard(self, note: psycopg.Notify) -> None:
+        self._hear(note.payload)
+
+    def _hear(self, payload: str) -> None:
+        try:
+            sender, *topics = json.decode(payload, type=list[str])
+        except (MsgspecError, ValueError):
+            self._bells.ring_all()  # somebody else's, or damaged
+            return
+        if sender != self._sender:
+            self._bells.ring(topics)
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._wake_out, 4096)
+
+
+def _payloads(sender: str, topics: list[str]) -> Iterable[str]:
+    """The topics as notifications, as many as it takes."""
+    batch: list[str] = []
+    size = 0
+    for topic in topics:
+        length = len(json.encode(topic)) + 1
+        if batch and size + length > MOST_BYTES:
+            yield payload(sender, batch)
+            batch, size = [], 0
+        batch.append(topic)
+        size += length
+    if batch:
+        yield payload(sender, batch)
+
+
+def payload(sender: str, topics: list[str]) -> str:
+    """One notification."""
+    return json.encode([sender, *topics]).decode()
+
+
+def channel(schema: str, namespace: int) -> str:
+    """Where the rings of a namespace go. Databases do not hear each other anyway."""
+    return f"shiftwork:{schema[:40]}:{namespace}"

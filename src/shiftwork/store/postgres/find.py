@@ -1,0 +1,96 @@
+"""Looking for jobs: from the filter to the index that has them in order."""
+
+from collections.abc import Sequence
+from heapq import nlargest
+from math import inf
+from typing import Any, Final
+
+from shiftwork.core.model import DeadJob, JobFilter, JobRecord
+from shiftwork.store.columns import COLUMNS
+from shiftwork.store.postgres import rows
+from shiftwork.store.postgres.rows import NUMBERS
+from shiftwork.store.postgres.session import Session
+
+QUEUED, PROCESSING, COMPLETED = 2, 3, 4
+CONDITIONS: Final = (
+    ("pool", "j.pool = %(pool)s"),
+    ("worker", "j.worker = %(worker)s"),
+    ("key", "j.key = %(key)s"),
+    ("unique_key", "j.unique_key = %(unique_key)s"),
+    ("instance", "j.instance = %(instance)s"),
+    ("error", "position(%(error)s in j.error) > 0"),
+    ("created_after", "j.created_at > %(created_after)s"),
+    ("created_before", "j.created_at < %(created_before)s"),
+    ("behind", "(j.created_at, j.id) < (%(behind)s, %(after)s)"),
+    ("status", "j.status = ANY (%(status)s::int2[])"),
+)
+FEW: Final = 10_000
+"""Up to so many queued jobs are sorted rather than looked for among all others."""
+EVERYTHING: Final = (inf, "")
+"""The place that all jobs are behind."""
+_COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
+
+
+async def find(session: Session, wanted: JobFilter) -> list[JobRecord]:
+    """Jobs that match, newest first, without their attempts."""
+    statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
+    if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
+        return []
+    args: dict[str, Any] = {name: getattr(wanted, name, None) for name, _ in CONDITIONS}
+    args |= {"namespace": session.namespace, "limit": wanted.limit, "after": wanted.after, "status": statuses}
+    if wanted.after is not None:
+        args["behind"] = await session.value("place_of", (session.namespace, wanted.after))
+        if args["behind"] is None:
+            return []
+    found: list[tuple[Any, ...]] = []
+    for statement, more in await _searches(session, wanted, statuses):
+        found += await _search(session, statement, args | more)
+    newest = nlargest(wanted.limit, found, key=lambda row: (row[COLUMNS.index("created_at")], row[0]))
+    return [rows.record(row) for row in newest]
+
+
+async def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    found = await session.rows("dead", (session.namespace, *(behind or EVERYTHING), limit))
+    return [DeadJob(*row) for row in found]
+
+
+async def _searches(
+    session: Session, wanted: JobFilter, statuses: Sequence[int] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Which indices to look into, and for what."""
+    if wanted.ids is not None:
+        return [("find_ids", {"ids": list(wanted.ids)})]
+    lanes = await _lanes(session, wanted)
+    workers = sorted({worker for worker, _, _ in lanes})
+    if statuses is None:
+        return [("find_by_worker", {"workers": workers})]
+    searches: list[tuple[str, dict[str, Any]]] = []
+    unusual = [status for status in statuses if status < QUEUED or status > COMPLETED]
+    if unusual:
+        searches.append(("find_unusual", {"statuses": unusual, "status": unusual}))
+    usual = [status for status in statuses if QUEUED <= status <= COMPLETED]
+    if usual == [PROCESSING]:
+        searches.append(("find_running", {"workers": workers, "status": None}))
+    elif usual == [QUEUED] and sum(queued for _, _, queued in lanes) <= FEW:
+        waiting = [(worker, pool) for worker, pool, queued in lanes if queued]
+        of = {"workers": [worker for worker, _ in waiting], "pools": [pool for _, pool in waiting]}
+        searches.append(("find_queued", {**of, "status": None}))
+    elif usual:  # also those that run: in one statement, a job that starts meanwhile is found once
+        searches.append(("find_by_worker", {"workers": workers, "status": usual}))
+    return searches
+
+
+async def _lanes(session: Session, wanted: JobFilter) -> list[tuple[str, str, int]]:
+    """The workers and pools that can have such jobs, and how many of each are queued."""
+    return [
+        (worker, pool, queued)
+        for worker, pool, queued in await session.rows("lanes_seen", (session.namespace,))
+        if wanted.pool in (None, pool) and wanted.worker in (None, worker)
+    ]
+
+
+async def _search(session: Session, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
+    conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
+    text = session.sql[statement].replace("{columns}", _COLUMNS).replace("{wanted}", " AND ".join(conditions) or "true")
+    return await session.query(text, args)

@@ -1,0 +1,273 @@
+-- Every statement of the PostgreSQL store. migrations/ draws the tables, and holds the functions that are called here:
+-- whatever must happen at once is one function, so that it costs one round trip. The statements for people name the index
+-- that serves them, and tests/store/test_postgres_plans.py holds them to that.
+--
+-- A whole column of a batch travels as one array literal; see arrays.py.
+
+-- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: server_time
+SELECT extract(epoch FROM clock_timestamp())::float8;
+
+-- name: find_namespace
+SELECT no FROM shiftwork.namespaces WHERE name = %s;
+
+-- name: add_namespace
+INSERT INTO shiftwork.namespaces (name) VALUES (%s) ON CONFLICT DO NOTHING;
+
+-- ── hot path ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add
+SELECT twins, topics FROM shiftwork.add(
+    %s::int, %s::text[], %s::text[], %s::text[], %s::bytea[], %s::float8[], %s::int2[], %s::float8[], %s::text[],
+    %s::text[], %s::int[], %s::text[], %s::text[], %s::float8[], %s::bigint
+);
+
+-- name: add_one
+SELECT twins, topics FROM shiftwork.add_one(
+    %s::int, %s::text, %s::text, %s::text, %s::bytea, %s::float8, %s::int2, %s::float8, %s::int, %s::text, %s::text,
+    %s::float8
+);
+
+-- name: claim
+SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
+FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+
+-- name: consider
+SELECT known::text, ahead::text FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+
+-- name: start
+SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
+FROM shiftwork.start(%s::int, %s::text, %s::text, %s::float8, %s::text[]);
+
+-- name: note_starts
+SELECT shiftwork.note_starts(%s::int, %s::text[], %s::text[], %s::float8[]);
+
+-- name: finish
+SELECT accepted, disabled, topics FROM shiftwork.finish(
+    %s::int, %s::float8, %s::text[], %s::bigint[], %s::int2[], %s::float8[], %s::float8[], %s::int[], %s::int[],
+    %s::int2[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::float8[], %s::text[], %s::text[], %s::float8[],
+    %s::text
+);
+
+-- name: beat
+SELECT lost, cancel_ids, cancel_fences FROM shiftwork.beat(
+    %s::int, %s::text[], %s::text[], %s::bytea[], %s::float8, %s::float8
+);
+
+-- name: note
+-- serves: jobs_pkey
+UPDATE shiftwork.jobs j SET progress = n.progress
+FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS n (id, fence, progress)
+WHERE j.namespace + 0 = %s::int AND j.id = n.id AND j.fence = n.fence AND j.status + 0 = 3;
+
+-- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: promote
+SELECT moved, next_at, topics FROM shiftwork.promote(%s::int, %s::int, %s::float8);
+
+-- name: reap
+SELECT ids, losers, topics FROM shiftwork.reap(%s::int, %s::text, %s::int, %s::float8);
+
+-- name: prune
+SELECT shiftwork.prune(%s::int, %s::int, %s::float8, %s::bigint, %s::float8);
+
+-- name: leave
+SELECT shiftwork.leave(%s::int, %s::text[], %s::float8);
+
+-- ── coordination, small records ─────────────────────────────────────────────────────────────────────────────────────
+
+-- name: hold
+SELECT shiftwork.hold(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::float8);
+
+-- name: drop
+DELETE FROM shiftwork.places WHERE namespace = %s AND name = %s AND holder = %s;
+
+-- name: docs
+SELECT name, body, version FROM shiftwork.docs WHERE namespace = %s AND kind = %s ORDER BY name;
+
+-- name: all_docs
+SELECT kind, name, body, version FROM shiftwork.docs WHERE namespace = %s ORDER BY kind, name;
+
+-- name: put
+SELECT written, topics FROM shiftwork.put(
+    %s::int, %s::text, %s::text, %s::bigint, %s::bytea, %s::bool, %s::bool, %s::text, %s::bool
+);
+
+-- name: ties_of
+SELECT ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates' AND name = %s;
+
+-- name: tied
+SELECT name, body, ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates';
+
+-- name: tie
+UPDATE shiftwork.docs SET ties = %s::text[] WHERE namespace = %s AND kind = 'gates' AND name = %s;
+
+-- name: switch
+SELECT shiftwork.switch(%s::int, %s::text, %s::bool, %s::text, %s::float8);
+
+-- ── moving in from another store ────────────────────────────────────────────────────────────────────────────────────
+
+-- name: restore
+SELECT shiftwork.restore(
+    %s::int, %s::text[], %s::text[], %s::text[], %s::int2[], %s::bytea[], %s::int2[], %s::float8[], %s::float8[],
+    %s::float8[], %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[], %s::float8[], %s::float8[], %s::text[],
+    %s::text[], %s::int[], %s::bytea[], %s::text[], %s::bytea[], %s::text[], %s::float8[], %s::int[], %s::bytea[]
+);
+
+-- name: take_state
+SELECT shiftwork.take_state(
+    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8
+);
+
+-- name: take_totals
+SELECT shiftwork.take_totals(
+    %s::int, %s::text, %s::bigint, %s::bigint, %s::bigint, %s::float8, %s::text[], %s::float8[]
+);
+
+-- name: fence_above
+SELECT shiftwork.fence_above(%s::bigint);
+
+-- ── people ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: facts
+SELECT shiftwork.facts(%s::int, %s::float8, %s::text[])::text;
+
+-- name: get
+-- serves: jobs_pkey
+SELECT
+    id, worker, pool, status, payload, priority, head_start, run_at, created_at, cause, attempt, crashes, fence,
+    instance, started_at, ended_at, unique_key, key, key_limit, parked, cancelling, result, error, progress, trace,
+    keep_until, attempts
+FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]);
+
+-- name: place_of
+-- serves: jobs_pkey
+SELECT created_at FROM shiftwork.jobs WHERE namespace = %s AND id = %s;
+
+-- name: lanes_seen
+-- serves: lanes_pkey
+SELECT worker, pool, sum(queued)::bigint FROM shiftwork.lanes WHERE namespace = %s GROUP BY worker, pool;
+
+-- name: find_ids
+-- serves: jobs_pkey
+SELECT {columns} FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.id = ANY (%(ids)s::text[]) AND {wanted}
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: find_by_worker
+-- serves: jobs_newest, jobs_running
+SELECT {columns} FROM unnest(%(workers)s::text[]) AS w CROSS JOIN LATERAL (
+    (
+        SELECT * FROM shiftwork.jobs j
+        WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status <> 3 AND {wanted}
+        ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+    )
+    UNION ALL
+    SELECT * FROM shiftwork.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.worker = w AND j.status = 3 AND {wanted}
+) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: find_queued
+-- serves: jobs_ready, jobs_by_key
+SELECT {columns} FROM unnest(%(pools)s::text[], %(workers)s::text[]) AS lane (pool, worker) CROSS JOIN LATERAL (
+    SELECT * FROM shiftwork.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker
+        AND j.status = 2 AND NOT j.parked AND {wanted}
+    UNION ALL
+    SELECT * FROM shiftwork.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.pool = lane.pool AND j.worker = lane.worker AND j.key IS NOT NULL
+        AND j.status >= 2 AND j.status <= 3 AND j.status = 2 AND j.parked AND {wanted}
+) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: find_unusual
+-- serves: jobs_unusual
+SELECT {columns} FROM unnest(%(statuses)s::int2[]) AS s CROSS JOIN LATERAL (
+    SELECT * FROM shiftwork.jobs j
+    WHERE j.namespace = %(namespace)s::int AND j.status = s AND (j.status <= 1 OR j.status >= 5) AND {wanted}
+    ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s
+) AS j ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: dead
+-- serves: jobs_unusual
+SELECT j.id, j.worker, j.error, j.created_at, j.ended_at FROM shiftwork.jobs j
+WHERE j.namespace = %s AND j.status = 5 AND (j.status <= 1 OR j.status >= 5)
+    AND (j.created_at, j.id) < (%s::float8, %s::text)
+ORDER BY j.created_at DESC, j.id DESC LIMIT %s;
+
+-- name: find_running
+-- serves: jobs_running
+SELECT {columns} FROM shiftwork.jobs j
+WHERE j.namespace = %(namespace)s::int AND j.worker = ANY (%(workers)s::text[]) AND j.status = 3 AND {wanted}
+ORDER BY j.created_at DESC, j.id DESC LIMIT %(limit)s;
+
+-- name: cancel
+SELECT done, had, topics FROM shiftwork.cancel(%s::int, %s::text[], %s::text, %s::float8);
+
+-- name: requeue
+SELECT done, had, topics FROM shiftwork.requeue(
+    %s::int, %s::text[], %s::float8, %s::bytea, %s::text, %s::float8
+);
+
+-- name: discard
+SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
+
+-- name: stats
+-- serves: lanes_pkey, jobs_ready, marks_pkey
+-- The marks of a pool are told with the first of its workers.
+SELECT
+    l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
+    l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at, m.marks
+FROM (
+    SELECT
+        pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
+        sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
+        sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
+        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds,
+        row_number() OVER (PARTITION BY pool ORDER BY worker) AS place
+    FROM shiftwork.lanes WHERE namespace = %(namespace)s::int AND pool <> '' GROUP BY pool, worker
+) AS l
+LEFT JOIN LATERAL (
+    SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
+    WHERE l.queued > 0 AND j.namespace = %(namespace)s::int AND j.pool = l.pool AND j.worker = l.worker
+        AND j.status = 2 AND NOT j.parked
+    ORDER BY j.rank, j.id LIMIT 1
+) AS h ON true
+LEFT JOIN LATERAL (
+    SELECT json_object_agg(s.name, s.n)::text AS marks FROM (
+        SELECT name, sum(n) AS n FROM shiftwork.marks WHERE namespace = %(namespace)s::int AND pool = l.pool GROUP BY name
+    ) AS s
+) AS m ON l.place = 1
+ORDER BY l.pool, l.worker;
+
+-- name: instances
+SELECT beat, expires_at, last_beat_at FROM shiftwork.instances
+WHERE namespace = %s AND beat IS NOT NULL ORDER BY name;
+
+-- name: record
+SELECT shiftwork.record(%s::int, %s::boolean[], %s::bytea[]);
+
+-- name: events
+-- serves: events_pkey
+SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq < %s ORDER BY seq DESC LIMIT %s;
+
+-- name: docs_read
+SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')
+ORDER BY kind, name;
+
+-- ── in other people's transactions ──────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_borrowed
+-- Every driver takes a text where a text is cast to an array. What is too long to be told rings everybody.
+SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
+    added.channel, CASE WHEN length(added.told) < 3000 THEN added.told ELSE '[]' END
+)::text END
+FROM (
+    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS told
+    FROM (SELECT %s::text AS channel, (SELECT no FROM shiftwork.namespaces WHERE name = %s::text) AS no) AS n
+    CROSS JOIN LATERAL shiftwork.add(
+        n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
+        %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 8
+    ) AS a
+) AS added;

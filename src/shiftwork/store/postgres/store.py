@@ -1,0 +1,256 @@
+"""The store in a PostgreSQL database: the contract of `shiftwork.store.protocol`, for processes on many machines.
+
+This file is the way in: each method hands an operation to the line of the event loop it is called from. What an
+operation does is in the file it comes from, and mostly in the functions of migrations/; nothing here knows a table.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from shiftwork.core.admission import Facts
+from shiftwork.core.health import Finding
+from shiftwork.core.model import (
+    Added,
+    Amended,
+    Beat,
+    Change,
+    DeadJob,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    Orders,
+    Outcome,
+    PoolStats,
+    ProgressNote,
+    Stats,
+    WorkerState,
+)
+from shiftwork.store.postgres import borrowed, doctor, find, jobs, leader, migrations, records, restore
+from shiftwork.store.postgres.address import parse
+from shiftwork.store.postgres.claim import Claimer
+from shiftwork.store.postgres.facts import survey
+from shiftwork.store.postgres.faults import translate
+from shiftwork.store.postgres.line import connect, hang_up
+from shiftwork.store.postgres.lines import Lines
+from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.sql import statements
+from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Transaction:
+    """An open transaction: it ends with the block it is used in, for good or not at all."""
+
+    def __init__(self, session: Session, place: str) -> None:
+        self.connection = session.conn
+        self._session = session
+        self._place = place
+
+    async def finish(self, outcome: Outcome, now: float) -> bool:
+        """Write what becomes of a job; False if its run is stale, and then nothing must be committed."""
+        try:
+            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+        except psycopg.Error as error:
+            raise translate(error, self._place) from error
+
+
+class PostgresStore:
+    """A store in one schema of a database. Any number of processes, machines and namespaces may share it."""
+
+    def __init__(self, url: str, *, namespace: str = "default") -> None:
+        self._address = parse(url)
+        self.url = self._address.url
+        self._lines = Lines(self._address, namespace)
+        self._sql = statements(self._address.schema)
+        self._claimer = Claimer()
+
+    async def _call(
+        self, todo: Callable[Concatenate[Session, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await self._lines.call(lambda session: todo(session, *args, **kwargs))
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        if not self._lines.open:
+            await self._call(_nothing)
+            await asyncio.to_thread(self._lines.doorbell.wait_ready)
+
+    async def close(self) -> None:
+        await self._lines.close()
+
+    async def server_time(self) -> float:
+        return await self._lines.call(_server_time)
+
+    # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        if not jobs:
+            return []
+        return await self._lines.gather([(job, now) for job in jobs], _add)
+
+    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+        return await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers)
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        return await self._call(jobs.finish, outcomes, now) if outcomes else Finished([], [])
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        return await self._call(leader.beat, beats, ttl, now) if beats else Orders([], [])
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        if notes:
+            await self._call(jobs.note, notes)
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        return await self._call(leader.promote, n, now)
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        return await self._call(leader.reap, holder, n, now)
+
+    async def prune(self, n: int, now: float) -> int:
+        return await self._call(leader.prune, n, now)
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:
+        if instances:
+            await self._call(leader.leave, instances, now)
+
+    # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        return await self._call(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
+
+    async def drop(self, name: str, holder: str) -> None:
+        await self._call(leader.drop, name, holder)
+
+    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        return await self._call(records.docs, kind)
+
+    async def put(self, doc: Doc) -> bool:
+        return await self._call(records.put, doc)
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        return await self._call(records.switch, worker, enabled=enabled, reason=reason, now=now)
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+        if jobs:
+            await self._call(restore.restore, jobs)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self._call(restore.take_over, states, totals, fence)
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        return await self._call(survey, workers, now)
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        return await self._call(jobs.get, ids) if ids else []
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        return await self._lines.read(lambda session: find.find(session, wanted))
+
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return await self._lines.read(lambda session: find.dead(session, behind, limit))
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        return await self._call(jobs.amend, ids, change, now) if ids else []
+
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+        return await self._call(records.stats)
+
+    async def instances(self) -> list[InstanceRecord]:
+        return await self._call(leader.instances)
+
+    async def record(self, events: Sequence[Event]) -> None:
+        if events:
+            await self._call(records.record, events)
+
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return await self._call(records.events, after, before, limit)
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        return self._lines.doorbell.listen(topics)
+
+    async def check(self) -> dict[str, Finding]:
+        await self._call(_nothing)
+        listens = self._lines.doorbell.listens
+        return await self._lines.read(partial(doctor.check, address=self._address, listens=listens))
+
+    # ── the schema, by hand ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def schema_steps(self) -> list[SchemaStep]:
+        return await self._by_hand(lambda conn: migrations.status(conn, self._address.schema))
+
+    async def upgrade_schema(self, *, after: bool) -> list[SchemaStep]:
+        return await self._by_hand(lambda conn: migrations.upgrade(conn, self._address.schema, after=after))
+
+    async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
+        schema = self._address.schema
+        done = await self._by_hand(lambda conn: migrations.done_in(conn, schema)) if pending else frozenset()
+        return migrations.sql(schema, done=done, after=after, grant_to=grant_to)
+
+    async def _by_hand(self, todo: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """Do this on a connection that knows nothing of our tables."""
+        conn = await connect(self._address, _unprepared)
+        try:
+            return await todo(conn)
+        except psycopg.Error as error:
+            raise translate(error, self._address.place) from error
+        finally:
+            hang_up(conn)
+
+    # ── transactions of others ───────────────────────────────────────────────────────────────────────────────────
+
+    async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """Keep these jobs if, and when, the transaction commits that the user's asynchronous connection is in."""
+        await self.open()
+        return await borrowed.add(connection, self._sql["add_borrowed"], jobs, now=now, place=self._lines.place)
+
+    def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        """The same on a blocking connection. The store must be open."""
+        statement = self._sql["add_borrowed"]
+        return borrowed.add_blocking(connection, statement, jobs, now=now, place=self._lines.place)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """A transaction on a connection of the store's own, in which a job can be finished."""
+        async with self._lines.here().spares.one() as conn:
+            session = self._lines.session(conn)
+            async with conn.transaction():
+                yield Transaction(session, self._address.place)
+            self._lines.doorbell.ring(session.topics)
+
+
+async def _unprepared(conn: AsyncConnection[Any]) -> None:
+    """What a connection needs that only changes the schema."""
+
+
+async def _nothing(session: Session) -> None:
+    """What a call does that only wants the store to be open."""
+
+
+async def _add(session: Session, things: list[Any]) -> list[Any]:
+    return await jobs.add(session, things)
+
+
+async def _server_time(session: Session) -> float:
+    return float(await session.value("server_time"))

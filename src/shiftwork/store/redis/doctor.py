@@ -1,0 +1,133 @@
+"""What `shiftwork doctor` should know about the server. It only reads."""
+
+import time
+from typing import Final
+
+from shiftwork.core.health import Finding, integrity
+from shiftwork.errors import StoreError
+from shiftwork.store.redis.address import Address
+from shiftwork.store.redis.client import Client
+from shiftwork.store.redis.dial import info
+from shiftwork.store.redis.docs import READ, stored, unreadable
+
+LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
+FSYNC: Final = {
+    "always": Finding("appendfsync=always: neither a crash nor a power cut loses an acknowledged job"),
+    "everysec": Finding(
+        "appendfsync=everysec: a crash of the server loses nothing; a power cut can lose about the last second of "
+        "acknowledged jobs (appendfsync always closes that gap, for slower writes)"
+    ),
+    "no": Finding(
+        "appendfsync=no: a crash of the server loses nothing; a power cut can lose what the system had not yet "
+        "written, usually up to half a minute of acknowledged jobs",
+        f"CONFIG SET appendfsync everysec{LASTING}",
+        "warning",
+    ),
+}
+UNKNOWN_FSYNC: Final = Finding(
+    "append-only file: a crash of the server loses nothing; how much a power cut loses cannot be read, because the "
+    "server does not let us read appendfsync"
+)
+APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
+NOTHING: Final = Finding(
+    "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
+)
+FULL: Final = 0.9
+"""The part of its memory from which on a server counts as nearly full."""
+
+
+async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Finding]:
+    """The findings, by name."""
+    facts = info(await client.ask("INFO", "everything"))
+    settings = await _settings(client)
+    wrong = [
+        problem
+        for kind in READ
+        for problem in unreadable(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
+    ]
+    return {
+        "store": Finding(f"{address.scheme}, {address.place}"),
+        "server": Finding(_server(facts)),
+        "durability": _durability(facts, settings),
+        "eviction": _eviction(facts),
+        "replication": Finding(_replication(facts)),
+        "memory": _memory(facts),
+        "integrity": integrity(wrong),
+        "schema version": Finding((await client.ask("GET", prefix + b"version")).decode()),
+    }
+
+
+async def _settings(client: Client) -> dict[str, str]:
+    """What can be read of the configuration: a managed server may deny it."""
+    try:
+        flat = await client.ask("CONFIG", "GET", "append*", "save")
+    except StoreError:
+        return {}
+    texts = [value.decode() for value in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _server(facts: dict[str, str]) -> str:
+    if "valkey_version" in facts:
+        name = f"Valkey {facts['valkey_version']}"
+    else:
+        name = f"Redis {facts.get('redis_version', '')}"
+    return f"{name}, {facts.get('redis_mode') or facts.get('server_mode') or 'standalone'}"
+
+
+def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:
+    if facts.get("aof_enabled") == "1":
+        found = FSYNC.get(settings.get("appendfsync", ""), UNKNOWN_FSYNC)
+        if facts.get("aof_last_write_status", "ok") != "ok":
+            text = f"{found.text}. BUT ITS LAST WRITE TO THE FILE FAILED: new jobs are refused, or lost by a restart"
+            return Finding(text, "look at the server's log and at its disk", "critical")
+        return found
+    if settings.get("save") == "":
+        return NOTHING
+    if facts.get("rdb_last_bgsave_status", "ok") != "ok":
+        text = "no append-only file, AND ITS LAST SNAPSHOT FAILED: a crash or a power cut loses what came since"
+        return Finding(text, f"look at the server's log and at its disk; {APPEND}", "critical")
+    return _snapshots(facts, settings)
+
+
+def _snapshots(facts: dict[str, str], settings: dict[str, str]) -> Finding:
+    age = max(0.0, time.time() - float(facts.get("rdb_last_save_time", "0")))
+    changes = int(facts.get("rdb_changes_since_last_save", "0"))
+    sure = "" if "save" in settings else " (if it makes any: the server does not let us read its settings)"
+    text = (
+        f"snapshots only, no append-only file: a crash of the server or a power cut loses every job since the last "
+        f"snapshot{sure}, which is {age / 60:.0f} min old; {changes:,} changes since"
+    )
+    return Finding(text, APPEND, "warning")
+
+
+def _eviction(facts: dict[str, str]) -> Finding:
+    policy = facts.get("maxmemory_policy", "noeviction")
+    if policy == "noeviction":
+        return Finding("none: when memory is full, new jobs are refused, and nothing is deleted")
+    if policy.startswith("volatile"):
+        return Finding(f"none of ours: {policy} deletes keys that expire, and shiftwork has none")
+    limited = facts.get("maxmemory", "0") != "0"
+    text = f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, by which the server deletes any key when memory is full"
+    remedy = f"CONFIG SET maxmemory-policy noeviction{LASTING}"
+    return Finding(text if limited else f"{text}; for now maxmemory is not set", remedy, "critical")
+
+
+def _replication(facts: dict[str, str]) -> str:
+    n = int(facts.get("connected_slaves", "0"))
+    if not n:
+        return "no replicas: when this server and its disk are gone for good, so are the jobs"
+    return f"{n} replica{'s' * (n > 1)}; a failover can lose the last moments of acknowledged jobs"
+
+
+def _memory(facts: dict[str, str]) -> Finding:
+    used, limit = int(facts.get("used_memory", "0")), int(facts.get("maxmemory", "0"))
+    if not limit:
+        return Finding(f"{used:,} bytes, without a limit")
+    text = f"{used:,} bytes of {limit:,}"
+    remedy = "raise maxmemory, or discard jobs: shiftwork discard --dead"
+    if used >= limit:
+        return Finding(f"FULL: {text}: new jobs are refused, those that are there are worked off", remedy, "critical")
+    if used >= limit * FULL:
+        return Finding(f"nearly full: {text}; when it is full, new jobs are refused", remedy, "warning")
+    return Finding(text)

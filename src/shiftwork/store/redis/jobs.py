@@ -1,0 +1,291 @@
+"""Jobs into what the scripts keep, and back. It owns the layout of a job's state and of what never changes about it.
+
+The layout is described in `jobs.lua`, which reads and writes the same bytes.
+"""
+
+import math
+import struct
+from collections.abc import Awaitable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec import MsgspecError, convert, msgpack
+
+from shiftwork.core.model import (
+    Added,
+    Attempt,
+    Claimed,
+    DeadJob,
+    JobPriority,
+    JobRecord,
+    JobStatus,
+    NewJob,
+    Outcome,
+    Progress,
+)
+
+STATE: Final = struct.Struct("<BBHIIddddd")
+STATUSES: Final = (
+    JobStatus.SCHEDULED,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.PROCESSING,
+    JobStatus.COMPLETED,
+    JobStatus.DEAD,
+    JobStatus.CANCELLED,
+)
+NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
+
+_encode: Final = msgpack.Encoder().encode
+_decode: Final = msgpack.Decoder().decode
+_new: Final = attrgetter("id", "worker", "pool", "run_at", "head_start", "unique_key", "key", "key_limit")
+_told: Final = attrgetter(
+    "id",
+    "fence",
+    "worker",
+    "pool",
+    "status",
+    "ended_at",
+    "run_at",
+    "attempt",
+    "crashes",
+    "verdict",
+    "disable_after",
+    "result",
+    "error",
+    "keep_until",
+    "cause",
+    "report",
+    "waited",
+    "marks",
+)
+OWN_ARGUMENTS: Final = 2
+"""How many places are taken in ARGV before the bytes that are sent behind the arguments."""
+
+Fields = dict[bytes, Any]
+
+
+class UnreadableError(Exception):
+    """A job's record that cannot be read; the message says why."""
+
+
+def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
+    """Jobs as `add.lua` takes them, one row each, and the bytes that are sent behind them."""
+    behind: list[bytes] = []
+    for job in jobs:
+        job.id.encode()  # what cannot be sent fails here, and not for all with whom it would be sent together
+        behind += (_never_changes(job, now), job.payload)
+    return [(*_new(job), now) for job in jobs], behind
+
+
+async def added(new: Sequence[NewJob], answer: Awaitable[list[Any]]) -> list[Added]:
+    """What `add.lua` answers to these jobs, once it has."""
+    answers = await answer
+    if not answers:
+        return [Added(job.id, created=True) for job in new]
+    return [
+        Added(one.decode(), created=False) if isinstance(one, bytes) else Added(job.id, created=one == 1)
+        for job, one in zip(new, answers, strict=True)
+    ]
+
+
+def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows turned into columns, which the server unpacks several times as fast."""
+    return list(zip(*rows, strict=True))
+
+
+def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
+    never_changes = (
+        job.worker,
+        job.pool,
+        int(job.priority),
+        job.head_start,
+        now,
+        job.cause,
+        job.unique_key,
+        job.key,
+        job.key_limit,
+        job.trace,
+    )
+    return _encode(never_changes)
+
+
+def outcomes(told: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
+    """Outcomes as `finish.lua` takes them, and the bytes that are sent behind them."""
+    behind: list[bytes] = []
+    return columns(_outcome(one, behind) for one in told), behind
+
+
+def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
+    if one.result is None and one.report is None:
+        return _told(one)
+    result = report = None
+    if one.result is not None:
+        behind.append(one.result)
+        result = OWN_ARGUMENTS + len(behind)
+    if one.report is not None:
+        behind.append(_encode(one.report))
+        report = OWN_ARGUMENTS + len(behind)
+    *before, _, error, keep_until, cause, _, waited, marks = _told(one)
+    return (*before, result, error, keep_until, cause, report, waited, marks)
+
+
+def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
+    """Jobs as `restore.lua` takes them, and the bytes that are sent behind them."""
+    told: list[Any] = []
+    behind: list[bytes] = []
+    for one in records:
+        kept = _fields(one)
+        told.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
+        for pair in kept.items():
+            behind += pair
+    return told, behind
+
+
+def _fields(one: JobRecord) -> Fields:
+    """A job as it is kept; it is parked only when `restore.lua` says so."""
+    optional: dict[bytes, tuple[int, bytes | None]] = {
+        b"r": (HAS_RESULT, one.result),
+        b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
+        b"g": (HAS_PROGRESS, None if one.progress is None else _encode(one.progress)),
+    }
+    flags = KEYED * (one.key is not None) + UNIQUE * (one.unique_key is not None)
+    state = STATE.pack(
+        NUMBERS[one.status],
+        flags + sum(flag for flag, value in optional.values() if value is not None),
+        len(one.attempts),
+        one.attempt,
+        one.crashes,
+        one.fence,
+        one.run_at,
+        one.head_start,
+        math.nan if one.started_at is None else one.started_at,
+        math.nan if one.ended_at is None else one.ended_at,
+    )
+    return {
+        b"s": state + (one.instance or "").encode(),
+        b"i": _never_changes(one, one.created_at),
+        b"p": one.payload,
+        **{name: value for name, (_, value) in optional.items() if value is not None},
+        **{b"a%d" % n: _encode(attempt) for n, attempt in enumerate(one.attempts, 1)},
+    }
+
+
+def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
+    """Jobs as `claim.lua` hands them out. Those that cannot be read are added to the broken, with the reason."""
+    jobs: list[Claimed] = []
+    for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
+        _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
+        try:
+            worker, pool, _, _, _, cause, _, _, _, trace = _decode(never_changes)
+        except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
+            broken[id.decode()] = f"unreadable: {error}"
+            continue
+        name = id.decode()
+        jobs.append(Claimed(name, worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None))
+    return jobs
+
+
+def fields(flat: Sequence[Any]) -> Fields:
+    """What HGETALL answers, by name."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    """A job from its fields; a whole one with its attempts. Raises `UnreadableError`."""
+    try:
+        return _record(id, found, whole=whole)
+    except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnreadableError(f"unreadable: {error}") from error
+
+
+def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
+    state = found[b"s"]
+    status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended = STATE.unpack_from(state)
+    worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace = (
+        None if value is False else value for value in msgpack.decode(found[b"i"])
+    )
+    told: dict[str, Any] = {
+        "id": id,
+        "worker": worker,
+        "pool": pool,
+        "status": STATUSES[status],
+        "payload": found[b"p"],
+        "priority": JobPriority(priority or 0),
+        "head_start": head_start,
+        "run_at": run_at,
+        "created_at": created_at,
+        "cause": cause,
+        "attempt": attempt,
+        "crashes": crashes,
+        "fence": int(fence),
+        "instance": state[STATE.size :].decode() or None,
+        "started_at": _instant(started),
+        "ended_at": _instant(ended),
+        "keep_until": float(found[b"k"]) if b"k" in found else None,
+        "unique_key": unique_key,
+        "key": key,
+        "key_limit": key_limit,
+        "parked": bool(flags & PARKED),
+        "cancelling": bool(flags & CANCELLING),
+        "result": found.get(b"r"),
+        "error": found[b"e"].decode() if b"e" in found else None,
+        "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
+        "attempts": tuple(_attempt(found.get(b"a%d" % n)) for n in range(1, reports + 1)) if whole else (),
+        "trace": trace,
+    }
+    return convert(told, JobRecord)
+
+
+def dead(flat: Sequence[bytes]) -> list[DeadJob]:
+    """What `dead.lua` answers."""
+    told = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
+    return [
+        DeadJob(
+            id.decode(),
+            _whereabouts({b"i": never_changes})[0],
+            error.decode(errors="replace") or None,
+            float(created_at),
+            _instant(STATE.unpack_from(state)[-1]) if len(state) >= STATE.size else None,
+        )
+        for id, created_at, state, never_changes, error in told
+    ]
+
+
+def _instant(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _attempt(body: bytes | None) -> Attempt:
+    try:
+        return msgpack.decode(body or b"", type=Attempt)
+    except (MsgspecError, UnicodeDecodeError) as error:
+        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
+
+
+def remains(id: str, found: Fields, why: str) -> JobRecord:
+    """What can be said of a job whose record cannot be read."""
+    worker, pool = _whereabouts(found)
+    payload = found.get(b"p")
+    return JobRecord(
+        id=id,
+        worker=worker,
+        pool=pool,
+        status=JobStatus.DEAD,
+        payload=payload if isinstance(payload, bytes) else b"",
+        priority=JobPriority.NORMAL,
+        head_start=0.0,
+        run_at=0.0,
+        created_at=0.0,
+        error=why,
+    )
+
+
+def _whereabouts(found: Fields) -> tuple[str, str]:
+    """Worker and pool, as far as a damaged record tells."""
+    try:
+        worker, pool, *_ = _decode(found.get(b"i") or b"")
+    except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
+        return "", ""
+    return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")

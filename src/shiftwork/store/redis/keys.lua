@@ -1,0 +1,238 @@
+-- What every script begins with: the key dictionary, the topics to ring, and changes that are gathered and then written
+-- many at a time. `shiftwork.store.redis.scripts` says which parts make up which script.
+--
+-- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the beginning of every key,
+-- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY".
+--
+--   j:ID           hash    one job: s state (see jobs.lua), i what never changes, p payload; where there is one:
+--                          r result, e error, g progress, a1 a2 … reports of attempts
+--   q:LANE         zset    queued and not parked, by rank
+--   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
+--   ready          set     the pools that have any
+--   run:WORKER     set     processing (a small zset would be slow: it compares its scores as texts)
+--   due            zset    scheduled and failed, by run_at
+--   end            zset    ended, by keep_until
+--   done           zset    completed, by ended_at: those that a store finished which keeps a number of them
+--   all:WORKER     zset    every job, by created_at
+--   st:STATUS      zset    scheduled, failed, dead and cancelled jobs, by created_at
+--   unique         hash    worker and unique_key -> id of the live job that has it
+--   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
+--   groups         hash    GROUP -> "processing free": how many run, and how many of the queued ones are not parked
+--   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
+--   cancels        set     processing jobs that were asked to stop
+--   np, nw         hash    status and pool, status and worker -> how many jobs
+--   totals         hash    what only grows, by pool: a added, c completed, f failed
+--   seconds        hash    likewise: r run_seconds, w wait_seconds
+--   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
+--   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
+--   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
+--   gates          hash    worker -> its gates as claims read them (see gates.lua)
+--   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
+--   paused         set     pools
+--   lease          zset    instances, by the end of their lease        beats  hash their last beat
+--   serves         hash    instance -> pool                            holding hash instance -> how many jobs
+--   lost           zset    instances whose jobs were taken, by when
+--   place:NAME     zset    holders, by the end of their hold
+--   events         zset    by number                                   last event  string  the last number
+--   deeds          list    the numbers of events that people caused    incidents   list    of all others, oldest first
+--   fence          string  the last one                                version     string  of this dictionary
+--   bell           channel (sharded) what was rung: "ORIGIN topic\ntopic…"
+--   bell:ORIGIN    channel (sharded) nothing is said there: who listens to the bell listens to the one of its own, too
+
+local P = KEYS[1]
+local call = redis.call
+local A = cmsgpack.unpack(ARGV[1])
+local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
+local SLICE = 1000 -- arguments of one call
+
+-- Lua's own comparison of strings follows the locale of the server; ids are ordered by their bytes.
+local function less(one, other)
+  for at = 1, math.min(#one, #other) do
+    local a, b = string.byte(one, at), string.byte(other, at)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+
+local function exact(number) -- replies have no room for fractions, and tostring would round them
+  return number and string.format('%.17g', number)
+end
+
+-- Writing a number out costs more than all else about a score, and many scores of one call are the same.
+local written = {}
+
+local function score_of(number)
+  local text = written[number]
+  if not text then
+    text = string.format('%.17g', number)
+    written[number] = text
+  end
+  return text
+end
+
+-- ── what is rung ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local topics = {}
+
+local function ring(topic)
+  topics[topic] = true
+end
+
+local function rung() -- tells the others, and answers with what the caller has to ring itself
+  local names = {}
+  for topic in pairs(topics) do
+    names[#names + 1] = topic
+  end
+  if #names == 0 then
+    return ''
+  end
+  local told = table.concat(names, '\n')
+  -- The caller is told by the answer. Where nobody else listens, its own listener would be woken for nothing.
+  local bell = P .. 'bell'
+  local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. ARGV[2])
+  if listening[4] == 0 or listening[2] > listening[4] then
+    call('SPUBLISH', bell, ARGV[2] .. ' ' .. told)
+  end
+  return told
+end
+
+-- ── what is gathered ────────────────────────────────────────────────────────────────────────────────────────────────
+
+-- A lane is one worker's jobs in one pool: the keys they are under, and what is to be counted and lined up. Most jobs
+-- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for
+-- those that may change their mind: member -> score, or false to take it out.
+--   into, out: scores and members for q:LANE, and members to take out     fresh: scores and members for all:WORKER
+--   begun, over: members for run:WORKER, and members to take out
+local lanes = {}
+local places = {} -- zset -> member -> score, or false to take it out
+local holding = {} -- instance -> how many jobs more
+
+local function lane(pool, worker)
+  local of_pool = lanes[pool]
+  if not of_pool then
+    of_pool = {}
+    lanes[pool] = of_pool
+  end
+  local found = of_pool[worker]
+  if not found then
+    found = {
+      pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
+      run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
+      into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
+      plain = 0, failed = 0, ran = 0, waited = 0,
+    }
+    of_pool[worker] = found
+  end
+  return found
+end
+
+-- Lists know their length: asking Lua for it is slow.
+
+local function append(list, one)
+  local n = list.n + 1
+  list[n], list.n = one, n
+end
+
+local function append_pair(list, one, other)
+  local n = list.n + 2
+  list[n - 1], list[n], list.n = one, other, n
+end
+
+local function place(key, member, score)
+  local members = places[key]
+  if members then
+    members[member] = score
+  else
+    places[key] = { [member] = score }
+  end
+end
+
+local function in_slices(command, key, arguments)
+  local done = 0
+  for at = 1, #arguments, SLICE do
+    done = done + call(command, key, unpack(arguments, at, math.min(at + SLICE - 1, #arguments)))
+  end
+  return done
+end
+
+local function flush_places(key, members) -- how many were added, and whether any was taken out
+  local into, out, n, m = {}, {}, 0, 0
+  for member, score in pairs(members) do
+    if score then
+      into[n + 1], into[n + 2], n = score_of(score), member, n + 2
+    else
+      m = m + 1
+      out[m] = member
+    end
+  end
+  in_slices('ZREM', key, out)
+  return in_slices('ZADD', key, into), m > 0
+end
+
+local function flush_line(at) -- the queue itself, and the sets that say where there is one
+  local added, removed = flush_places(at.key, at.line)
+  added, removed = added + in_slices('ZADD', at.key, at.into), removed or at.out.n > 0
+  in_slices('ZREM', at.key, at.out)
+  local size = call('ZCARD', at.key)
+  if size == 0 and removed then
+    call('SREM', P .. 'lanes:' .. at.pool, at.worker)
+    call('SREM', P .. 'pools:' .. at.worker, at.pool)
+    if call('EXISTS', P .. 'lanes:' .. at.pool) == 0 then
+      call('SREM', P .. 'ready', at.pool)
+    end
+  elseif size > 0 and size == added then
+    call('SADD', P .. 'lanes:' .. at.pool, at.worker)
+    call('SADD', P .. 'pools:' .. at.worker, at.pool)
+    call('SADD', P .. 'ready', at.pool)
+    call('SADD', P .. 'known', at.worker)
+  end
+end
+
+local function flush_numbers(at)
+  for status, n in pairs(at.counts) do
+    if n ~= 0 then
+      call('HINCRBY', P .. 'np', status .. at.pool, n)
+      call('HINCRBY', P .. 'nw', status .. at.worker, n)
+    end
+  end
+  if at.added ~= 0 then
+    call('HINCRBY', P .. 'totals', 'a' .. at.pool, at.added)
+  end
+  if at.completed ~= 0 then
+    call('HINCRBY', P .. 'totals', 'c' .. at.pool, at.completed)
+  end
+  if at.failed ~= 0 then
+    call('HINCRBY', P .. 'totals', 'f' .. at.pool, at.failed)
+  end
+  if at.ran ~= 0 then
+    call('HINCRBYFLOAT', P .. 'seconds', 'r' .. at.pool, at.ran)
+  end
+  if at.waited ~= 0 then
+    call('HINCRBYFLOAT', P .. 'seconds', 'w' .. at.pool, at.waited)
+  end
+end
+
+local function flush()
+  for _, of_pool in pairs(lanes) do
+    for _, at in pairs(of_pool) do
+      if at.moved then
+        flush_line(at)
+      end
+      in_slices('SADD', at.run, at.begun)
+      in_slices('SREM', at.run, at.over)
+      in_slices('ZADD', at.all, at.fresh)
+      flush_numbers(at)
+    end
+  end
+  for key, members in pairs(places) do
+    flush_places(key, members)
+  end
+  for instance, n in pairs(holding) do
+    if n ~= 0 and call('HINCRBY', P .. 'holding', instance, n) == 0 then
+      call('HDEL', P .. 'holding', instance)
+    end
+  end
+  lanes, places, holding = {}, {}, {}
+end

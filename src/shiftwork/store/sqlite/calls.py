@@ -1,0 +1,243 @@
+"""Calls on their way from event loops to a thread, and their answers on the way back.
+
+    call ──▶ gathered, until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there is
+                    └── a single quick one, while the thread is idle ──▶ served right here, on the event loop
+
+It owns the queue, the futures and the order: the calls of one event loop are served in the order they were made. It
+knows nothing of databases: a `Service` is handed groups of calls.
+"""
+
+import asyncio
+import threading
+import time
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Final, Protocol, TypeVar
+
+from shiftwork.errors import LifecycleError
+
+T = TypeVar("T")
+LARGEST_GROUP: Final = 256
+SLOW_SECONDS: Final = 0.01
+"""A quick call that took longer was not quick: the disk is slow today, and the event loop had to wait for it."""
+CALLS_SPARED: Final = 100
+"""How many quick calls go to the thread after a slow one."""
+
+
+class Call:
+    """Something to be done for a future of an event loop."""
+
+    __slots__ = ("error", "future", "loop", "quick", "todo", "value")
+
+    def __init__(self, todo: Callable[[Any], Any], *, quick: bool) -> None:
+        self.todo = todo
+        self.quick = quick
+        self.loop = asyncio.get_running_loop()
+        self.future: Future[Any] = self.loop.create_future()
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Hand over the answer. On the event loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.value)
+
+
+def settle(calls: list[Call]) -> None:
+    """Hand over the answers. On the event loop of all of them."""
+    for call in calls:
+        call.settle()
+
+
+def answer(group: list[Call]) -> None:
+    """Hand over the answers from another thread, waking each event loop once."""
+    by_loop: dict[AbstractEventLoop, list[Call]] = {}
+    for call in group:
+        by_loop.setdefault(call.loop, []).append(call)
+    for loop, calls in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(settle, calls)
+        except RuntimeError:  # the loop is closed: nobody waits
+            continue
+
+
+class Service(Protocol):
+    """What a desk does for its callers. Never used by two threads at a time."""
+
+    def serve(self, group: list[Call]) -> None:
+        """Give each call its value or its error. Raises nothing."""
+
+    def serve_at_once(self, call: Call) -> bool:
+        """Serve it if that needs no waiting. False, and nothing done, if it does."""
+
+    def upkeep_due(self) -> bool:
+        """Whether `upkeep` has something to do."""
+
+    def upkeep(self) -> None:
+        """Do what takes long and nobody waits for."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
+def _serve(service: Service, group: list[Call]) -> None:
+    """Have a group served. Nobody waits for ever, even if the service is broken."""
+    try:
+        service.serve(group)
+    except Exception as error:  # noqa: BLE001 - whatever it is, each of them has to hear it
+        for call in group:
+            call.error = error
+
+
+class Desk:
+    """A thread that has whatever calls there are served together."""
+
+    def __init__(self, name: str, start: Callable[[], Service]) -> None:
+        self.ended = False
+        """Whether it takes no more calls."""
+        self._gathered: dict[AbstractEventLoop, list[Call]] = {}
+        self._queue: SimpleQueue[list[Call] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._unserved = 0
+        """How many groups the thread was handed and has not served yet."""
+        self._serving = threading.Lock()
+        self._service: Service | None = None
+        self._spared = 0
+        self._start = start
+        self._started = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    # ── on an event loop ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def call(self, todo: Callable[[Any], T], *, quick: bool = False) -> "Future[T]":
+        """Have it done. A quick one takes microseconds and waits for nothing, as a rule."""
+        call = Call(todo, quick=quick)
+        group = self._gathered.get(call.loop)
+        if group is None:
+            if self.ended:
+                raise self._refusal()
+            group = self._gathered[call.loop] = []
+            call.loop.call_soon(self._hand_over, call.loop)
+        group.append(call)
+        return call.future
+
+    def _hand_over(self, loop: AbstractEventLoop) -> None:
+        """Have the loop's calls served, now that it has nothing else to run."""
+        group = self._gathered.pop(loop)
+        if len(group) == 1 and group[0].quick and self._serve_here(group[0]):
+            group[0].settle()
+            return
+        with self._lock:
+            if not self.ended:
+                self._unserved += 1
+                self._queue.put(group)
+                return
+        for call in group:
+            call.error = self._refusal()
+        settle(group)
+
+    def _serve_here(self, call: Call) -> bool:
+        """Serve the call on its event loop, if the thread is idle. False if it has to go to the thread."""
+        if self._spared:
+            self._spared -= 1
+            return False
+        with self._lock:
+            service = self._service
+            if service is None or self.ended or self._unserved or not self._serving.acquire(blocking=False):
+                return False
+        began = time.monotonic()
+        try:
+            served = service.serve_at_once(call)
+            upkeep_due = service.upkeep_due()
+        finally:
+            self._serving.release()
+        if time.monotonic() - began > SLOW_SECONDS:
+            self._spared = CALLS_SPARED
+        if upkeep_due:
+            self._queue.put([])
+        return served
+
+    def _refusal(self) -> Exception:
+        return self._failure or LifecycleError("the store is closed")
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def await_start(self) -> None:
+        """Block until it serves. Raises what kept it from starting."""
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def end(self) -> None:
+        """Take no more calls; stop when those that were handed over are served. Does not wait for that."""
+        with self._lock:
+            self.ended = True
+            self._queue.put(None)
+
+    def join(self) -> None:
+        """Block until it has stopped."""
+        self._thread.join()
+
+    # ── on the thread ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        try:
+            self._service = self._start()
+        except Exception as error:  # noqa: BLE001 - whoever called has to hear it, whatever it is
+            self._failure = error
+            self._refuse()
+            return
+        finally:
+            self._started.set()
+        try:
+            while self._serve_next(self._service):
+                pass
+        finally:
+            with self._serving:
+                self._service.close()
+            self._refuse()
+
+    def _serve_next(self, service: Service) -> bool:
+        """Serve whatever waits. False at the end."""
+        groups, last = self._take()
+        group = [call for each in groups for call in each]
+        if group:
+            with self._serving:
+                _serve(service, group)
+            with self._lock:
+                self._unserved -= sum(1 for each in groups if each)
+            answer(group)
+        with self._serving:
+            if service.upkeep_due():
+                service.upkeep()
+        return not last
+
+    def _take(self) -> tuple[list[list[Call]], bool]:
+        """The next groups, all that wait up to a bound, and whether they are the last ones."""
+        groups: list[list[Call]] = []
+        n = 0
+        while not groups or (n < LARGEST_GROUP and not self._queue.empty()):
+            group = self._queue.get()
+            if group is None:
+                return groups, True
+            groups.append(group)
+            n += len(group)
+        return groups, False
+
+    def _refuse(self) -> None:
+        """Fail all calls that were handed over: nobody will serve them."""
+        with self._lock:
+            self.ended = True
+        refused: list[Call] = []
+        while not self._queue.empty():
+            refused += self._queue.get() or []
+        for call in refused:
+            call.error = self._refusal()
+        answer(refused)

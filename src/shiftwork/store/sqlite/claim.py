@@ -1,0 +1,190 @@
+"""Claiming: which jobs an instance gets, and what becomes of them. It owns the way from queued to processing.
+
+Where nothing but pause and disable can hold a pool's jobs back, the first by rank are taken straight from the index.
+Otherwise `shiftwork.core.admission` chooses, from the facts of all workers that gates tie together.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any, Final
+
+from shiftwork.core.admission import Choice, Head, choose, neighbours
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import Claimed, PoolDoc
+from shiftwork.store.protocol import Claims
+from shiftwork.store.sqlite import jobs, keys
+from shiftwork.store.sqlite.facts import facts
+from shiftwork.store.sqlite.session import PROCESSING, QUEUED, Session, as_list
+from shiftwork.store.sqlite.sql import SQL
+
+MOST_BRANCHES: Final = 100
+"""How many lanes one statement merges; SQLite allows 500."""
+WHOLE: Final = frozenset(
+    (int, str, bytes, int, int, float, str, trace, int, float, key)
+    for trace in (str, type(None))
+    for key in (str, type(None))
+)
+"""The types of a row of `ready_jobs`. SQLite keeps whatever it is given, so that a damaged row may hold anything."""
+
+Row = Sequence[Any]
+
+
+def claim(session: Session, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
+    """Hand up to `n` jobs of these workers in this pool to the instance."""
+    pool_number = session.pools.find(pool)
+    docs = session.docs()
+    if pool_number is None or n <= 0 or docs.pools.get(pool, PoolDoc()).paused:
+        return Claims([])
+    holder = session.instances.number(instance)
+    if _lost(session, holder):
+        return Claims([])
+    lanes = _lanes(session, pool_number, workers)
+    gated = [name for name in lanes.values() if (gates := docs.gates.get(name)) is not None and not gates.open]
+    if gated:
+        return _claim_chosen(session, pool_number, holder, lanes=lanes, n=n, now=now)
+    enabled = [worker for worker in lanes if session.state(worker).enabled]
+    return Claims(_claim_first(session, pool_number, holder, lanes=enabled, n=n, now=now))
+
+
+def _lost(session: Session, holder: int) -> bool:
+    lost = session.lost.get(holder)
+    if lost is None:
+        lost = session.lost[holder] = bool(session.value("is_lost", (holder,)))
+    return lost
+
+
+def _lanes(session: Session, pool: int, workers: Collection[str]) -> dict[int, str]:
+    """The workers among these that have a ready job in the pool, by number."""
+    named = ((row[0], session.workers.name(row[0])) for row in session.run("ready_lanes", (pool,)).fetchall())
+    return {number: name for number, name in named if name in workers}
+
+
+# ── nothing in the way ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def _merged(lanes: int) -> str:
+    """The first ready jobs of so many lanes, in rank order."""
+    return " UNION ALL ".join([SQL["ready_jobs"]] * lanes) + " ORDER BY rank, id LIMIT ?"
+
+
+def _claim_first(
+    session: Session, pool: int, holder: int, *, lanes: Sequence[int], n: int, now: float
+) -> list[Claimed]:
+    claimed: list[Claimed] = []
+    while lanes and len(claimed) < n:
+        rows = _first(session, pool, lanes, n - len(claimed))
+        if not rows:
+            break
+        claimed += _start(session, pool, holder, rows=rows, now=now)
+    return claimed
+
+
+def _first(session: Session, pool: int, lanes: Sequence[int], n: int) -> list[Row]:
+    rows: list[Row] = []
+    for at in range(0, len(lanes), MOST_BRANCHES):
+        branch = lanes[at : at + MOST_BRANCHES]
+        args = [arg for worker in branch for arg in (pool, worker)]
+        rows += session.db.execute(_merged(len(branch)), (*args, n)).fetchall()
+    if len(lanes) > MOST_BRANCHES:
+        rows = sorted(rows, key=lambda row: (row[9], row[1]))[:n]
+    return rows
+
+
+# ── gates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float) -> Claims:
+    known = facts(session, lanes.values(), now)
+    candidates: dict[str, list[Head]] = {}
+    seqs: dict[str, int] = {}
+    for worker, name in lanes.items():
+        if not known.lanes[name].state.enabled:
+            continue
+        heads = session.run("heads_of_lane", (pool, worker, n)).fetchall()
+        candidates[name] = [Head(rank, id, run_at) for rank, id, run_at, _ in heads]
+        seqs |= {id: seq for _, id, _, seq in heads}
+    choice = choose(candidates, known, limit=n, now=now)
+    if not choice.ids:
+        return Claims([], choice.next_at)
+    rows = session.run("chosen_jobs", (as_list(seqs[id] for id in choice.ids),)).fetchall()
+    started = _start(session, pool, holder, rows=rows, now=now)
+    for name in choice.started:
+        _note_start(session, name, choice)
+    return Claims(started, choice.next_at)
+
+
+def _note_start(session: Session, name: str, choice: Choice) -> None:
+    if name in choice.rate_at:
+        worker = session.workers.number(name)
+        session.state(worker).rate_at = choice.rate_at[name]
+        session.state_changed(worker)  # what was changed when it started may have been written meanwhile
+    docs = session.docs()
+    gates = docs.gates.get(name)
+    # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+    if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
+        stir(session, name)
+
+
+def stir(session: Session, worker: str) -> None:
+    """Something changed about a worker that others may wait for: ring wherever a job of theirs is ready."""
+    gates = session.docs().gates.get(worker)
+    if gates is not None and not gates.open:
+        stir_all(session, neighbours([worker], session.docs().gates))
+
+
+def stir_all(session: Session, workers: Collection[str]) -> None:
+    """What these workers waited for may have changed: ring their pools."""
+    session.flush()
+    for name in workers:
+        worker = session.workers.find(name)
+        if worker is None:
+            continue
+        for lane in session.run("lanes_of_worker", (worker,)).fetchall():
+            if lane[3]:
+                session.ring_pool(lane[0])
+
+
+# ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _start(session: Session, pool: int, holder: int, *, rows: Sequence[Row], now: float) -> list[Claimed]:
+    """Make these jobs processing, but for those that cannot be read."""
+    rows = _readable(session, rows, now)
+    if not rows:
+        return []
+    fence = session.next_fences(len(rows))
+    session.run("start_jobs", (fence, holder, now, as_list(row[0] for row in rows)))
+    started: dict[int, int] = {}
+    for row in rows:
+        started[row[8]] = started.get(row[8], 0) + 1
+    for worker, n in started.items():
+        session.move(pool, worker, out_of=QUEUED, into=PROCESSING, n=n)
+        session.state(worker).last_started = now
+        session.state_changed(worker)
+    keyed = {(row[8], row[10]) for row in rows if row[10] is not None}
+    if keyed:  # limits may differ: a queued one that was free beside it may not be free beside it running
+        keys.repark(session, keyed)
+    pool_name = session.pools.name(pool)
+    names = {worker: session.workers.name(worker) for worker in started}
+    return [
+        Claimed(id, names[worker], pool_name, payload, fence + place, attempt + 1, crashes, run_at, cause, trace)
+        for place, (_, id, payload, attempt, crashes, run_at, cause, trace, worker, _, _) in enumerate(rows)
+    ]
+
+
+def _readable(session: Session, rows: Sequence[Row], now: float) -> Sequence[Row]:
+    """Those of the rows that can be read, with their payloads; the others are buried."""
+    if {tuple(map(type, row)) for row in rows} <= WHOLE:
+        return rows
+    broken = jobs.Unreadable()
+    readable: list[Row] = []
+    for row in rows:
+        payload = session.value("read_payload", (row[0],)) if row[2] is None else row[2]
+        whole = (*row[:2], payload, *row[3:])
+        if tuple(map(type, whole)) in WHOLE:
+            readable.append(whole)
+        else:
+            broken[row[0]] = "unreadable: its row in the store is damaged"
+    jobs.bury(session, broken, now)
+    return readable

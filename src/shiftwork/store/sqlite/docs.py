@@ -1,0 +1,64 @@
+"""Small things that many agree on: places held under a name, docs changed by compare-and-set, workers switched."""
+
+from msgspec.structs import replace
+
+from shiftwork.core.admission import neighbours
+from shiftwork.core.model import Doc, WorkerState
+from shiftwork.store.sqlite.claim import stir_all
+from shiftwork.store.sqlite.instances import stir_everybody
+from shiftwork.store.sqlite.session import READ, Session
+
+
+def hold(session: Session, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
+    """Hold one of `limit` places, if one is free or already held."""
+    session.run("drop_ended_places", (session.namespace, name, now))
+    holders = {row[0] for row in session.run("holders", (session.namespace, name)).fetchall()}
+    if holder not in holders and len(holders) >= limit:
+        return False
+    session.run("hold_place", (session.namespace, name, holder, now + ttl))
+    return True
+
+
+def drop(session: Session, name: str, holder: str) -> None:
+    """Give the place back."""
+    session.run("drop_place", (session.namespace, name, holder))
+
+
+def docs(session: Session, kind: str | None) -> list[Doc]:
+    """All docs of a kind, by name; or of every kind."""
+    kinds = [row[0] for row in session.run("doc_kinds", (session.namespace,))] if kind is None else [kind]
+    return [
+        Doc(each, name, bytes(body), version)
+        for each in kinds
+        for name, body, version in session.run("docs_of_kind", (session.namespace, each))
+    ]
+
+
+def put(session: Session, doc: Doc) -> bool:
+    """Write the doc, if the stored version is the one it was made from."""
+    if doc.version == 0:
+        written = session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount
+    else:
+        place = (session.namespace, doc.kind, doc.name, doc.version)
+        written = session.run("change_doc", (doc.body, *place)).rowcount
+    if not written:
+        return False
+    session.ring("state", "leader")
+    if doc.kind in READ:
+        session.doc_changed()
+        stir_everybody(session)
+    return True
+
+
+def switch(session: Session, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+    """Enable a worker, with its failures forgotten, or disable it with a reason."""
+    number = session.workers.number(worker)
+    state = session.state(number)
+    state.enabled, state.changed_at = enabled, now
+    state.reason = None if enabled else reason
+    if enabled:
+        state.failures = 0
+    session.state_changed(number)
+    session.ring("state", "leader")
+    stir_all(session, neighbours([worker], session.docs().gates))
+    return replace(state)

@@ -1,0 +1,75 @@
+"""What `shiftwork doctor` should know about the file. It opens a connection of its own, and only reads."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from shiftwork.core.health import Finding, integrity
+from shiftwork.store.sqlite import faults
+from shiftwork.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
+from shiftwork.store.sqlite.session import Docs
+from shiftwork.store.sqlite.sql import SQL
+
+LOSSES: Final = {
+    "off": "a crash of a process loses nothing; a power cut or a crash of the system can lose acknowledged jobs, and "
+    "can damage the file so that all of them are lost",
+    "normal": "a crash of a process loses nothing; a power cut or a crash of the system can lose the last moments of "
+    "acknowledged writes, and never damages the file (?synchronous=full closes that gap, for slower writes)",
+    "full": "neither a crash nor a power cut loses an acknowledged write",
+    "extra": "neither a crash nor a power cut loses an acknowledged write",
+}
+
+
+def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
+    """The findings, by name."""
+    return {
+        "store": Finding(f"sqlite, {path}"),
+        "driver": Finding(f"{driver.__name__}, SQLite {driver.sqlite_version}"),
+        "wal reset bug": Finding(_exposure()),
+        "durability": _durability(synchronous),
+        **_inside(path, namespace),
+        "size": Finding(f"{_size(path):,} bytes"),
+        "log size": Finding(f"{_size(f'{path}-wal'):,} bytes"),
+    }
+
+
+def _durability(synchronous: str) -> Finding:
+    text = f"synchronous={synchronous}: {LOSSES[synchronous]}"
+    if synchronous != "off":
+        return Finding(text)
+    return Finding(text, "leave ?synchronous=off out of the URL, in every process", "critical")
+
+
+def _inside(path: str, namespace: str) -> dict[str, Finding]:
+    """What is found in the file."""
+    try:
+        with closing(connect(path)) as db:
+            prepare_reader(db)
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+            problems += _unreadable_docs(db, namespace)
+    except Error as error:
+        return {"integrity": integrity([str(faults.translate(error, path))])}
+    return {"integrity": integrity(problems), "schema version": Finding(str(version))}
+
+
+def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
+    number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
+    unreadable = Docs.load(db, number).unreadable
+    return [f"the doc {kind} {name} cannot be read: {why}" for (kind, name), why in sorted(unreadable.items())]
+
+
+def _exposure() -> str:
+    if wal_reset_fixed():
+        return "not affected: this SQLite is 3.51.3 or newer"
+    return (
+        "this SQLite has it; shiftwork checkpoints only while it holds the write lock, which avoids it. Let no other "
+        "tool write to the file while shiftwork runs, or install `pysqlite3`, which brings a newer SQLite"
+    )
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0

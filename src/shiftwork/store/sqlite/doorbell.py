@@ -1,0 +1,166 @@
+"""Wakes other processes: a datagram socket beside the file for each store that listens, and a thread that hears it.
+
+Whoever has committed sends its topics to every other socket in the folder. It owns the folder's sockets and removes
+those of processes that died. Where no socket can be made it looks at `PRAGMA data_version` twice a second instead, and
+rings everything when somebody has written. It never touches data, and a bell that cannot be rung fails nobody.
+"""
+
+import errno
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from msgspec import MsgspecError, msgpack
+
+SUFFIX: Final = ".bell"
+LONGEST_MESSAGE: Final = 300
+"""Short enough for any system's buffer to hold ten of them."""
+FULL_AFTER: Final = 10
+"""When so many messages waited, the buffer may have been full and more may have been refused: ring everything."""
+SETTLED_SECONDS: Final = 0.1
+"""A folder's time is this coarse at most: a younger one may change without moving."""
+GONE: Final = (errno.ECONNREFUSED, errno.ENOENT)
+
+
+class Doorbells:
+    """All sockets in the folder, as the one who rings sees them."""
+
+    def __init__(self, folder: Path, namespace: str, own: Callable[[], str | None]) -> None:
+        self._folder = folder
+        self._namespace = namespace
+        self._own = own
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)  # noqa: FBT003 - its only parameter
+        self._fd = _open_folder(folder)
+        self._seen_at = -1
+        self._names: tuple[str, ...] = ()
+
+    def ring(self, topics: Collection[str]) -> None:
+        """Tell everybody else. Never waits."""
+        names = self._others()
+        if not names:
+            return
+        message = msgpack.encode((self._namespace, *topics))
+        if len(message) > LONGEST_MESSAGE:
+            message = msgpack.encode((self._namespace,))
+        for name in names:
+            self._send(name, message)
+
+    def close(self) -> None:
+        self._socket.close()
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def _others(self) -> list[str]:
+        try:
+            changed_at = self._folder.stat().st_mtime_ns
+            if changed_at != self._seen_at:
+                settled = time.time() - changed_at / 1e9 > SETTLED_SECONDS
+                self._names = tuple(path.name for path in self._folder.glob(f"*{SUFFIX}"))
+                self._seen_at = changed_at if settled else -1
+        except OSError:
+            return []
+        own = self._own()
+        return [name for name in self._names if name != own]
+
+    def _send(self, name: str, message: bytes) -> None:
+        try:
+            self._socket.sendto(message, address(self._folder, self._fd, name))
+        except OSError as error:
+            if error.errno in GONE:
+                with suppress(OSError):
+                    (self._folder / name).unlink()
+
+
+class Listener:
+    """The socket of one store, and the thread that hears it."""
+
+    def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None]) -> None:
+        self.name = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
+        self.heard = 0
+        """How often it was woken, for those who want to know that an idle store is idle."""
+        self._folder = folder
+        self._namespace = namespace
+        self._ring = ring
+        self._closed = False
+        self._fd = _open_folder(folder)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind(address(folder, self._fd, self.name))
+        except OSError:
+            self._release()
+            raise
+        self._thread = threading.Thread(target=self._run, name="shiftwork-doorbell", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop listening. Does not wait for that."""
+        self._closed = True
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nudge:
+            nudge.setblocking(False)  # noqa: FBT003 - its only parameter
+            nudge.sendto(b"", address(self._folder, self._fd, self.name))
+        with suppress(OSError):  # its file may have been deleted, and then nobody reaches it by its name
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def join(self) -> None:
+        """Block until it has stopped, and its socket is gone."""
+        self._thread.join()
+
+    def _release(self) -> None:
+        with suppress(OSError):
+            (self._folder / self.name).unlink()
+        self._socket.close()
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                messages = self._receive()
+                self.heard += 1
+                if not self._closed:
+                    self._ring(self._topics(messages))
+        finally:
+            self._release()
+
+    def _receive(self) -> list[bytes]:
+        """Whatever has come, at least one."""
+        messages = [self._socket.recv(4096)]
+        with suppress(BlockingIOError):
+            while not self._closed:
+                messages.append(self._socket.recv(4096, socket.MSG_DONTWAIT))
+        return messages
+
+    def _topics(self, messages: list[bytes]) -> set[str] | None:
+        """What they say, of this namespace; None stands for everything."""
+        if len(messages) >= FULL_AFTER:
+            return None
+        topics: set[str] = set()
+        for message in messages:
+            try:
+                namespace, *some = msgpack.decode(message, type=tuple[str, ...])
+            except (MsgspecError, ValueError):
+                continue
+            if namespace != self._namespace:
+                continue
+            if not some:
+                return None
+            topics.update(some)
+        return topics
+
+
+def address(folder: Path, fd: int | None, name: str) -> str:
+    """How to reach a socket. Addresses end at about 100 bytes, folders do not: Linux reaches them by number."""
+    return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
+
+
+def _open_folder(folder: Path) -> int | None:
+    if not Path("/proc/self/fd").is_dir():
+        return None
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

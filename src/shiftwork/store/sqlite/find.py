@@ -1,0 +1,157 @@
+"""Finding jobs for people, newest first. It only reads.
+
+Each search walks an index in the order of the answer and stops when it has enough: the worker's own for most, the one
+of unusual statuses for scheduled, failed, dead and cancelled jobs, the hot path's for what is queued or runs. Workers
+are searched one after the other, each only as far back as the worst of what was found so far.
+"""
+
+from collections.abc import Sequence
+from heapq import nlargest
+from math import inf
+from typing import Any, Final
+
+from shiftwork.core.model import DeadJob, JobFilter, JobRecord
+from shiftwork.store.sqlite.jobs import Unreadable, number, records
+from shiftwork.store.sqlite.session import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED, Session, as_list
+from shiftwork.store.sqlite.sql import SQL
+
+FEW: Final = 10_000
+"""Up to so many queued jobs are sorted rather than looked for among all others."""
+EVERYTHING: Final = (inf, "")
+"""The place that all jobs are behind."""
+CONDITIONS: Final = (
+    ("status", "jobs.status = :status"),
+    ("pool", "jobs.pool = :pool"),
+    ("only_worker", "jobs.worker = :only_worker"),
+    ("key", "jobs.key = :key"),
+    ("unique_key", "jobs.unique_key = :unique_key"),
+    ("holder", "jobs.holder = :holder"),
+    ("error", "instr(jobs.error, :error) > 0"),
+    ("created_after", "jobs.created_at > :created_after"),
+    ("created_before", "jobs.created_at < :created_before"),
+    ("before_at", "(jobs.created_at, jobs.id) < (:before_at, :before_id)"),
+    ("not_before", "jobs.created_at >= :not_before"),
+)
+
+Found = tuple[float, str, int]
+"""When it was created, its id, its number."""
+
+
+class Nothing(Exception):  # noqa: N818 - it ends a search, it is no error
+    """The filter names something that does not exist."""
+
+
+def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
+    """Jobs that match, without their attempts."""
+    try:
+        search = _Search(session, wanted)
+    except Nothing:
+        return []
+    best = search.best()
+    rows = session.run("records_of_seqs", (as_list(seq for _, _, seq in best),)).fetchall()
+    by_seq = {row[0]: row for row in rows}
+    return records(session, [by_seq[seq] for _, _, seq in best], broken, whole=False)
+
+
+def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """The newest dead jobs behind a place."""
+    rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
+    return [
+        DeadJob(str(id), worker or "", None if error is None else str(error), number(created_at), ended_at)
+        for id, worker, error, created_at, ended_at in rows
+    ]
+
+
+class _Search:
+    """One search: what is wanted, in numbers, and the best that was found so far."""
+
+    def __init__(self, session: Session, wanted: JobFilter) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._found: list[Found] = []
+        self._args: dict[str, Any] = {
+            "namespace": session.namespace,
+            "limit": wanted.limit,
+            "key": wanted.key,
+            "unique_key": wanted.unique_key,
+            "error": wanted.error,
+            "created_after": wanted.created_after,
+            "created_before": wanted.created_before,
+            "pool": _number(session.pools.find, wanted.pool),
+            "only_worker": _number(session.workers.find, wanted.worker),
+            "holder": _number(session.instances.find, wanted.instance),
+        }
+        if wanted.after is not None:
+            self._start_behind(wanted.after)
+
+    def best(self) -> list[Found]:
+        if self._wanted.ids is not None:
+            statuses = [None] if self._wanted.status is None else [NUMBERS[status] for status in self._wanted.status]
+            for status in statuses:
+                self._take("find_ids", status=status, ids=as_list(set(self._wanted.ids)))
+        elif self._wanted.status is None:
+            for worker in self._workers():
+                self._take("find_by_worker", worker=worker)
+        else:
+            for status in dict.fromkeys(NUMBERS[status] for status in self._wanted.status):
+                self._search(status)
+        return self._found
+
+    def _search(self, status: int) -> None:
+        if status <= FAILED or status > COMPLETED:
+            self._take("find_unusual", status=status)
+            return
+        workers = self._workers()
+        few = status == QUEUED and sum(map(self._queued, workers)) <= FEW
+        for worker in workers:
+            if status == PROCESSING:
+                self._take("find_running", worker=worker, status=status)
+            elif few:
+                self._take_queued(worker)
+            else:
+                self._take("find_by_worker", worker=worker, status=status)
+
+    def _take_queued(self, worker: int) -> None:
+        for pool, *_ in self._session.run("lanes_of_worker", (worker,)).fetchall():
+            self._take("find_ready", worker=worker, lane_pool=pool)
+        self._take("find_parked", worker=worker)
+
+    def _take(self, statement: str, **args: Any) -> None:
+        """Search one index, and keep the best of what is there and what was found before."""
+        limit = self._wanted.limit
+        args |= self._args
+        if len(self._found) >= limit > 0:  # of two bounds, SQLite may walk along the farther one
+            args |= {"not_before": self._found[-1][0], "created_after": None}
+        conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
+        sql = SQL[statement].replace("{wanted}", " AND ".join(conditions) or "1")
+        rows: list[Found] = self._session.db.execute(sql, args).fetchall()
+        self._found = nlargest(limit, [*self._found, *rows])
+
+    def _workers(self) -> Sequence[int]:
+        """The workers that can have such jobs."""
+        if self._args["only_worker"] is not None:
+            return [self._args["only_worker"]]
+        if self._args["pool"] is not None:
+            return [row[0] for row in self._session.run("lanes_of_pool", (self._args["pool"],)).fetchall()]
+        return [row[0] for row in self._session.run("worker_numbers", (self._session.namespace,)).fetchall()]
+
+    def _queued(self, worker: int) -> int:
+        return sum(lane[3] for lane in self._session.run("lanes_of_worker", (worker,)).fetchall())
+
+    def _start_behind(self, id: str) -> None:
+        place = self._session.run("place_of_id", (self._session.namespace, id)).fetchone()
+        if place is None:
+            raise Nothing
+        end = self._args["created_before"]
+        if end is None or place[0] < end:  # one bound, here too: the nearer one
+            self._args |= {"before_at": place[0], "before_id": place[1], "created_before": None}
+
+
+def _number(find: Any, name: str | None) -> int | None:
+    """The number of a name that is asked for."""
+    if name is None:
+        return None
+    number: int | None = find(name)
+    if number is None:
+        raise Nothing
+    return number

@@ -1,0 +1,50 @@
+"""Instances and their leases: who is alive, who was told what."""
+
+from collections.abc import Sequence
+
+from msgspec import MsgspecError, msgpack
+
+from shiftwork.core.model import Beat, InstanceRecord, Orders
+from shiftwork.store.sqlite.session import Session
+
+
+def beat(session: Session, beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
+    """Renew these leases, and answer with the orders of those that have not lost them."""
+    orders = Orders([], [])
+    alive: set[int] = set()
+    for each in beats:
+        number = session.instances.number(each.instance)
+        if session.value("is_lost", (number,)):
+            orders.lost.append(each.instance)
+            continue
+        alive.add(number)
+        session.run("beat_instance", (each.pool, msgpack.encode(each), now + ttl, now, now, number))
+    cancels = session.run("cancel_orders").fetchall()
+    orders.cancel.extend((id, fence) for id, fence, holder in cancels if holder in alive)
+    return orders
+
+
+def leave(session: Session, names: Sequence[str], *, now: float) -> None:
+    """These instances are gone. What they hold can be reaped at once."""
+    numbers = [number for name in names if (number := session.instances.find(name)) is not None]
+    session.run_many("forget_instance", [(now, number) for number in numbers])
+    session.ring("leader")
+    # Others may have given way to jobs that only these would have run.
+    stir_everybody(session)
+
+
+def stir_everybody(session: Session) -> None:
+    """What anybody waits for may have changed: ring every pool that has queued jobs."""
+    session.flush()
+    session.ring(*(f"pool:{row[0]}" for row in session.run("pools_with_queued", (session.namespace,)).fetchall()))
+
+
+def instances(session: Session) -> list[InstanceRecord]:
+    """All that have beaten and neither left nor were reaped."""
+    found: list[InstanceRecord] = []
+    for body, expires_at, last_beat_at in session.run("all_instances", (session.namespace,)):
+        try:
+            found.append(InstanceRecord(msgpack.decode(body, type=Beat), expires_at, last_beat_at))
+        except (MsgspecError, TypeError):
+            continue  # the next beat writes it anew
+    return found

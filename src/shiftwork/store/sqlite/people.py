@@ -1,0 +1,89 @@
+"""The numbers and the events, for people. No ended job is looked at for it."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Final
+
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
+from shiftwork.store.sqlite.session import (
+    ADDED,
+    DEAD,
+    FAILED,
+    FAILURES,
+    PROCESSING,
+    QUEUED,
+    RUN_SECONDS,
+    SCHEDULED,
+    SUCCEEDED,
+    WAIT_SECONDS,
+    Session,
+)
+
+LAST: Final = 2**63 - 1
+"""A number that no event has."""
+
+
+def stats(session: Session) -> Stats:
+    """All pools and workers that have jobs, in numbers."""
+    answer = Stats()
+    pools: dict[str, int] = {}
+    for pool, name, worker, *counts in session.run("read_lanes", (session.namespace,)).fetchall():
+        pools[name] = pool
+        numbers = answer.pools.setdefault(name, PoolStats())
+        _add(numbers, counts)
+        numbers.added += counts[ADDED]
+        numbers.completed += counts[SUCCEEDED]
+        numbers.failed += counts[FAILURES]
+        numbers.run_seconds += counts[RUN_SECONDS]
+        numbers.wait_seconds += counts[WAIT_SECONDS]
+        if any(counts[:ADDED]):
+            _add(answer.workers.setdefault(worker, WorkerStats()), counts)
+    for name, pool in pools.items():
+        answer.pools[name].oldest_run_at = _oldest(session, pool)
+        answer.pools[name].marks = dict(session.run("read_marks", (pool,)).fetchall())
+    return answer
+
+
+def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
+    numbers.scheduled += counts[SCHEDULED]
+    numbers.retrying += counts[FAILED]
+    numbers.queued += counts[QUEUED]
+    numbers.processing += counts[PROCESSING]
+    numbers.dead += counts[DEAD]
+
+
+def _oldest(session: Session, pool: int) -> float | None:
+    """When the job at the head of the pool's queue became due."""
+    lanes = session.run("ready_lanes", (pool,)).fetchall()
+    heads = [session.run("heads_of_lane", (pool, row[0], 1)).fetchone() for row in lanes]
+    return min(heads)[2] if heads else None
+
+
+def record(session: Session, events: Sequence[Event]) -> None:
+    """Keep these events, numbered upwards."""
+    last = session.value("last_event", (session.namespace,))
+    places = {kind: count(session.value("last_place", (session.namespace, kind)) + 1) for kind in (True, False)}
+    rows = [
+        (session.namespace, seq, event.by_person, next(places[event.by_person]), msgpack.encode(event))
+        for seq, event in enumerate(events, last + 1)
+    ]
+    session.run_many("add_event", rows)
+
+
+def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
+    """The newest events between two numbers, oldest of them first."""
+    end = LAST if before is None else before
+    rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
+    return [_event(seq, body) for seq, body in reversed(rows)]
+
+
+def _event(seq: int, body: bytes) -> Event:
+    try:
+        return replace(msgpack.decode(body, type=Event), seq=seq)
+    except (MsgspecError, TypeError) as error:
+        return Event(
+            at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq
+        )

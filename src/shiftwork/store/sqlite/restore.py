@@ -1,0 +1,147 @@
+"""Moving in from another store: jobs as they were there, the states of workers, what only grows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import msgpack
+
+from shiftwork.core.admission import neighbours
+from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.store.sqlite import jobs as table
+from shiftwork.store.sqlite import keys
+from shiftwork.store.sqlite.claim import stir, stir_all
+from shiftwork.store.sqlite.people import stats
+from shiftwork.store.sqlite.session import (
+    ADDED,
+    COMPLETED,
+    FAILURES,
+    NUMBERS,
+    QUEUED,
+    RUN_SECONDS,
+    SUCCEEDED,
+    WAIT_SECONDS,
+    Session,
+    as_list,
+)
+
+
+def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
+    """Keep these jobs as they are, in place of what is there under their ids."""
+    groups = _make_room(session, jobs)
+    due = table.due_before(session, (NUMBERS[job.status] for job in jobs))
+    kept = [job for job in jobs if _write(session, job, now)]
+    groups |= {(session.workers.number(job.worker), job.key) for job in kept if job.key is not None}
+    keys.repark(session, groups)
+    table.ring_if_sooner(session, (job.run_at for job in kept if NUMBERS[job.status] < QUEUED), due)
+    _ring(session, kept)
+
+
+def _make_room(session: Session, jobs: Sequence[JobRecord]) -> set[tuple[int, str]]:
+    """Delete what is there; answers with the workers and keys that it had."""
+    ids = as_list({job.id for job in jobs})
+    rows = session.run("jobs_to_replace", (session.namespace, ids)).fetchall()
+    if rows:
+        table.delete(session, (row[:4] for row in rows))
+        session.run_many("drop_cancel", [row[:1] for row in rows])
+    return {(worker, key) for _, _, worker, _, key in rows if key is not None}
+
+
+def _write(session: Session, job: JobRecord, now: float) -> bool:
+    """Whether it was written: another live job may have its unique key."""
+    seq = session.next_seqs(1)
+    if not session.run("restore_job", _row(session, seq, job, now)).rowcount:
+        return False
+    if len(job.payload) > table.INLINE_BYTES:
+        session.run("add_payload", (seq, job.payload))
+    if job.result is not None and len(job.result) > table.INLINE_BYTES:
+        session.run("add_result", (seq, job.result))
+    session.run_many("add_attempt", [(seq, msgpack.encode(attempt)) for attempt in job.attempts])
+    pool, worker = session.pools.number(job.pool), session.workers.number(job.worker)
+    session.count(pool, worker, NUMBERS[job.status])
+    return True
+
+
+def _row(session: Session, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
+    status = NUMBERS[job.status]
+    return (
+        seq,
+        session.namespace,
+        job.id,
+        session.pools.number(job.pool),
+        session.workers.number(job.worker),
+        status,
+        int(job.key is not None and status == QUEUED),
+        job.rank,
+        job.run_at,
+        job.head_start,
+        job.created_at,
+        int(job.priority),
+        job.key_limit,
+        job.attempt,
+        job.crashes,
+        job.fence,
+        None if job.instance is None else _holder(session, job.instance, now),
+        job.started_at,
+        job.ended_at,
+        job.keep_until,
+        job.cause,
+        job.unique_key,
+        job.key,
+        job.trace,
+        job.payload if len(job.payload) <= table.INLINE_BYTES else None,
+        job.result if job.result is not None and len(job.result) <= table.INLINE_BYTES else None,
+        job.error,
+        None if job.progress is None else msgpack.encode(job.progress),
+    )
+
+
+def _holder(session: Session, instance: str, now: float) -> int:
+    """The number of an instance that ran a job elsewhere. It is remembered as long as one that was here and is gone."""
+    known = session.instances.find(instance)
+    if known is not None:
+        return known
+    number = session.instances.number(instance)
+    session.run("forget_silent", (now, number))
+    return number
+
+
+def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
+    for pool in {job.pool for job in jobs if job.key is None and NUMBERS[job.status] == QUEUED}:
+        session.ring_pool(session.pools.number(pool))
+    causes = {job.cause for job in jobs if NUMBERS[job.status] >= COMPLETED}
+    if causes:
+        session.ring("ended")
+    if causes - {"enqueued"}:
+        session.ring("leader")
+    for worker in {job.worker for job in jobs}:
+        stir(session, worker)
+
+
+def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+    """Go on with these states and totals, and above this fence."""
+    for given in states:
+        number = session.workers.number(given.worker)
+        state = session.state(number)
+        for name in WorkerState.__struct_fields__:
+            setattr(state, name, getattr(given, name))
+        session.state_changed(number)
+    session.flush()
+    there = stats(session).pools if totals else {}
+    for pool, told in totals.items():
+        _grow(session, session.pools.number(pool), told, there.get(pool) or PoolStats())
+    session.ring("state", "leader")
+    stir_all(session, neighbours([state.worker for state in states], session.docs().gates))
+    return session.fence_above(fence)
+
+
+def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> None:
+    """Totals are counted by lane and read by pool: what is missing is added to one of them, or to one of nobody's."""
+    lanes = session.run("lanes_of_pool", (pool,)).fetchall()
+    counts = session.lane(pool, lanes[0][0] if lanes else session.workers.number(""))
+    counts[ADDED] += told.added - there.added
+    counts[SUCCEEDED] += told.completed - there.completed
+    counts[FAILURES] += told.failed - there.failed
+    counts[RUN_SECONDS] += told.run_seconds - there.run_seconds
+    counts[WAIT_SECONDS] += told.wait_seconds - there.wait_seconds
+    for mark in told.marks.keys() | there.marks.keys():
+        session.mark(pool, mark, told.marks.get(mark, 0) - there.marks.get(mark, 0))

@@ -1,0 +1,76 @@
+"""Opens the file: makes the tables where there are none, and refuses what this version cannot read.
+
+The version is in `PRAGMA user_version`. It owns the change from one version to the next; there has been no change yet.
+"""
+
+from typing import Final
+
+from shiftwork.errors import SchemaVersionError, StoreUnavailableError
+from shiftwork.store.sqlite.driver import OLDEST, VERSION, Connection, driver
+from shiftwork.store.sqlite.sql import SQL, read
+from shiftwork.store.sqlite.turn import Turn
+
+SCHEMA_VERSION: Final = 1
+APPLICATION_ID: Final = 0x73687774
+"""Says "shwt" in the file's header, so that nobody takes it for something else."""
+
+
+def check_driver() -> None:
+    """Refuse a SQLite that lacks what the statements need."""
+    if VERSION < OLDEST:
+        raise StoreUnavailableError(
+            f"SQLite {driver.sqlite_version} is too old: shiftwork needs {'.'.join(map(str, OLDEST))} or newer. "
+            "Install `pysqlite3`, which brings its own, or a newer Python."
+        )
+
+
+def prepare(db: Connection, turn: Turn, *, path: str, namespace: str) -> int:
+    """Make the file ready, and answer with the number of the namespace."""
+    turn.begin(db)
+    try:
+        if _version(db) == 0:
+            _create(db)
+        _require_version(db, path)
+        db.execute(SQL["add_namespace"], (namespace,))
+        number = int(db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0])
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return number
+
+
+def _version(db: Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _create(db: Connection) -> None:
+    for statement in _statements(read("schema.sql")):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script, one by one: `executescript` would commit first."""
+    bare = "\n".join(line.split("--")[0] for line in script.splitlines())
+    return [statement for statement in (part.strip() for part in bare.split(";")) if statement]
+
+
+def require_ours(db: Connection, path: str) -> None:
+    """Refuse a file that belongs to somebody else, before anything is written to it."""
+    # In this order: another process may be making them, and whoever sees the tables sees the mark thereafter.
+    tables = int(db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    mark = int(db.execute("PRAGMA application_id").fetchone()[0])
+    if tables and mark != APPLICATION_ID:
+        raise StoreUnavailableError(f"{path} is a SQLite database of something else. Choose another path.")
+
+
+def _require_version(db: Connection, path: str) -> None:
+    version = _version(db)
+    if version != SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{path} has schema version {version}; this shiftwork reads version {SCHEMA_VERSION}. "
+            "Upgrade shiftwork in every process that uses the file."
+        )

@@ -1,0 +1,328 @@
+"""One connection and what it remembers between statements. Every operation works through one of these.
+
+It owns the numbers of names, the worker states, the counters and the fence of a transaction, so that each is read once
+and written once, however many operations share the transaction. It never begins or ends a transaction, and never
+trusts its memory when somebody else has written or a transaction was undone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from sqlite3 import Cursor
+from typing import Any, Final
+
+from msgspec import MsgspecError, json, msgpack
+
+from shiftwork.core.admission import Gates
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import JobStatus, PoolDoc, WorkerState
+from shiftwork.store.sqlite.driver import Connection
+from shiftwork.store.sqlite.sql import SQL, for_rows
+
+SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(7)
+STATUSES: Final = (
+    JobStatus.SCHEDULED,
+    JobStatus.FAILED,
+    JobStatus.QUEUED,
+    JobStatus.PROCESSING,
+    JobStatus.COMPLETED,
+    JobStatus.DEAD,
+    JobStatus.CANCELLED,
+)
+ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(7, 12)
+"""Where a lane's counters keep what only grows, behind those of the statuses."""
+NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+WIDTHS: Final = (64, 16, 4, 1)
+"""How many rows a statement may take at once: few different numbers, so that each is prepared once."""
+READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
+"""The kinds of docs that claims look into."""
+
+
+class Names:
+    """The numbers of one kind of name: looked up once, made where they are missing."""
+
+    def __init__(self, db: Connection, kind: str, namespace: int) -> None:
+        self._db = db
+        self._find = SQL[f"find_{kind}"]
+        self._add = SQL[f"add_{kind}"]
+        self._name_of = SQL[f"name_of_{kind}"]
+        self._namespace = namespace
+        self._numbers: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+
+    def find(self, name: str) -> int | None:
+        """Its number, if it has one."""
+        number = self._numbers.get(name)
+        if number is None:
+            row = self._db.execute(self._find, (self._namespace, name)).fetchone()
+            number = self._learn(name, row[0]) if row else None
+        return number
+
+    def number(self, name: str) -> int:
+        """Its number, a new one if it has none."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self.find(name)
+        if number is None:
+            added = self._db.execute(self._add, (self._namespace, name)).lastrowid
+            number = self._learn(name, added or 0)
+        return number
+
+    def name(self, number: int) -> str:
+        """The name behind a number."""
+        name = self._names.get(number)
+        if name is None:
+            row = self._db.execute(self._name_of, (number,)).fetchone()
+            name = row[0] if row else "?"
+            self._learn(name, number)
+        return name
+
+    def forget(self) -> None:
+        self._numbers.clear()
+        self._names.clear()
+
+    def _learn(self, name: str, number: int) -> int:
+        self._numbers[name] = number
+        self._names[number] = name
+        return number
+
+
+class Docs:
+    """The docs that claims look into, decoded. One that cannot be decoded counts as absent."""
+
+    def __init__(self) -> None:
+        self.gates: dict[str, Gates] = {}
+        self.pools: dict[str, PoolDoc] = {}
+        self.breakers: dict[str, BreakerState] = {}
+        self.unreadable: dict[tuple[str, str], str] = {}
+
+    @classmethod
+    def load(cls, db: Connection, namespace: int) -> "Docs":
+        docs = cls()
+        shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
+        for kind, shelf in shelves.items():
+            for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
+                try:
+                    shelf[name] = msgpack.decode(body, type=READ[kind])
+                except (MsgspecError, UnicodeDecodeError, TypeError) as error:
+                    docs.unreadable[kind, name] = str(error)
+        return docs
+
+
+class Session:
+    """A connection, its namespace, and what is known within it."""
+
+    def __init__(self, db: Connection, namespace: int) -> None:
+        self.db = db
+        self.namespace = namespace
+        self.pools = Names(db, "pool", namespace)
+        self.workers = Names(db, "worker", namespace)
+        self.instances = Names(db, "instance", namespace)
+        self.topics: set[str] = set()
+        """What has to be rung once the transaction is committed."""
+        self._docs = Docs()
+        self._docs_as_of = -1
+        self._data_version = -1
+        self._reset()
+
+    def _reset(self) -> None:
+        self._fence: int | None = None
+        self._fence_moved = False
+        self._seq: int | None = None
+        self._changes: int | None = None
+        self._states: dict[int, WorkerState] = {}
+        self._changed_states: set[int] = set()
+        self._lanes: dict[tuple[int, int], list[float]] = {}
+        self._marks: Counter[tuple[int, str]] = Counter()
+        self.lost: dict[int, bool] = {}
+        """By instance: whether it is lost."""
+
+    # ── statements ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, name: str, args: Sequence[Any] | dict[str, Any] = ()) -> Cursor:
+        """Run the named statement."""
+        return self.db.execute(SQL[name], args)
+
+    def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> Cursor:
+        """Run the named statement for each row of arguments."""
+        return self.db.executemany(SQL[name], rows)
+
+    def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run the named statement with as many rows of arguments at once as it takes. How many rows it changed."""
+        changed = at = 0
+        for width in WIDTHS:
+            while len(rows) - at >= width:
+                args = list(chain.from_iterable(rows[at : at + width]))
+                changed += self.db.execute(for_rows(name, width), args).rowcount
+                at += width
+        return changed
+
+    def value(self, name: str, args: Sequence[Any] = ()) -> Any:
+        """The first column of the first row; None if there is none."""
+        row = self.db.execute(SQL[name], args).fetchone()
+        return row[0] if row else None
+
+    # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def look(self) -> None:
+        """A transaction has begun: forget what somebody else may have changed since the last one."""
+        version = self.value("read_data_version")
+        if version != self._data_version:
+            self._data_version = version
+            self._reset()
+
+    def flush(self) -> None:
+        """Write what was gathered. Before the commit, and before anything that reads it."""
+        if self._fence_moved:
+            self.run("move_fence", (self._fence,))
+            self._fence_moved = False
+        if self._lanes:
+            self.run_many("move_lane", [(*lane, *counts) for lane, counts in self._lanes.items()])
+            self._lanes.clear()
+        if self._marks:
+            rows = [(pool, mark, by) for (pool, marks), by in self._marks.items() for mark in marks.split()]
+            self.run_many("count_mark", rows)
+            self._marks.clear()
+        if self._changed_states:
+            self.run_many("write_state", [_state_row(number, self._states[number]) for number in self._changed_states])
+            self._changed_states.clear()
+
+    def forget(self) -> None:
+        """The transaction was undone: nothing remembered is to be trusted."""
+        self.pools.forget()
+        self.workers.forget()
+        self.instances.forget()
+        self.topics.clear()
+        self._docs_as_of = -1
+        self._data_version = -1
+        self._reset()
+
+    # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────
+
+    def next_fences(self, n: int) -> int:
+        """The first of `n` new fences."""
+        if self._fence is None:
+            self._read_store()
+        first = (self._fence or 0) + 1
+        self._fence = first + n - 1
+        self._fence_moved = True
+        return first
+
+    def fence_above(self, fence: int) -> int:
+        """A new fence, higher than this one, too."""
+        first = self.next_fences(1)
+        self._fence = max(first, fence + 1)
+        return self._fence
+
+    def next_seqs(self, n: int) -> int:
+        """The first of `n` new numbers of jobs."""
+        if self._seq is None:
+            self._seq = int(self.value("last_seq"))
+        first = self._seq + 1
+        self._seq += n
+        return first
+
+    def docs(self) -> Docs:
+        """The docs that claims look into."""
+        if self._changes is None:
+            self._read_store()
+        if self._docs_as_of != self._changes:
+            self._docs = Docs.load(self.db, self.namespace)
+            self._docs_as_of = self._changes if self._changes is not None else -1
+        return self._docs
+
+    def doc_changed(self) -> None:
+        """A doc that claims look into was written."""
+        self.run("count_change")
+        self._changes = None
+
+    def _read_store(self) -> None:
+        fence, self._changes = self.run("read_store").fetchone()
+        if not self._fence_moved:
+            self._fence = fence
+
+    def state(self, worker: int) -> WorkerState:
+        """A worker's state. Whoever changes it says so by `state_changed`."""
+        state = self._states.get(worker)
+        if state is None:
+            state = self._states[worker] = self._read_state(worker)
+        return state
+
+    def state_changed(self, worker: int) -> None:
+        """The state is to be written."""
+        self._changed_states.add(worker)
+
+    def _read_state(self, worker: int) -> WorkerState:
+        row = self.run("read_state", (worker,)).fetchone()
+        enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, rate_at = row
+        return WorkerState(
+            worker=self.workers.name(worker),
+            enabled=bool(enabled),
+            reason=reason,
+            changed_at=changed_at,
+            failures=failures,
+            last_started=last_started,
+            last_ended=last_ended,
+            last_success=last_success,
+            last_error=last_error,
+            rate_at=rate_at,
+        )
+
+    # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lane(self, pool: int, worker: int) -> list[float]:
+        """What is to be added to the counters of a lane: by the number of the status, then what only grows."""
+        counts = self._lanes.get((pool, worker))
+        if counts is None:
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
+        return counts
+
+    def mark(self, pool: int, marks: str, by: int = 1) -> None:
+        """Count these marks for a pool so many times more."""
+        self._marks[pool, marks] += by
+
+    def count(self, pool: int, worker: int, status: Any, by: int = 1) -> None:
+        """So many jobs more (or fewer) of this lane are in this status. A status that does not exist is not counted."""
+        if status in range(len(STATUSES)):
+            self.lane(pool, worker)[status] += by
+
+    def move(self, pool: int, worker: int, *, out_of: int, into: int, n: int = 1) -> None:
+        """So many jobs of this lane went from one status to another."""
+        counts = self.lane(pool, worker)
+        counts[out_of] -= n
+        counts[into] += n
+
+    # ── topics ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ring(self, *topics: str) -> None:
+        """Ring these once the transaction is committed."""
+        self.topics.update(topics)
+
+    def take_topics(self) -> set[str]:
+        """What is to be rung now, once."""
+        topics, self.topics = self.topics, set()
+        return topics
+
+    def ring_pool(self, pool: int) -> None:
+        """A job of this pool may be claimable."""
+        self.topics.add(f"pool:{self.pools.name(pool)}")
+
+
+def _state_row(number: int, state: WorkerState) -> tuple[Any, ...]:
+    return (
+        state.enabled,
+        state.reason,
+        state.changed_at,
+        state.failures,
+        state.last_started,
+        state.last_ended,
+        state.last_success,
+        state.last_error,
+        state.rate_at,
+        number,
+    )
+
+
+def as_list(values: Iterable[int | str]) -> str:
+    """A list as a statement takes it."""
+    return json.encode(list(values)).decode()

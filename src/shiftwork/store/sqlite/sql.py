@@ -1,0 +1,35 @@
+"""Reads queries.sql: statements under the names they are called by. It only repeats what is marked to be repeated."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+_ROW: Final = re.compile(r"\{(\(.+?\))\}", re.DOTALL)
+_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def statements(text: str) -> dict[str, str]:
+    """The statements of a file by name, without their comments."""
+    parts = _NAME.split(text)
+    return {name: _bare(body) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _bare(body: str) -> str:
+    lines = (line for line in body.splitlines() if line.strip() and not line.startswith("--"))
+    return "\n".join(lines).rstrip().removesuffix(";")
+
+
+def read(name: str) -> str:
+    """A file that lies beside this one."""
+    return files("shiftwork.store.sqlite").joinpath(name).read_text(encoding="utf-8")
+
+
+SQL: Final = statements(read("queries.sql"))
+
+
+@cache
+def for_rows(name: str, n: int) -> str:
+    """The named statement, with its part in braces as often as there are rows."""
+    before, row, after = _ROW.split(SQL[name])
+    return before + ", ".join([row] * n) + after

@@ -1,0 +1,206 @@
+"""The store in a SQLite file: the contract of `shiftwork.store.protocol`, for processes on one machine.
+
+This file is the way in: each method hands an operation to the thread that writes or to the one that reads. What an
+operation does is in the file it comes from; nothing here looks into the database.
+"""
+
+import asyncio
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from shiftwork.core.admission import Facts
+from shiftwork.core.health import Finding
+from shiftwork.core.model import (
+    Added,
+    Amended,
+    Beat,
+    Change,
+    DeadJob,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    Orders,
+    Outcome,
+    PoolStats,
+    ProgressNote,
+    Stats,
+    WorkerState,
+)
+from shiftwork.errors import CorruptStoreError, UnknownStoreError, nearest
+from shiftwork.store.protocol import Bell, Claims, Promoted
+from shiftwork.store.sqlite import doctor
+from shiftwork.store.sqlite.amend import amend
+from shiftwork.store.sqlite.claim import claim
+from shiftwork.store.sqlite.docs import docs, drop, hold, put, switch
+from shiftwork.store.sqlite.engine import Engine
+from shiftwork.store.sqlite.facts import survey
+from shiftwork.store.sqlite.find import dead, find
+from shiftwork.store.sqlite.finish import finish, note
+from shiftwork.store.sqlite.instances import beat, instances, leave
+from shiftwork.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
+from shiftwork.store.sqlite.leader import promote, prune, reap
+from shiftwork.store.sqlite.people import events, record, stats
+from shiftwork.store.sqlite.restore import restore, take_over
+from shiftwork.store.sqlite.session import Session
+
+T = TypeVar("T")
+FEW: Final = 4
+"""So many jobs are added in less time than it takes to wake a thread."""
+SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
+
+
+class SqliteStore:
+    """A store in one file, made where it does not exist. Any number of processes and namespaces may share it."""
+
+    def __init__(self, path: str, *, synchronous: str = "normal", namespace: str = "default") -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise UnknownStoreError(f"synchronous={synchronous!r}: {nearest(synchronous, SYNCHRONOUS)}")
+        self._path = str(Path(path).resolve())
+        self._synchronous = synchronous
+        self._namespace = namespace
+        self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
+        weakref.finalize(self, self._engine.abandon).atexit = False
+
+    async def _write(self, todo: Callable[[Session], T], *, quick: bool = False) -> T:
+        return await self._engine.write(todo, quick=quick)
+
+    async def _read(self, todo: Callable[[Session], T]) -> T:
+        pending = self._engine.pending_write()
+        if pending is not None:  # what was called before is seen
+            await asyncio.wait([pending])
+        return await self._engine.read(todo)
+
+    async def _bury(self, broken: Unreadable) -> None:
+        if broken:
+            await self._write(partial(bury_unreadable, suspects=broken))
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        self._engine.reopen()
+        await self._write(_nothing)
+        await self._read(_nothing)
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)  # what was called before is on its way
+        await asyncio.to_thread(self._engine.close)
+
+    async def server_time(self) -> float:
+        return time.time()
+
+    # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW)
+
+    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+        return await self._write(partial(claim, instance=instance, pool=pool, n=n, now=now, workers=workers))
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        return await self._write(partial(finish, outcomes=outcomes, now=now))
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        return await self._write(partial(beat, beats=beats, ttl=ttl, now=now))
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        await self._write(partial(note, notes=notes))
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        return await self._write(partial(promote, n=n, now=now))
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        return await self._write(partial(reap, holder=holder, n=n, now=now))
+
+    async def prune(self, n: int, now: float) -> int:
+        return await self._write(partial(prune, n=n, now=now))
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:
+        await self._write(partial(leave, names=instances, now=now))
+
+    # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        return await self._write(partial(hold, name=name, holder=holder, limit=limit, ttl=ttl, now=now))
+
+    async def drop(self, name: str, holder: str) -> None:
+        await self._write(partial(drop, name=name, holder=holder))
+
+    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        return await self._read(partial(docs, kind=kind))
+
+    async def put(self, doc: Doc) -> bool:
+        return await self._write(partial(put, doc=doc))
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
+        await self._write(partial(restore, jobs=jobs, now=now))
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self._write(partial(take_over, states=states, totals=totals, fence=fence))
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        return await self._read(partial(survey, workers=workers, now=now))
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        broken = Unreadable()
+        found = await self._read(partial(get, ids=ids, broken=broken))
+        await self._bury(broken)
+        return found
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        broken = Unreadable()
+        found = await self._read(partial(find, wanted=wanted, broken=broken))
+        await self._bury(broken)
+        return found
+
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return await self._read(partial(dead, behind=behind, limit=limit))
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        return await self._write(partial(amend, ids=ids, change=change, now=now))
+
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+        return await self._read(stats)
+
+    async def instances(self) -> list[InstanceRecord]:
+        return await self._read(instances)
+
+    async def record(self, events: Sequence[Event]) -> None:
+        await self._write(partial(record, events=events))
+
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return await self._read(partial(events, after=after, before=before, limit=limit))
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        return self._engine.listen(topics)
+
+    async def check(self) -> dict[str, Finding]:
+        with suppress(CorruptStoreError):
+            await self._write(_nothing)
+        return await asyncio.to_thread(
+            doctor.check, self._path, synchronous=self._synchronous, namespace=self._namespace
+        )
+
+
+def _nothing(session: Session) -> None:
+    """What a call does that only wants the store to be open."""

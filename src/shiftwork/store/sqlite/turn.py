@@ -1,0 +1,95 @@
+"""Whose turn it is to write, among processes. It owns the wait for SQLite's write lock.
+
+SQLite's own waiting sleeps ever longer, so that a busy neighbour can keep a waiter out for seconds. Here a waiter holds
+a second lock, the *turn*, until it has the first: whoever has just written must get in line behind it. The turn is a
+courtesy (an flock on a side file): a process that cannot have it within a second goes on without.
+"""
+
+import fcntl
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from shiftwork.store.sqlite import faults
+from shiftwork.store.sqlite.driver import Connection, Error
+
+PATIENCE_SECONDS: Final = 30.0
+COURTESY_SECONDS: Final = 1.0
+SHORTEST_NAP: Final = 0.0001
+LONGEST_NAP: Final = 0.002
+
+
+class Turn:
+    """The place in line of one process."""
+
+    def __init__(self, path: str, side_file: str) -> None:
+        self._path = path
+        self._patience = PATIENCE_SECONDS
+        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def begin(self, db: Connection) -> None:
+        """Begin a transaction that writes, in turn. Raises `StoreBusyError` when patience ends."""
+        in_line = self._try_line()
+        try:
+            if in_line and _try_begin(db):
+                return
+            self._wait(db, in_line=in_line)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def begin_at_once(self, db: Connection) -> bool:
+        """Begin a transaction that writes, if nobody writes and nobody waits."""
+        if not self._try_line():
+            return False
+        try:
+            return _try_begin(db)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def patiently(self, act: Callable[[], None]) -> None:
+        """Do something that takes a lock for a moment, again and again until it is had."""
+        began = time.monotonic()
+        while True:
+            try:
+                return act()
+            except Error as error:
+                if not faults.is_busy(error):
+                    raise
+            if time.monotonic() - began > self._patience:
+                raise faults.busy(self._path, self._patience)
+            time.sleep(LONGEST_NAP * random.random())
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _wait(self, db: Connection, *, in_line: bool) -> None:
+        began = time.monotonic()
+        nap = SHORTEST_NAP
+        while True:
+            time.sleep(nap * (0.5 + random.random()))
+            nap = min(nap * 1.5, LONGEST_NAP)
+            waited = time.monotonic() - began
+            in_line = in_line or self._try_line()
+            if (in_line or waited > COURTESY_SECONDS) and _try_begin(db):
+                return
+            if waited > self._patience:
+                raise faults.busy(self._path, waited)
+
+    def _try_line(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def _try_begin(db: Connection) -> bool:
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except Error as error:
+        if faults.is_busy(error):
+            return False
+        raise
+    return True

@@ -1,0 +1,107 @@
+"""The one place that writes: a thread that runs whatever operations wait in one transaction, and commits them together.
+
+Operations take effect in the order in which they were called. One that fails harms no other of its group: the group is
+undone, and each is then run by itself. Nobody is answered before the commit, and topics are rung after it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from shiftwork.errors import StoreBusyError
+from shiftwork.store.bells import Bells
+from shiftwork.store.sqlite import faults
+from shiftwork.store.sqlite.calls import Call
+from shiftwork.store.sqlite.checkpoint import Checkpointer
+from shiftwork.store.sqlite.doorbell import Doorbells
+from shiftwork.store.sqlite.driver import Error, tolerate_damage
+from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.turn import Turn
+
+
+class Writer:
+    """A session that writes, in groups."""
+
+    def __init__(self, session: Session, turn: Turn, *, path: str, bells: Bells, doorbells: Doorbells) -> None:
+        self._session = session
+        self._turn = turn
+        self._path = path
+        self._bells = bells
+        self._doorbells = doorbells
+        self._checkpointer = Checkpointer(session.db, path=path)
+
+    def serve(self, group: list[Call]) -> None:
+        """Run these calls; each has its value or its error in the end."""
+        error = self._together(group, self._begin)
+        if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
+            for call in group:
+                call.error = self._together([call], self._begin)
+        elif error is not None:
+            for call in group:
+                call.error = error
+
+    def serve_at_once(self, call: Call) -> bool:
+        """Run this call, if nobody else writes."""
+        error = self._together([call], self._begin_at_once)
+        if isinstance(error, StoreBusyError):
+            return False
+        call.error = error
+        return True
+
+    def upkeep_due(self) -> bool:
+        return self._checkpointer.due()
+
+    def upkeep(self) -> None:
+        self._checkpointer.checkpoint()
+
+    def close(self) -> None:
+        self._checkpointer.close()
+        self._doorbells.close()
+        self._session.db.close()
+        self._turn.close()
+
+    def _begin(self) -> None:
+        self._turn.begin(self._session.db)
+
+    def _begin_at_once(self) -> None:
+        if not self._turn.begin_at_once(self._session.db):
+            raise faults.busy(self._path, 0.0)
+
+    def _together(self, group: list[Call], begin: Callable[[], None]) -> Exception | None:
+        """Run these calls in one transaction. The error that undid it, if one did."""
+        try:
+            begin()
+            self._commit(group)
+        except Error as error:
+            self._undo()
+            if faults.is_damage(error) and self._session.db.text_factory is str:
+                tolerate_damage(self._session.db)
+                return self._together(group, begin)
+            return faults.translate(error, self._path)
+        except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
+            self._undo()
+            return error
+        except BaseException:  # an interrupt, where a call is served on the main thread
+            self._undo()
+            raise
+        self._ring()
+        return None
+
+    def _commit(self, group: list[Call]) -> None:
+        session = self._session
+        session.look()
+        for call in group:
+            call.value = call.todo(session)
+        session.flush()
+        session.db.execute("COMMIT")
+
+    def _ring(self) -> None:
+        topics = self._session.take_topics()
+        if topics:
+            self._bells.ring(topics)
+            self._doorbells.ring(topics)
+
+    def _undo(self) -> None:
+        with suppress(Error):
+            if self._session.db.in_transaction:
+                self._session.db.execute("ROLLBACK")
+        self._session.forget()

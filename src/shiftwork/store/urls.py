@@ -1,0 +1,138 @@
+"""From a URL to a store that is not open yet. Drivers are imported only when used; messages never show a password.
+
+    memory://                 a new and empty one each time
+    memory://name             the one of this name in this process
+    sqlite:///relative.db     a file, from where the process is
+    sqlite:////absolute.db    a file, from the root
+    redis://host:6379/0       a Redis or Valkey server; rediss:// with TLS
+    redis+cluster://host:6379,host:6379
+    redis+sentinel://host:26379,host:26379/service/0
+    postgresql://user@host/database
+                              a schema of a database; `schema`, `pooling` and `pool_size` are ours, others are libpq's
+
+Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
+"""
+
+from threading import Lock
+from typing import Final
+from urllib.parse import parse_qsl
+
+from shiftwork.errors import UnknownStoreError, nearest
+from shiftwork.store.memory import MemoryStore
+from shiftwork.store.protocol import Store
+
+SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
+REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
+SQLITE_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {"synchronous": ("off", "normal", "full", "extra")}
+REDIS_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {
+    "timeout": None,
+    "keep": None,
+    "tls": ("yes", "no"),
+    "verify": ("yes", "no"),
+    "ca_file": None,
+    "cert_file": None,
+    "key_file": None,
+    "sentinel_password": None,
+}
+"""Parameters by name, with the values they take; None is any."""
+SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
+
+_named: Final[dict[tuple[str, str], MemoryStore]] = {}
+_naming: Final = Lock()
+
+
+def open_store(url: str, *, namespace: str = "default") -> Store:
+    """The store that a URL names. Nothing is connected or created until its `open`."""
+    scheme, mark, rest = url.partition("://")
+    scheme = scheme.lower()
+    if not mark:
+        raise UnknownStoreError(_no_scheme(url))
+    if scheme not in SCHEMES:
+        raise UnknownStoreError(f"no store has the scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
+    place, _, query = rest.partition("?")
+    options = _options(scheme, query)
+    if scheme == "memory":
+        return _memory(place, namespace)
+    if scheme == "sqlite":
+        return _sqlite(place, options, namespace)
+    if scheme in REDIS:
+        return _redis(scheme, place, options, namespace)
+    return _postgres(f"{scheme}://{rest}", namespace)
+
+
+def _memory(name: str, namespace: str) -> Store:
+    if not name:
+        return MemoryStore()
+    with _naming:
+        return _named.setdefault((name, namespace), MemoryStore(f"memory://{name}"))
+
+
+def _sqlite(place: str, options: dict[str, str], namespace: str) -> Store:
+    if not place.startswith("/"):
+        meant = f"for the file {place!r}, write sqlite:///{place}" if place and "@" not in place else SQLITE_FORM
+        raise UnknownStoreError(f"a SQLite URL has three slashes before the path, or four if it is absolute: {meant}")
+    path = place[1:]
+    if path == ":memory:":
+        raise UnknownStoreError("a SQLite database in memory cannot be shared, not even by threads; write memory://")
+    if not path or path.endswith("/"):
+        raise UnknownStoreError(f"a SQLite URL names a file: {SQLITE_FORM}")
+    from shiftwork.store.sqlite.store import SqliteStore
+
+    return SqliteStore(path, namespace=namespace, **options)
+
+
+def _redis(scheme: str, place: str, options: dict[str, str], namespace: str) -> Store:
+    try:
+        from shiftwork.store.redis.address import parse
+        from shiftwork.store.redis.store import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name != "hiredis":
+            raise
+        raise UnknownStoreError(
+            f"{scheme}:// needs a package that is missing: pip install 'shiftwork[redis]'"
+        ) from error
+    return RedisStore(parse(scheme, place, options), namespace=namespace)
+
+
+def _postgres(url: str, namespace: str) -> Store:
+    try:
+        from shiftwork.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise UnknownStoreError(
+            f"postgresql:// needs the package psycopg ({error}); install it with: pip install 'shiftwork[postgres]'"
+        ) from None
+    return PostgresStore(url, namespace=namespace)
+
+
+def _options(scheme: str, query: str) -> dict[str, str]:
+    known = SQLITE_OPTIONS if scheme == "sqlite" else REDIS_OPTIONS if scheme in REDIS else {}
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True) if scheme != "postgresql" else ():
+        if name not in known:
+            raise UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
+        if name in options:
+            raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// is given twice")
+        options[name] = _value(scheme, name, value, known[name])
+    return options
+
+
+def _value(scheme: str, name: str, value: str, known: tuple[str, ...] | None) -> str:
+    if known is None:
+        return value
+    if value.lower() not in known:
+        raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// cannot be {value!r}; {_one_of(known)}")
+    return value.lower()
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    return f"it is one of {', '.join(values)}"
+
+
+def _no_scheme(url: str) -> str:
+    """What to say of something that is no URL. What looks like it may hold a password is not repeated."""
+    if "@" in url:
+        return f"a store is named by a URL; {nearest('', SCHEMES)}"
+    if not url:
+        return "the store's URL is empty; write sqlite:///shiftwork.db, or memory://"
+    path = url.removeprefix("sqlite:").lstrip("/") if url.startswith("sqlite:") else url
+    return f"{url!r} is no store URL; for a SQLite file, write sqlite:///{path}"

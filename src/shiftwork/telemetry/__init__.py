@@ -1,0 +1,1 @@
+"""What shiftwork tells other systems of itself."""

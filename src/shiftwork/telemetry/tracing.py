@@ -1,0 +1,176 @@
+"""Traces: a job carries the W3C trace context of whoever enqueued it to wherever it runs.
+
+Only the API of OpenTelemetry is used, and only where something else in the process has imported it already: a process
+that traces nothing imports nothing here, and pays a look into a dict. Spans are named and described as the semantic
+conventions for messaging have it; the pool is the destination.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import Context as Variables
+from contextvars import ContextVar, copy_context
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Claimed, NewJob
+from shiftwork.core.retry import End, EndKind
+
+logger: Final = logging.getLogger("shiftwork")
+
+_NO_ERROR: Final = {EndKind.RETURNED, EndKind.DRAINED, EndKind.CANCELLED}
+_HEADERS: Final = ("traceparent", "tracestate")
+_ID_LENGTH: Final = 32
+_LONGEST_STATE: Final = 512
+_TRACEPARENT: Final = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+)
+_caller: Final[ContextVar[str | None]] = ContextVar("shiftwork_caller", default=None)
+
+
+@contextmanager
+def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Around adding jobs to the store: a span, and the jobs as they shall be added, with its context."""
+    caller = _caller.get()
+    if "opentelemetry.trace" not in sys.modules or not jobs:
+        yield [replace(job, trace=caller) for job in jobs] if caller else jobs
+        return
+    from opentelemetry import trace  # noqa: PLC0415 - see above
+
+    workers = {job.worker for job in jobs}
+    name = f"send {workers.pop()}" if len(workers) == 1 else "send"
+    # A span that is current continues the caller's trace already, if anybody does.
+    parent = None if caller is None or trace.get_current_span().get_span_context().is_valid else _extracted(caller)
+    with trace.get_tracer("shiftwork").start_as_current_span(
+        name, context=parent, kind=trace.SpanKind.PRODUCER, attributes=_sent(jobs)
+    ):
+        carried = _carried() or caller
+        yield [replace(job, trace=carried) for job in jobs] if carried else jobs
+
+
+@contextmanager
+def continuing(traceparent: str | None, tracestate: str | None) -> Iterator[None]:
+    """Jobs that are added in here continue the trace of a caller who sent these headers. What is none is ignored."""
+    found = _TRACEPARENT.fullmatch((traceparent or "").strip())
+    if found is None or not _makes_sense(found):
+        yield
+        return
+    said = (tracestate or "").strip()
+    parent = f"00-{found['trace']}-{found['span']}-{found['flags']}"
+    fine = said.isascii() and said.isprintable() and 0 < len(said) <= _LONGEST_STATE
+    token = _caller.set(f"{parent} {said}" if fine else parent)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def _makes_sense(found: re.Match[str]) -> bool:
+    """Version 00 has nothing behind its flags, what a later one has there is passed over, and ff is none."""
+    known = found["more"] is None if found["version"] == "00" else found["version"] != "ff"
+    return known and bool(found["trace"].strip("0")) and bool(found["span"].strip("0"))
+
+
+class RunSpan:
+    """The span of one run."""
+
+    __slots__ = ("_span", "variables")
+
+    def __init__(self, span: Any, variables: Variables) -> None:
+        self._span = span
+        self.variables = variables
+        """What the function must run in, so that its own spans are children of this one."""
+
+    def end(self, end: End) -> None:
+        """The run has ended so."""
+        try:
+            _close(self._span, end)
+        except Exception:  # what processes or exports spans is the user's
+            logger.exception("the span of a run could not be ended")
+
+
+def processing(job: Claimed) -> RunSpan | None:
+    """The span of a run that begins now, in the trace that the job was enqueued in; None where nobody traces."""
+    if "opentelemetry.trace" not in sys.modules:
+        return None
+    try:
+        return _open(job)
+    except Exception:  # what samples or processes spans is the user's
+        logger.exception("the run of job %s of %s is not traced", job.id, job.worker)
+        return None
+
+
+def trace_id(carried: str | None) -> str | None:
+    """The id of the trace that a job is in, for people."""
+    parts = (carried or "").split("-")
+    return parts[1] if len(parts) > 1 and len(parts[1]) == _ID_LENGTH else None
+
+
+def _carried() -> str | None:
+    """The current trace context in one text: the two headers of W3C, with a space between them."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers)
+    return " ".join(headers[name] for name in _HEADERS if name in headers) or None
+
+
+def _sent(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    about: dict[str, Any] = _about("send")
+    if len(jobs) == 1:
+        about["messaging.message.id"] = jobs[0].id
+    else:
+        about["messaging.batch.message_count"] = len(jobs)
+    pools = {job.pool for job in jobs}
+    return about | ({"messaging.destination.name": pools.pop()} if len(pools) == 1 else {})
+
+
+def _about(operation: str) -> dict[str, Any]:
+    return {
+        "messaging.system": "shiftwork",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+    }
+
+
+def _open(job: Claimed) -> RunSpan:
+    from opentelemetry import context, trace  # noqa: PLC0415
+
+    parent = _extracted(job.trace or "")
+    about = _about("process") | {
+        "messaging.destination.name": job.pool,
+        "messaging.message.id": job.id,
+        "shiftwork.worker": job.worker,
+        "shiftwork.attempt": job.attempt,
+        "shiftwork.cause": job.cause,
+    }
+    span = trace.get_tracer("shiftwork").start_span(
+        f"process {job.worker}", context=parent, kind=trace.SpanKind.CONSUMER, attributes=about
+    )
+    variables = copy_context()
+    variables.run(context.attach, trace.set_span_in_context(span, parent))
+    return RunSpan(span, variables)
+
+
+def _extracted(carried: str) -> Any:
+    """The context that a text stands for, and not the one that is current here: that of whoever started the node."""
+    from opentelemetry import context  # noqa: PLC0415
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
+
+    headers = dict(zip(_HEADERS, carried.split(" ", 1), strict=False))
+    return TraceContextTextMapPropagator().extract(headers, context=context.Context())
+
+
+def _close(span: Any, end: End) -> None:
+    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
+
+    span.set_attribute("shiftwork.end", str(end.kind))
+    if end.kind not in _NO_ERROR:
+        error = end.error or str(end.kind)
+        span.set_attribute("error.type", str(end.kind))
+        span.add_event("exception", {"exception.message": error, "exception.stacktrace": end.traceback or ""})
+        span.set_status(Status(StatusCode.ERROR, error))
+    span.end()

@@ -1,0 +1,1 @@
+"""The obligations of `shiftwork.store.protocol`, one function each: `check_…(lab)` returns or raises AssertionError."""

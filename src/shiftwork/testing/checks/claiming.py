@@ -1,0 +1,145 @@
+"""`claim`: order, limits, fences, and what it writes. What holds jobs back is in `gates` and `keys`."""
+
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Claimed, JobPriority, JobStatus, Progress, ProgressNote
+from shiftwork.testing.acts import (
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    finish,
+    get,
+    job,
+    outcome,
+    state,
+    statuses,
+)
+from shiftwork.testing.expect import equal, holds
+from shiftwork.testing.lab import Lab
+
+
+async def check_jobs_come_by_rank_and_then_by_id(lab: Lab) -> None:
+    await add(lab.store, job("d", run_at=NOW - 1), job("c"), job("a", run_at=NOW - 1), job("b", run_at=NOW - 2))
+    equal(await claim_ids(lab.store), ["b", "a", "d", "c"], "the order")
+
+
+async def check_rank_holds_across_workers_and_calls(lab: Lab) -> None:
+    await add(lab.store, *(job(f"{n}", "wvab"[n % 4], run_at=NOW - 50 + (n * 7) % 10) for n in range(10)))
+    in_order = sorted(range(10), key=lambda n: (n * 7) % 10)
+    taken = [await claim_ids(lab.store, 3) for _ in range(4)]
+    equal(sum(taken, []), [f"{n}" for n in in_order], "the order")  # noqa: RUF017 - four short lists
+
+
+async def check_priority_is_a_head_start(lab: Lab) -> None:
+    """Old work of low priority overtakes new work of high priority."""
+    high, aging = JobPriority.HIGH, 3600.0
+    await add(
+        lab.store,
+        job("low, new"),
+        job("high, new", priority=high, head_start=high * aging),
+        job("low, old", run_at=NOW - high * aging - 1),
+        job("normal, new", priority=JobPriority.NORMAL, head_start=aging),
+    )
+    equal(await claim_ids(lab.store), ["low, old", "high, new", "normal, new", "low, new"], "the order")
+
+
+async def check_never_more_than_asked_for(lab: Lab) -> None:
+    await add(lab.store, *(job(f"{n}") for n in range(5)))
+    equal(await claim_ids(lab.store, 0), [], "none")
+    equal(await claim_ids(lab.store, 1), ["0"], "one")
+    equal(await claim_ids(lab.store, 2), ["1", "2"], "two")
+    equal(await claim_ids(lab.store, 100), ["3", "4"], "the rest")
+    equal(await claim_ids(lab.store, 100), [], "nothing")
+
+
+async def check_only_jobs_of_the_pool_and_of_known_workers(lab: Lab) -> None:
+    await add(lab.store, job("1", "unknown"), job("2", "w", pool="q"), job("3", "w"), job("4", "v", pool="q"))
+    equal(await claim_ids(lab.store, workers=["w", "v"]), ["3"], "from pool p")
+    equal(await claim_ids(lab.store, workers=["w"], pool="q"), ["2"], "from pool q")
+    equal(await claim_ids(lab.store, workers=[]), [], "for nobody")
+    equal(await statuses(lab.store, "1", "4"), ["queued", "queued"], "the others")
+
+
+async def check_only_queued_jobs(lab: Lab) -> None:
+    store = lab.store
+    await add(store, *(job(f"{status}") for status in ("completed", "dead", "cancelled", "failed", "processing")))
+    for claimed in await claim(store):
+        if claimed.id != "processing":
+            await finish(store, outcome(claimed, JobStatus(claimed.id), run_at=NOW + 1))
+    await add(store, job("scheduled", run_at=NOW + 1))
+    equal(await claim(store), [], "claimed")
+
+
+async def check_a_claimed_job_is_whole_and_its_record_says_who_runs_it(lab: Lab) -> None:
+    await add(lab.store, job("1", run_at=NOW - 1, payload=b"\x00\xff", cause="scheduled", trace="t", head_start=5.0))
+    before = await get(lab.store, "1")
+    claimed = await claim_one(lab.store, "1", instance="me", now=NOW + 2)
+    wanted = Claimed("1", "w", "p", b"\x00\xff", claimed.fence, 1, 0, NOW - 1, "scheduled", "t")
+    equal(claimed, wanted, "what was claimed")
+    changes = {"status": JobStatus.PROCESSING, "attempt": 1, "fence": claimed.fence, "instance": "me"}
+    equal(await get(lab.store, "1"), replace(before, **changes, started_at=NOW + 2), "its record")
+
+
+async def check_each_attempt_is_counted_and_begins_anew(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"))
+    for attempt in (1, 2, 3):
+        claimed = await claim_one(store, "1", now=NOW + attempt)
+        equal(claimed.attempt, attempt, "the attempt")
+        record = await get(store, "1")
+        equal((record.attempt, record.started_at), (attempt, NOW + attempt), "attempt and start")
+        equal((record.ended_at, record.progress), (None, None), "what is left of the attempt before")
+        await store.note([ProgressNote("1", claimed.fence, Progress(1, 2, "half", NOW))])
+        await finish(store, outcome(claimed, JobStatus.FAILED, crashes=attempt, error="e"), now=NOW + attempt)
+    equal((await claim_one(store, "1")).crashes, 3, "crashes")
+
+
+async def check_fences_only_grow(lab: Lab) -> None:
+    """Over calls, jobs, pools, handles, reaping and restarts."""
+    other = await lab.another()
+    await beat(lab.store, "r", ttl=1000)
+    await add(lab.store, *(job(f"{n}", "wv"[n % 2], pool="pq"[n // 10]) for n in range(20)))
+    fences: list[int] = []
+    for store, pool, instance in ((lab.store, "p", "i"), (other, "q", "j"), (other, "p", "j"), (lab.store, "q", "i")):
+        fences += [claimed.fence for claimed in await claim(store, 3, pool=pool, instance=instance)]
+    fences += sorted(record.fence for record in await other.reap("r", 5, NOW))
+    await lab.restart()
+    fences += [claimed.fence for claimed in await claim(lab.store, 10, instance="k")]
+    fences += [claimed.fence for claimed in await claim(lab.store, 10, instance="k", pool="q")]
+    equal(len(fences), 25, "fences handed out")
+    holds(all(one < next_ for one, next_ in pairwise(fences)), f"fences only grow: {fences}")
+
+
+async def check_the_fence_of_an_ended_job_is_not_used_again(lab: Lab) -> None:
+    """Not even when the job is gone and the store was closed."""
+    await add(lab.store, job("1"))
+    first = await claim_one(lab.store, "1")
+    await finish(lab.store, outcome(first, keep_until=NOW))
+    equal(await lab.store.prune(10, NOW), 1, "pruned")
+    await lab.restart()
+    await add(lab.store, job("1"))
+    second = await claim_one(lab.store, "1")
+    holds(second.fence > first.fence, f"{second.fence} is higher than {first.fence}")
+
+
+async def check_starts_are_remembered(lab: Lab) -> None:
+    await add(lab.store, job("1"), job("2", "v"))
+    equal((await state(lab.store)).last_started, None, "before the first start")
+    await claim(lab.store, now=NOW + 5, workers=["w"])
+    equal((await state(lab.store)).last_started, NOW + 5, "of the worker that started")
+    equal((await state(lab.store, "v")).last_started, None, "of the other one")
+
+
+async def check_an_instance_that_is_lost_gets_nothing(lab: Lab) -> None:
+    await beat(lab.store, "r")
+    await add(lab.store, job("1"))
+    await claim_one(lab.store, "1", instance="gone")
+    equal(len(await lab.store.reap("r", 10, NOW)), 1, "reaped")
+    await add(lab.store, job("2"))
+    equal(await claim_ids(lab.store, instance="gone"), [], "claimed by the one that is lost")
+    equal(await claim_ids(lab.store, instance="here"), ["2"], "claimed by another")

@@ -1,0 +1,106 @@
+"""Cost: a claim is as quick beside a hundred thousand jobs that cannot run as it is beside none.
+
+Measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd and
+beside it.
+"""
+
+import time
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from shiftwork.core.admission import RateLimit
+from shiftwork.core.model import JobRecord, JobStatus, NewJob
+from shiftwork.store.protocol import Store
+from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, gate, job, outcome
+from shiftwork.testing.expect import holds
+from shiftwork.testing.lab import Lab
+
+CROWD = 100_000
+BATCH = 5_000
+CLAIMS = 40
+WORKERS = ("probe", "crowd")
+RATIO, NOISE = 5.0, 0.001
+"""How much longer a claim may take: so many times, plus so many seconds."""
+
+
+async def check_claims_beside_parked_jobs(lab: Lab) -> None:
+    alone = await _usual_claim(lab.store)
+    await add(lab.store, job("holder", "crowd", key="k", run_at=NOW - 1))
+    await claim_one(lab.store, "holder", workers=WORKERS)
+    await _crowd(lab.store, (job(f"{n:06}", "crowd", key="k") for n in range(CROWD)))
+    _is_as_quick(await _usual_claim(lab.store), alone)
+
+
+async def check_claims_beside_jobs_of_a_disabled_worker(lab: Lab) -> None:
+    alone = await _usual_claim(lab.store)
+    await lab.store.switch("crowd", enabled=False, reason=None, now=NOW)
+    await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
+    _is_as_quick(await _usual_claim(lab.store), alone)
+
+
+async def check_claims_beside_jobs_behind_a_limit(lab: Lab) -> None:
+    await gate(lab.store, "crowd", rate=RateLimit(1, 3600), max_running=1)
+    await add(lab.store, *(job(name, "crowd", run_at=NOW - 1) for name in ("running", "waiting")))
+    await claim(lab.store, 1, workers=["crowd"])
+    alone = await _usual_claim(lab.store)  # a limit has its price; how many wait behind it must not matter
+    await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
+    _is_as_quick(await _usual_claim(lab.store), alone)
+
+
+async def check_claims_beside_scheduled_jobs(lab: Lab) -> None:
+    alone = await _usual_claim(lab.store)
+    await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW + 3600 + n) for n in range(CROWD)))
+    _is_as_quick(await _usual_claim(lab.store), alone)
+
+
+async def check_claims_beside_jobs_to_be_retried(lab: Lab) -> None:
+    await _check_beside(lab, JobStatus.FAILED)
+
+
+async def check_claims_beside_dead_jobs(lab: Lab) -> None:
+    await _check_beside(lab, JobStatus.DEAD)
+
+
+async def check_claims_beside_completed_jobs(lab: Lab) -> None:
+    await _check_beside(lab, JobStatus.COMPLETED)
+
+
+async def _check_beside(lab: Lab, status: JobStatus) -> None:
+    alone = await _usual_claim(lab.store)
+    for first in range(0, CROWD, BATCH):
+        jobs = (job(f"{n:06}", "crowd", run_at=NOW + 3600) for n in range(first, first + BATCH))
+        ended = None if status is JobStatus.FAILED else NOW
+        crowd = [replace(JobRecord.of(one, NOW), status=status, attempt=1, ended_at=ended) for one in jobs]
+        await lab.store.restore(crowd, NOW)
+    _is_as_quick(await _usual_claim(lab.store), alone)
+
+
+async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
+    batch: list[NewJob] = []
+    for one in jobs:
+        batch.append(one)
+        if len(batch) == BATCH:
+            await store.add(batch, NOW)
+            batch = []
+
+
+async def _usual_claim(store: Store) -> float:
+    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd.
+
+    The first quartile: what else this machine does makes some claims longer, but none shorter.
+    """
+    seconds = []
+    for number in range(CLAIMS):
+        await store.add([job(f"probe {number}", "probe")], NOW)
+        start = time.perf_counter()
+        [claimed] = await claim(store, 1, workers=WORKERS)
+        seconds.append(time.perf_counter() - start)
+        await finish(store, outcome(claimed, JobStatus.COMPLETED, keep_until=NOW))
+    await store.prune(CLAIMS, NOW)
+    return sorted(seconds)[CLAIMS // 4]
+
+
+def _is_as_quick(beside: float, alone: float) -> None:
+    told = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
+    holds(beside <= alone * RATIO + NOISE, told)

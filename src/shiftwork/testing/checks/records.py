@@ -1,0 +1,83 @@
+"""Docs, the switch, and events: the small records."""
+
+from shiftwork.core.model import Doc, Event, WorkerState
+from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, state
+from shiftwork.testing.expect import equal, holds
+from shiftwork.testing.lab import Lab
+
+
+async def check_docs_are_written_by_compare_and_set(lab: Lab) -> None:
+    store, other = lab.store, await lab.another()
+    holds(not await store.put(Doc("kind", "name", b"x", 1)), "a doc that does not exist has no version 1")
+    holds(await store.put(Doc("kind", "name", b"one")), "it is made")
+    holds(not await other.put(Doc("kind", "name", b"two")), "it cannot be made twice")
+    holds(await other.put(Doc("kind", "name", b"two", 1)), "the version that is there is replaced")
+    holds(not await store.put(Doc("kind", "name", b"three", 1)), "the version that was there is not")
+    holds(not await store.put(Doc("kind", "name", b"three", 3)), "nor is one that is not there yet")
+    equal(await store.docs("kind"), [Doc("kind", "name", b"two", 2)], "the docs")
+
+
+async def check_docs_come_by_kind_and_in_order_of_name(lab: Lab) -> None:
+    store = lab.store
+    for name in ("b", "a", "Z", "é", "a b"):
+        await store.put(Doc("kind", name, name.encode()))
+        await store.put(Doc("other", name, b""))
+    equal([doc.name for doc in await store.docs("kind")], ["Z", "a", "a b", "b", "é"], "the names")
+    equal({doc.kind for doc in await store.docs("kind")}, {"kind"}, "the kinds")
+    equal(await store.docs("none"), [], "docs of a kind that has none")
+
+
+async def check_docs_hold_any_bytes(lab: Lab) -> None:
+    body = bytes(range(256)) * 100
+    await lab.store.put(Doc("kind", "name", body))
+    await lab.store.put(Doc("kind", "nothing", b""))
+    equal([doc.body for doc in await (await lab.restart()).docs("kind")], [body, b""], "the bodies")
+
+
+async def check_a_worker_is_switched_off_and_on(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"))
+    await finish(store, failed(await claim_one(store, "1"), error="e"))
+    off = await store.switch("w", enabled=False, reason="maintenance ☃", now=NOW + 1)
+    equal((off.enabled, off.reason, off.changed_at, off.failures), (False, "maintenance ☃", NOW + 1, 1), "when off")
+    equal(await state(store), off, "what is remembered")
+    on = await store.switch("w", enabled=True, reason=None, now=NOW + 2)
+    equal((on.enabled, on.reason, on.changed_at, on.failures), (True, None, NOW + 2, 0), "when on")
+    equal((on.last_started, on.last_ended, on.last_error), (NOW, NOW, "e"), "what else is remembered")
+    equal(await state(await lab.restart()), on, "what is remembered after a restart")
+
+
+async def check_a_worker_nobody_heard_of_can_be_switched(lab: Lab) -> None:
+    wanted = WorkerState(worker="new", enabled=False, reason=None, changed_at=NOW)
+    equal(await lab.store.switch("new", enabled=False, reason=None, now=NOW), wanted, "its state")
+
+
+async def check_events_are_numbered_upwards(lab: Lab) -> None:
+    store = lab.store
+    data = {"n": 1, "list": [1.5, "two", None], "map": {"a": True}}
+    first = Event(at=NOW, name="scaled", subject="p", message="up ☃", data=data, seq=99)
+    await store.record([first, Event(at=NOW + 1, name="dead", subject="1", message="")])
+    store = await lab.restart()
+    await store.record([Event(at=NOW - 1, name="late", subject="2", message="")])
+    events = await store.events()
+    holds(0 < events[0].seq < events[1].seq < events[2].seq, f"the numbers grow: {[event.seq for event in events]}")
+    equal([event.name for event in events], ["scaled", "dead", "late"], "the order")
+    equal((events[0].data, events[0].message, events[0].at), (data, "up ☃", NOW), "the first event")
+
+
+async def check_the_newest_events_are_read_oldest_first(lab: Lab) -> None:
+    store = lab.store
+    await store.record([Event(at=NOW, name="n", subject=f"{n}", message="") for n in range(1, 201)])
+    numbers = [event.seq for event in await store.events(0, 1_000)]
+    equal(numbers, sorted(set(numbers)), "the numbers")
+    equal([event.seq for event in await store.events()], numbers[-100:], "by default")
+    equal([event.seq for event in await store.events(0, 3)], numbers[-3:], "the newest three")
+    equal([event.seq for event in await store.events(numbers[-5], 3)], numbers[-3:], "the newest three of four")
+    equal([event.seq for event in await store.events(numbers[-3])], numbers[-2:], "all of two")
+    equal(await store.events(numbers[-1]), [], "after the last")
+    equal(await store.events(0, 0), [], "none")
+    older = await store.events(0, 3, before=numbers[-3])
+    equal([event.seq for event in older], numbers[-6:-3], "the newest three of the older ones")
+    between = await store.events(numbers[1], before=numbers[4])
+    equal([event.seq for event in between], numbers[2:4], "all between two")
+    equal(await store.events(before=numbers[0]), [], "before the first")

@@ -1,0 +1,132 @@
+"""`survey`: what people are told about waiting is what claims go by."""
+
+from shiftwork.core.admission import Facts, Gates, RateLimit, Running, Wait, explain, may_start
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.model import JobStatus, PoolDoc
+from shiftwork.store.protocol import Store
+from shiftwork.testing.acts import (
+    EVERYBODY,
+    NOW,
+    add,
+    beat,
+    claim,
+    claim_ids,
+    claim_one,
+    finish,
+    gate,
+    job,
+    outcome,
+    put,
+    run,
+    succeeded,
+)
+from shiftwork.testing.expect import equal, holds, there
+from shiftwork.testing.lab import Lab
+
+
+async def check_a_lane_says_what_there_is_of_a_worker(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1"), job("2"), job("3", head_start=9), job("4", key="k", head_start=8), job("5", key="k"))
+    await claim_one(store, "3", now=NOW + 1)
+    await claim_one(store, "4", now=NOW + 2, instance="j")
+    await finish(store, outcome(await claim_one(store, "1", now=NOW + 3), JobStatus.FAILED, run_at=NOW + 60))
+    lane = (await store.survey(["w"], NOW)).lanes["w"]
+    equal((lane.running, lane.newest_started_at), (2, NOW + 2), "what runs")
+    equal(lane.eldest, Running("3", "i", NOW + 1), "what has run for longest")
+    head = there(lane.head, "the head")
+    equal((head.id, head.rank, head.run_at), ("2", NOW, NOW), "the head, which is not parked")
+    equal((lane.retrying, lane.live), (True, True), "whether one is to be retried, and whether one is live")
+    equal(lane.state.last_started, NOW + 3, "the state")
+
+
+async def check_a_lane_without_live_jobs_says_so(lab: Lab) -> None:
+    store = lab.store
+    await run(store, "1")
+    lane = (await store.survey(["w"], NOW)).lanes["w"]
+    told = (lane.running, lane.eldest, lane.newest_started_at, lane.head, lane.retrying, lane.live)
+    equal(told, (0, None, None, None, False, False), "a lane whose jobs have ended")
+    await add(store, job("2", run_at=NOW + 9))
+    holds((await store.survey(["w"], NOW)).lanes["w"].live, "one with a scheduled job is live")
+
+
+async def check_a_survey_covers_the_neighbours(lab: Lab) -> None:
+    store = lab.store
+    await gate(store, "a", conflicts=("b",))
+    await gate(store, "b", conflicts=("a",), after={"c": "done"}, breaker="x")
+    await gate(store, "c", before=("b",))
+    await gate(store, "d", breaker="x", pool="q")
+    await gate(store, "e")
+    await put(store, "breaker", "x", BreakerState(open=True, until=NOW + 9))
+    await put(store, "pool", "q", PoolDoc(paused=True, reason="r"))
+    await beat(store, "i", ttl=5)
+    await beat(store, "j", pool="q", ttl=50)
+    facts = await store.survey(["a"], NOW + 5)
+    holds({"a", "b", "c", "d"} <= facts.lanes.keys(), f"the lanes of all that are tied together: {[*facts.lanes]}")
+    equal(facts.gates["b"], Gates(worker="b", pool="p", conflicts=("a",), after={"c": "done"}, breaker="x"), "gates")
+    equal(facts.breakers["x"], BreakerState(open=True, until=NOW + 9), "the breaker")
+    equal(facts.pools["q"], PoolDoc(paused=True, reason="r"), "the pool")
+    equal(facts.served, {"q"}, "the pools that a live instance serves")
+
+
+async def check_a_survey_of_all_covers_all(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1", "with a job"))
+    await run(store, "2", "with a state")
+    await store.switch("switched off", enabled=False, reason=None, now=NOW)
+    await gate(store, "with gates")
+    facts = await store.survey(None, NOW)
+    names = {"with a job", "with a state", "switched off", "with gates"}
+    holds(names <= facts.lanes.keys(), f"all of {names} are in {[*facts.lanes]}")
+    holds("unknown" in (await store.survey(["unknown"], NOW)).lanes, "one that nobody heard of is told about, too")
+
+
+async def check_a_survey_is_a_copy(lab: Lab) -> None:
+    await add(lab.store, job("1"))
+    facts = await lab.store.survey(["w"], NOW)
+    facts.lanes["w"].state.enabled = False
+    facts.lanes["w"].running = 7
+    equal(await claim_ids(lab.store), ["1"], "claimed after somebody changed what they were told")
+
+
+async def check_claims_do_what_a_survey_explains(lab: Lab) -> None:
+    """One job of each worker, each held back by something else, and let go one by one."""
+    store = lab.store
+    await gate(store, "a", conflicts=("b",))
+    await gate(store, "b", conflicts=("a",))
+    await gate(store, "c", after={"a": "fresh"})
+    await gate(store, "v", rate=RateLimit(1, 60.0), breaker="x")
+    await gate(store, "w", max_running=1)
+    await beat(store, "i")
+    await add(store, *(job(f"{name}{n}", name, run_at=NOW - 9 + n) for n in range(2) for name in EVERYBODY))
+    seen: set[str] = set()
+    for turn in range(12):
+        now = NOW + 20 * turn
+        await beat(store, "i", now=now)
+        await _changes(store, turn, now)
+        facts = await store.survey(EVERYBODY, now)
+        seen |= {wait.code for name in EVERYBODY for wait in _waits(facts, name, now)}
+        wanted = [name for name in EVERYBODY if _may(facts, name, now)]
+        for name in EVERYBODY:
+            again = await store.survey([name], now)
+            one = await claim(store, 1, now=now, workers=[name])
+            equal([claimed.worker for claimed in one], [name] if _may(again, name, now) else [], f"claimed of {wanted}")
+            if one and turn % 2:
+                await finish(store, succeeded(one[0], now=now), now=now)
+    wanted_codes = {"disabled", "breaker", "dependency", "max_running", "blocked", "rate_limit"}
+    holds(wanted_codes <= seen, f"every reason to wait was met, of {sorted(wanted_codes)}: {sorted(seen)}")
+
+
+async def _changes(store: Store, turn: int, now: float) -> None:
+    await store.switch("w", enabled=turn % 4 != 1, reason="odd", now=now)
+    await put(store, "breaker", "x", BreakerState(open=turn % 3 == 0, until=now + 1))
+    await add(store, *(job(f"{name} {turn}", name, run_at=now) for name in EVERYBODY), now=now)
+
+
+def _may(facts: Facts, worker: str, now: float) -> bool:
+    head = facts.lanes[worker].head
+    return head is not None and may_start(worker, head, facts, now) is None
+
+
+def _waits(facts: Facts, worker: str, now: float) -> list[Wait]:
+    head = facts.lanes[worker].head
+    return explain(worker, head, facts, now) if head is not None else []

@@ -1,0 +1,70 @@
+"""The suite as a whole: every check there is, and two ways to run them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from shiftwork.testing.checks import (
+    adding,
+    claiming,
+    crowds,
+    finishing,
+    gates,
+    keys,
+    leading,
+    leases,
+    life,
+    people,
+    racing,
+    records,
+    restoring,
+    ringing,
+    surveys,
+)
+from shiftwork.testing.lab import Lab, StoreFactory
+
+Check = Callable[[Lab], Awaitable[None]]
+TOPICS: Final = (
+    life,
+    adding,
+    claiming,
+    keys,
+    gates,
+    finishing,
+    leases,
+    leading,
+    records,
+    restoring,
+    people,
+    surveys,
+    ringing,
+    racing,
+    crowds,
+)
+CHECKS: Final[list[Check]] = [
+    value for topic in TOPICS for name, value in vars(topic).items() if name.startswith("check_")
+]
+"""Each is an obligation. A check gets a `Lab`, and raises AssertionError where the store does not keep it."""
+LONGEST: Final = 120.0
+"""Seconds after which a check is given up."""
+
+
+async def run_check(check: Check, factory: StoreFactory) -> None:
+    """Run one check against a fresh store."""
+    async with asyncio.timeout(LONGEST), Lab(factory) as lab:
+        await check(lab)
+
+
+async def check_store(factory: StoreFactory) -> None:
+    """Run every check. Raises one ExceptionGroup, which names each that failed."""
+    failures: dict[str, Exception] = {}
+    for check in CHECKS:
+        name = check.__name__
+        try:
+            await run_check(check, factory)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other checks are worth running
+            error.add_note(name)
+            failures[name] = error
+    if failures:
+        names = ", ".join(failures)
+        raise ExceptionGroup(f"{len(failures)} of {len(CHECKS)} checks failed: {names}", [*failures.values()])

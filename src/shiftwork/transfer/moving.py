@@ -1,0 +1,388 @@
+"""Moving everything a namespace holds from one store to another, whatever either of them is.
+
+Copying is comparing: a page of jobs is read from both sides, and what differs is written. So a move that was killed is
+finished by beginning again, and nothing is there twice. Only a page of jobs is in memory at any time.
+
+Who may do what meanwhile is written down in both stores, in docs that do not move: `Departure` in the source, `Arrival`
+in the destination. From the first one on no node starts on either side and nobody changes a job; jobs may still be
+added to the source, and are carried too. The source keeps what it held.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
+from shiftwork.errors import MoveError
+from shiftwork.store.protocol import Store
+from shiftwork.store.urls import open_store
+from shiftwork.transfer.late import carry_late
+from shiftwork.transfer.marks import KIND, Arrival, Departure, arrival_in, departure_from, write
+from shiftwork.transfer.small import Small, carry
+from shiftwork.transfer.tally import Tally, canonical
+
+PAGE: Final = 200
+"""Jobs that are in memory at a time; each may have a megabyte of payload."""
+PASSES: Final = 5
+"""How often what differs is copied before giving up: somebody goes on changing the source."""
+ROUNDS: Final = 10
+"""How often new jobs are looked for before the source is closed; the last look comes after that."""
+SKEW_SECONDS: Final = 10.0
+"""Jobs are stamped by those who add them; their clocks follow the store's, and differ by less than this."""
+LEASE_SECONDS: Final = 10.0
+
+Tell = Callable[[str, int, int], None]
+"""Called with what is being done, how many jobs have been dealt with, and how many there are."""
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What a move did."""
+
+    source: str
+    destination: str
+    copied: int
+    """Jobs written this time; those of an earlier, interrupted move were there."""
+    handed_back: int
+    """Jobs that had been running when their process vanished: they are queued again, and that run is not counted."""
+    late: bool = False
+    """Whether this only carried jobs that were added to the source after it had moved."""
+    counted: Tally = field(default_factory=Tally)
+    """What the source holds."""
+    arrived: Tally = field(default_factory=Tally)
+    """What the destination holds."""
+    small: Small = Small()
+
+
+# ── what others ask ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def move(source: str, destination: str, *, namespace: str = "default", tell: Tell) -> Moved:
+    """Move the content of one URL to another."""
+    async with _opened(source, namespace) as out, _opened(destination, namespace) as into:
+        return await Move(out, into, tell).run()
+
+
+async def abandon(source: str, *, namespace: str = "default") -> str | None:
+    """Give up a move that was begun and not finished: the source goes on. Answers where it was to go, if anywhere."""
+    async with _opened(source, namespace) as store:
+        doc, departure = await departure_from(store)
+        if departure is None or departure.state == "abandoned":
+            return None
+        if departure.state == "moved":
+            raise MoveError(f"{store.url} has moved to {departure.to}: that cannot be given up any more")
+        await write(store, doc, replace(departure, state="abandoned"))
+        return departure.to
+
+
+@asynccontextmanager
+async def _opened(url: str, namespace: str) -> AsyncIterator[Store]:
+    store = open_store(url, namespace=namespace)
+    try:
+        await store.open()
+        yield store
+    finally:
+        await store.close()
+
+
+# ── the move itself ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Move:
+    """One move, from one open store to another."""
+
+    def __init__(self, source: Store, destination: Store, tell: Tell) -> None:
+        self._source = source
+        self._destination = destination
+        self._tell = tell
+        self._holder = f"move/{secrets.token_hex(6)}"
+        self._looked_at = float("-inf")
+        self._copied = 0
+        self._handed_back = 0
+
+    async def run(self) -> Moved:
+        """Move everything, and say what was moved. Run again, it goes on where it was interrupted."""
+        if await self._is_same():
+            raise MoveError(f"{self._source.url} cannot move to itself")
+        await self._take_turn()
+        try:
+            departure = await self._begin()
+            _, arrival = await arrival_in(self._destination)
+            if arrival is not None and arrival.done:
+                late = await carry_late(self._source, self._destination, departure)
+                return self._moved(copied=late, late=True)
+            await self._look()
+            await self._hand_back()
+            counted, arrived, horizon = await self._copy_until_alike()
+            return await self._end(departure, counted, arrived, horizon)
+        finally:
+            await self._source.drop(KIND, self._holder)
+
+    # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _is_same(self) -> bool:
+        """Whether both are one store, however they are called: what is held in one cannot be held in the other."""
+        now = await self._source.server_time()
+        await self._source.hold(self._holder, "source", 1, LEASE_SECONDS, now)
+        free = await self._destination.hold(self._holder, "destination", 1, LEASE_SECONDS, now)
+        await self._source.drop(self._holder, "source")
+        await self._destination.drop(self._holder, "destination")
+        return not free
+
+    async def _take_turn(self) -> None:
+        """Only one at a time; one that was killed is waited for, as long as its place is its own."""
+        deadline = time.monotonic() + LEASE_SECONDS + 1
+        while not await self._hold():
+            if time.monotonic() > deadline:
+                raise MoveError(f"another `shiftwork move` of {self._source.url} is at work: let it finish")
+            await asyncio.sleep(0.1)
+
+    async def _hold(self) -> bool:
+        now = await self._source.server_time()
+        return await self._source.hold(KIND, self._holder, 1, LEASE_SECONDS, now)
+
+    async def _begin(self) -> Departure:
+        """Write the move down in both stores, if nothing speaks against it."""
+        doc, departure = await departure_from(self._source)
+        _, arrival = await arrival_in(self._destination)
+        ours = departure is not None and arrival is not None and departure.token == arrival.token
+        if departure is not None and departure.state == "moved" and not ours:
+            raise MoveError(f"{self._source.url} has moved already, to {departure.to}")
+        if departure is not None and ours and departure.state != "abandoned":
+            return departure
+        if arrival is not None and not arrival.done:
+            raise MoveError(
+                f"{self._destination.url} holds a part of another move, from {arrival.source}: choose another database "
+                "or namespace, or empty it"
+            )
+        await self._refuse_occupied()
+        await self._look()
+        departure = Departure(token=secrets.token_hex(8), to=self._destination.url, at=await self._source.server_time())
+        await write(self._source, doc, departure)
+        await write(self._destination, None, Arrival(token=departure.token, source=self._source.url))
+        return departure
+
+    async def _refuse_occupied(self) -> None:
+        """The destination must hold nothing: what is there could not be told from what comes."""
+        there = self._destination
+        found = {
+            "jobs": await there.find(JobFilter(limit=1)),
+            "jobs it has counted": (await there.stats(0.0)).pools,
+            "workers or pools": await there.docs(),
+            "workers": (await there.survey(None, 0.0)).lanes,
+            "events": await there.events(0, 1),
+        }
+        for what, some in found.items():
+            if some:
+                raise MoveError(
+                    f"{there.url} is not empty, it holds {what} that are no part of this move: choose another database "
+                    "or namespace, or empty it"
+                )
+
+    async def _look(self) -> None:
+        """Nobody may run jobs on either side."""
+        for store in (self._source, self._destination):
+            now = await store.server_time()
+            live = [known.beat for known in await store.instances() if known.expires_at > now]
+            if live:
+                names = ", ".join(sorted({f"{beat.instance} on {beat.node}" for beat in live}))
+                raise MoveError(f"nodes run on {store.url}: {names}. Stop them, then run this again")
+
+    async def _stay(self) -> None:
+        """Now and then: is it still our turn, and is nobody there?"""
+        if time.monotonic() - self._looked_at < LEASE_SECONDS / 4:
+            return
+        self._looked_at = time.monotonic()
+        _, arrival = await arrival_in(self._destination)
+        if not await self._hold() or arrival is None or arrival.done:
+            raise MoveError(f"another `shiftwork move` of {self._source.url} has taken over from this one")
+        await self._look()
+
+    async def _hand_back(self) -> None:
+        """Queue what runs for nobody, as if that run had never begun."""
+        while True:
+            now = await self._source.server_time()
+            orphans = await self._source.reap(self._holder, PAGE, now)
+            if not orphans:
+                return
+            await self._source.finish([_handed_back(record, now) for record in orphans], now)
+            self._handed_back += len(orphans)
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _copy_until_alike(self) -> tuple[Tally, Tally, float]:
+        """Copy what differs until nothing does. Answers with both sides, and up to when jobs are known to be there."""
+        total = await self._count()
+        counted = arrived = Tally()
+        for attempt in range(PASSES):
+            newest = await self._copy(total)
+            if attempt:
+                await self._refuse_strays()
+            counted = await self._sum(self._source, "checking the source", total, newest)
+            arrived = await self._sum(self._destination, "checking the destination", counted.jobs, None)
+            if counted == arrived:
+                return counted, arrived, newest[0] if newest else 0.0
+        raise MoveError(
+            f"{self._source.url} and {self._destination.url} differ after {PASSES} passes: {counted.counts} with "
+            f"checksum {counted.checksum}, {arrived.counts} with {arrived.checksum}. Somebody changes the source; stop "
+            "that, then run this again"
+        )
+
+    async def _count(self) -> int:
+        total = 0
+        async for page in self._pages(self._source):
+            total += len(page)
+            self._tell("counting", total, 0)
+        return total
+
+    async def _copy(self, total: int) -> tuple[float, str] | None:
+        """Write whatever the destination has not, or has otherwise. Answers with the place of the newest job."""
+        newest: tuple[float, str] | None = None
+        done = 0
+        async for page in self._pages(self._source):
+            newest = newest or _place(page[0])
+            records = await _whole(self._source, page)
+            await self._write_missing(records)
+            done += len(page)
+            self._tell("copying", done, max(done, total))
+        return newest
+
+    async def _write_missing(self, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobRecord | None]]:
+        """Answers with what was written, and what was there instead."""
+        running = [record for record in records if record.status is JobStatus.PROCESSING]
+        if running:
+            raise MoveError(
+                f"job {running[0].id} was started by {running[0].instance} on {self._source.url}: stop it, then run "
+                "this again"
+            )
+        there = await self._destination.get([record.id for record in records])
+        missing = [
+            (record, other)
+            for record, other in zip(records, there, strict=True)
+            if other is None or canonical(other) != canonical(record)
+        ]
+        if missing:
+            await self._stay()
+            now = await self._destination.server_time()
+            await self._destination.restore([record for record, _ in missing], now)
+        self._copied += len(missing)
+        return missing
+
+    async def _refuse_strays(self) -> None:
+        """A job that is only in the destination was added there meanwhile: it is not ours to delete."""
+        async for page in self._pages(self._destination):
+            ids = [record.id for record in page]
+            for id, record in zip(ids, await self._source.get(ids), strict=True):
+                if record is None:
+                    raise MoveError(
+                        f"{self._destination.url} holds job {id}, which {self._source.url} does not: it was added "
+                        "there meanwhile, or deleted here. Discard it there if nobody needs it, then run this again"
+                    )
+
+    async def _sum(self, store: Store, what: str, total: int, newest: tuple[float, str] | None) -> Tally:
+        """Everything in a store, up to the newest job that counts."""
+        tally = Tally()
+        done = 0
+        async for page in self._pages(store):
+            counted = [record for record in page if newest is None or _place(record) <= newest]
+            for record in await _whole(store, counted):
+                tally.add(record)
+            done += len(counted)
+            self._tell(what, done, max(done, total))
+        return tally
+
+    async def _catch_up(self, horizon: float, counted: Tally, arrived: Tally) -> float | None:
+        """Carry the jobs that were added since; answers with when the newest of them was, if there are any."""
+        newest: float | None = None
+        async for page in self._pages(self._source, horizon - SKEW_SECONDS):
+            missing = await self._write_missing(await _whole(self._source, page))
+            for record, other in missing:
+                newest = max(newest or 0.0, record.created_at)
+                counted.add(record)
+                if other is not None:
+                    counted.add(other, -1)
+                    arrived.add(other, -1)
+            for record in await _whole(self._destination, [record for record, _ in missing]):
+                arrived.add(record)
+        return newest
+
+    async def _pages(self, store: Store, since: float | None = None) -> AsyncIterator[list[JobRecord]]:
+        """All jobs, newest first: what is added meanwhile comes before the first page."""
+        after: str | None = None
+        while True:
+            await self._stay()
+            page = await store.find(JobFilter(after=after, limit=PAGE, created_after=since))
+            if page:
+                yield page
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _end(self, departure: Departure, counted: Tally, arrived: Tally, horizon: float) -> Moved:
+        """Carry what was added meanwhile, and all that is no job; close the source, and look once more."""
+        for _ in range(ROUNDS):
+            newest = await self._catch_up(horizon, counted, arrived)
+            if newest is None:
+                break
+            horizon = max(horizon, newest)
+        await self._close_source(departure, horizon)
+        await self._catch_up(horizon, counted, arrived)
+        small = await carry(self._source, self._destination)
+        if counted != arrived:
+            raise MoveError(
+                f"{self._destination.url} does not hold what {self._source.url} does: {counted.counts} became "
+                f"{arrived.counts}. Run this again"
+            )
+        await self._look()
+        await self._close_source(departure, horizon)
+        doc, _ = await arrival_in(self._destination)
+        await write(self._destination, doc, Arrival(token=departure.token, source=self._source.url, done=True))
+        return self._moved(copied=self._copied, counted=counted, arrived=arrived, small=small)
+
+    def _moved(self, **told: Any) -> Moved:
+        return Moved(source=self._source.url, destination=self._destination.url, handed_back=self._handed_back, **told)
+
+    async def _close_source(self, departure: Departure, horizon: float) -> None:
+        """Write down that the content has moved, and which of its newest jobs were carried."""
+        edge = horizon - SKEW_SECONDS
+        carried = tuple([one.id async for page in self._pages(self._destination, edge) for one in page])
+        doc, _ = await departure_from(self._source)
+        now = await self._source.server_time()
+        await write(self._source, doc, replace(departure, state="moved", at=now, horizon=edge, carried=carried))
+
+
+# ── small parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _place(record: JobRecord) -> tuple[float, str]:
+    return record.created_at, record.id
+
+
+async def _whole(store: Store, records: Sequence[JobRecord]) -> list[JobRecord]:
+    """The same jobs with their attempts, but for those that are gone."""
+    found = await store.get([record.id for record in records]) if records else []
+    return [record for record in found if record is not None]
+
+
+def _handed_back(record: JobRecord, now: float) -> Outcome:
+    return Outcome(
+        id=record.id,
+        fence=record.fence,
+        worker=record.worker,
+        pool=record.pool,
+        status=JobStatus.QUEUED,
+        ended_at=now,
+        run_at=record.run_at,
+        attempt=max(0, record.attempt - 1),
+        crashes=record.crashes,
+        result=record.result,
+        error=record.error,
+        cause=record.cause,
+    )

@@ -1,0 +1,47 @@
+"""Whether two stores hold the same jobs: counts, and a sum over what is in each job. Pure."""
+
+from hashlib import blake2b
+
+from msgspec import Struct, field, msgpack
+from msgspec.structs import replace
+
+from shiftwork.core.model import JobRecord
+
+
+def canonical(record: JobRecord) -> bytes:
+    """What must be the same on both sides: all but what the other jobs of its key decide."""
+    return msgpack.encode(replace(record, parked=False, error=storable(record.error)))
+
+
+def storable(text: str | None) -> str | None:
+    """Text as every store keeps it: PostgreSQL has no NUL."""
+    return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text
+
+
+class Tally(Struct):
+    """Jobs by status, and a sum over the bytes of each that does not depend on their order."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, record: JobRecord, by: int = 1) -> None:
+        """Count one more, or one fewer."""
+        status = record.status.value
+        self.counts[status] = self.counts.get(status, 0) + by
+        if not self.counts[status]:
+            del self.counts[status]
+        self.total = (self.total + by * _number(record)) % (1 << 128)
+
+    @property
+    def checksum(self) -> str:
+        """The sum, for people."""
+        return f"{self.total:032x}"
+
+    @property
+    def jobs(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
+
+
+def _number(record: JobRecord) -> int:
+    return int.from_bytes(blake2b(canonical(record), digest_size=16).digest(), "big")

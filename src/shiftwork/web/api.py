@@ -1,0 +1,180 @@
+"""The ASGI application: finds the route, asks who it is, reads what was sent, and tells what came of it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from shiftwork.actor import acting_as
+from shiftwork.errors import ShiftworkError
+from shiftwork.telemetry.metrics import CONTENT_TYPE, render
+from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
+from shiftwork.web.assets import asset
+from shiftwork.web.limits import read_body
+from shiftwork.web.openapi import API
+from shiftwork.web.problems import Refused, problem
+from shiftwork.web.routes import doctor, jobs, looking, nodes, pools, session, tokens, workers
+from shiftwork.web.routing import Remembered, Route, find_route
+from shiftwork.web.site import Site
+
+__all__ = ["Api", "doctor", "jobs", "looking", "nodes", "pools", "session", "tokens", "workers"]
+
+logger: Final = logging.getLogger("shiftwork")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+SECURITY: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+NEVER_STORED: Final = "no-store"
+
+
+class Api:
+    """An ASGI application. It works at the root of a server, and mounted below any path."""
+
+    def __init__(self, site: Site, *, root_path: str = "") -> None:
+        self.site = site
+        self._root_path = root_path
+        """Below which path browsers see it, whether or not a proxy cuts that off before it passes a request on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or a server's beginning and end."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            self.site.begin()
+            scope = {**scope, "root_path": self._root_path} if self._root_path else scope
+            request = Request(scope, receive)
+            response = await self._answer(request)
+            for name, value in SECURITY.items():
+                response.headers.setdefault(name, value)
+            response.headers.setdefault("cache-control", NEVER_STORED)
+            await response(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def close(self) -> None:
+        """End all streams and stop looking at the store: where nobody tells us of a server's end, as in a mount."""
+        await self.site.close()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self.site.begin()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._find(request)
+        except (Refused, ShiftworkError) as error:
+            return problem(error)
+        except Exception as error:  # one bad request harms itself only
+            logger.exception("%s %s failed", request.method, request.scope.get("path"))
+            return problem(error)
+
+    async def _find(self, request: Request) -> Response:
+        segments = path_segments(request.scope)
+        if segments[:2] == API.split("/")[1:]:
+            return await self._call(request, segments[2:])
+        if request.method not in {"GET", "HEAD"}:
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this can only be read", {"Allow": "GET, HEAD"})
+        if segments == ["livez"]:
+            return Response("alive\n", media_type="text/plain")
+        if segments == ["readyz"]:
+            return await self._ready()
+        if segments == ["metrics"]:
+            check_read(request, await self.site.access.visitor(request))
+            return Response(await self._metrics(), media_type=CONTENT_TYPE)
+        if not segments:
+            # Without the slash at its end, addresses relative to the page would lead beside it.
+            return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
+        return asset("/".join(segments))
+
+    async def _ready(self) -> Response:
+        """Whether the store answers, and the node that this is, if it is one, does its work."""
+        why = await self.site.why_not_ready()
+        if why is not None:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
+        return Response("ready\n", media_type="text/plain")
+
+    async def _metrics(self) -> str:
+        seen = await self.site.overview.get()
+        began = time.perf_counter()  # what is shared may have been asked for before
+        nodes = await self.site.desk.nodes()
+        took = time.perf_counter() - began
+        # Two thousand pools are half a second's work: not on the event loop.
+        return await asyncio.to_thread(render, seen, nodes, look_seconds=took)
+
+    async def _call(self, request: Request, segments: list[str]) -> Response:
+        route, found = find_route(request.method, segments)
+        visitor = None if route.role is None else await self.site.access.visitor(request)
+        given = await self._read(request, route, found, visitor)
+        with acting_as(visitor.name if visitor else "anonymous"):
+            answer = await route.handler(self.site, **given)
+        return _respond(request, route, answer)
+
+    async def _read(
+        self, request: Request, route: Route, found: dict[str, str], visitor: Visitor | None
+    ) -> dict[str, Any]:
+        if visitor is not None and route.role is not None and not visitor.may(route.role):
+            detail = (
+                f"the token {visitor.name!r} may only read; shiftwork token create --role operate makes one that may"
+            )
+            raise Refused(HTTPStatus.FORBIDDEN, detail)
+        given: dict[str, Any] = {}
+        if route.method == "GET" and visitor is not None:
+            check_read(request, visitor)
+        if route.method == "POST":
+            check_change(request, visitor)
+            peer = request.client.host if request.client else "somebody"
+            self.site.limiter.take(visitor.name if visitor else f"a stranger at {peer}")
+            given |= route.read_body(await read_body(request))
+        given |= route.read_path(found) | route.read_headers(request.headers)
+        given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
+        return given | ({"visitor": visitor} if route.visitor else {})
+
+
+def _respond(request: Request, route: Route, answer: Any) -> Response:
+    if route.media_type == "text/event-stream":
+        return StreamingResponse(answer, media_type=route.media_type, headers={"X-Accel-Buffering": "no"})
+    remembered = isinstance(answer, Remembered)
+    content = msgspec.json.encode(answer.answer if remembered else answer)
+    response = Response(content, media_type=route.media_type)
+    if remembered:
+        set_cookie(response, request, answer.token)
+    return response
+
+
+def path_segments(scope: Scope) -> list[str]:
+    """The path below ours, still quoted: a name may hold a slash.
+
+    `[]` is our own path without a slash at its end, `[""]` with it.
+    """
+    raw = scope.get("raw_path")
+    path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+    root = (scope.get("root_path") or "").rstrip("/")
+    segments = path.split("/")[1:]
+    below = root.split("/")[1:] if root and (scope["path"] + "/").startswith(f"{root}/") else []
+    return segments[len(below) :]

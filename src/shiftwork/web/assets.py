@@ -1,0 +1,43 @@
+"""The dashboard's files, as they were built from `ui/` into `dist/`; where they were not, a page that says so."""
+
+import mimetypes
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from starlette.responses import Response
+
+from shiftwork.web.problems import Refused
+
+DIST: Final = Path(__file__).parent / "dist"
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_MISSING: Final = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>shiftwork</title></head><body>
+<h1>shiftwork</h1>
+<p>The dashboard has not been built here. In a checkout, <code>python hatch_build.py</code> builds it;
+packages bring it along.</p>
+<p>The API is there: <a href="api/v1/overview">overview</a>, <a href="api/v1/openapi.json">OpenAPI</a>.
+In a terminal: <code>shiftwork status</code>, <code>shiftwork top</code>.</p>
+</body></html>
+"""
+
+
+def asset(path: str) -> Response:
+    """One of the files. What Vite names by its content never changes; all else is asked for again."""
+    name = path or "index.html"
+    found = _files(DIST).get(name)
+    if found is None and name == "index.html":
+        return Response(_MISSING, media_type="text/html", headers={"Cache-Control": "no-cache"})
+    if found is None:
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the dashboard is at /, the API below /api/v1")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kind = "text/javascript" if name.endswith((".js", ".mjs")) else kind
+    caching = _FOREVER if name.startswith("assets/") else "no-cache"
+    return Response(found.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
+
+
+@cache
+def _files(folder: Path) -> dict[str, Path]:
+    """Every file there is, by its path: nothing else can be asked for."""
+    return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}

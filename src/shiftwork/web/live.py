@@ -1,0 +1,260 @@
+"""What changes, told to everybody who looks: server-sent events.
+
+One task per process listens to the store and reads its events, however many look; nobody looks, nothing is asked. Each
+stream has a queue with an end: whoever cannot follow is let go, comes back, and goes on behind the last event it saw.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from shiftwork.core.model import Event
+from shiftwork.errors import ShiftworkError
+from shiftwork.shapes import event_shape
+from shiftwork.store.protocol import Bell, Store
+
+logger: Final = logging.getLogger("shiftwork")
+
+PAUSE_SECONDS: Final = 0.4
+"""Between two words about changes, however much changes."""
+EVENTS_SECONDS: Final = 1.0
+"""How often events are looked for: they ring no bell."""
+POOLS_SECONDS: Final = 30.0
+"""How soon a new pool's bell is heard."""
+KEEP_ALIVE_SECONDS: Final = 15.0
+LONGEST_SECONDS: Final = 900.0
+"""After this a stream ends by itself, so that whoever is known by other means than a token shows it anew."""
+MOST_WAITING: Final = 1_000
+MOST_MISSED: Final = 1_000
+MOST_STREAMS: Final = 500
+ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
+
+
+class Change(Struct, frozen=True):
+    """What may look different now."""
+
+    topics: list[str]
+
+
+class Stream:
+    """One who looks."""
+
+    def __init__(self, seen: int | None) -> None:
+        self.seen = seen
+        """The last event that was told; None until the first is known."""
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+        self.over = False
+
+    def put(self, piece: bytes) -> None:
+        if self.over:
+            return
+        if self.queue.full():
+            self.end()
+        else:
+            self.queue.put_nowait(piece)
+
+    def end(self) -> None:
+        """Say no more."""
+        self.over = True
+        with contextlib.suppress(asyncio.QueueFull):
+            self.queue.put_nowait(None)
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Those that it has not seen."""
+        for event in events:
+            if self.seen is None or event.seq > self.seen:
+                self.seen = event.seq
+                self.put(_event(event))
+
+
+class Live:
+    """Listens once, tells many."""
+
+    def __init__(self, store: Callable[[], Awaitable[Store]]) -> None:
+        self._store = store
+        self._streams: set[Stream] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._topics: set[str] = set()
+        self._rung = asyncio.Event()
+        self._last: int | None = None
+        self._closed = False
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody more can be told."""
+        return len(self._streams) >= MOST_STREAMS
+
+    async def stream(
+        self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """What is sent to one who looks, while it is welcome. `after`: the last event it has seen."""
+        stream = Stream(after)
+        stream.put(b"retry: 1000\n\n" + _change(ALL))
+        try:
+            self._join(stream)
+            if after is not None:
+                await self._catch_up(stream, after)
+            async with asyncio.timeout(LONGEST_SECONDS):
+                while True:
+                    piece = await _next(stream)
+                    if piece is None or (welcome is not None and not await welcome()):
+                        return
+                    yield piece
+        except TimeoutError:
+            return
+        finally:
+            self._streams.discard(stream)
+            if not self._streams:
+                await self._rest()
+
+    def changed(self, *topics: str) -> None:
+        """Something may look different."""
+        self._topics.update(topics)
+        self._rung.set()
+
+    async def close(self) -> None:
+        """End all streams, so that a server can stop."""
+        self._closed = True
+        for stream in tuple(self._streams):
+            stream.end()
+        await self._rest()
+
+    def _join(self, stream: Stream) -> None:
+        if self._closed:
+            stream.end()
+            return
+        self._streams.add(stream)
+        if self._task is None or self._task.done():
+            self._last = None
+            self._rung = asyncio.Event()  # the one before may belong to a loop that is no more
+            self._task = asyncio.create_task(self._listen(), name="shiftwork live")
+
+    async def _catch_up(self, stream: Stream, after: int) -> None:
+        """What happened while it was away; if that is too much, what is newest of it: the pages ask again anyway."""
+        with contextlib.suppress(ShiftworkError):
+            store = await self._store()
+            missed = await store.events(after, MOST_MISSED)
+            stream.tell(missed)
+            if not missed:  # its number may be of another store, which was further
+                newest = await store.events(0, 1)
+                stream.seen = min(after, newest[-1].seq if newest else 0)
+
+    async def _rest(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    # ── the one who listens ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _listen(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._hear())
+                group.create_task(self._read())
+                group.create_task(self._tell())
+        except Exception:  # those who listen must not sit before a stream that is silent for ever
+            logger.exception("listening to the store failed; whoever looks comes back by itself")
+            for stream in tuple(self._streams):
+                stream.end()
+
+    async def _hear(self) -> None:
+        """Wait for the store's bells."""
+        deaf = False
+        while True:
+            try:
+                store = await self._store()
+                pools = await _pools(store)
+                jobs = store.listen({"ended", "orders", *(f"pool:{name}" for name in pools)})
+                state = store.listen({"state", "leader"})
+            except ShiftworkError as error:
+                logger.debug("nobody rings: %s", error)
+                await asyncio.sleep(EVENTS_SECONDS)
+                continue
+            if deaf:  # whatever rang meanwhile, nobody heard it
+                self.changed("jobs", "pools", "workers", "nodes")
+            waiting = [
+                asyncio.ensure_future(self._wait(jobs, "jobs", "pools", "workers")),
+                asyncio.ensure_future(self._wait(state, "jobs", "pools", "workers", "nodes")),
+                asyncio.ensure_future(_other_pools(store, pools)),
+            ]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waiting:
+                    one.cancel()
+                jobs.close()
+                state.close()
+                deaf = True
+            await asyncio.sleep(EVENTS_SECONDS)  # if the store was closed, it may be opened again
+
+    async def _wait(self, bell: Bell, *topics: str) -> None:
+        while not bell.closed:
+            await bell.wait()
+            self.changed(*topics)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _read(self) -> None:
+        """Look for events."""
+        while True:
+            with contextlib.suppress(ShiftworkError):
+                store = await self._store()
+                if self._last is None:
+                    newest = await store.events(0, 1)
+                    self._last = newest[-1].seq if newest else 0
+                    events = [event for event in newest if any((one.seen or 0) < event.seq for one in self._streams)]
+                    for one in self._streams:
+                        one.seen = self._last if one.seen is None else one.seen
+                else:
+                    events = await store.events(self._last, MOST_MISSED)
+                if events:
+                    self._last = events[-1].seq
+                    self.changed("events")
+                    for stream in tuple(self._streams):
+                        stream.tell(events)
+            await asyncio.sleep(EVENTS_SECONDS)
+
+    async def _tell(self) -> None:
+        """Say what changed, now and then."""
+        while True:
+            await self._rung.wait()
+            self._rung.clear()
+            topics, self._topics = self._topics, set()
+            piece = _change(sorted(topics))
+            for stream in tuple(self._streams):
+                stream.put(piece)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def _pools(store: Store) -> set[str]:
+    return {doc.name for doc in await store.docs("pool_config")}
+
+
+async def _other_pools(store: Store, pools: set[str]) -> None:
+    """Return when there are other pools than these."""
+    with contextlib.suppress(ShiftworkError):
+        while await _pools(store) == pools:  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(POOLS_SECONDS)
+
+
+async def _next(stream: Stream) -> bytes | None:
+    if stream.over and stream.queue.empty():
+        return None
+    try:
+        async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+            return await stream.queue.get()
+    except TimeoutError:
+        return b": still here\n\n"
+
+
+def _change(topics: Iterable[str]) -> bytes:
+    return b"event: change\ndata: " + msgspec.json.encode(Change(list(topics))) + b"\n\n"
+
+
+def _event(event: Event) -> bytes:
+    return b"event: event\nid: %d\ndata: " % event.seq + msgspec.json.encode(event_shape(event)) + b"\n\n"

@@ -1,0 +1,79 @@
+"""Errors as they are told over HTTP: `application/problem+json`, with the error's own words as the detail."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from shiftwork import errors
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+_STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
+    # The first that fits.
+    (errors.UnknownWorkerError, 404),
+    (errors.UnknownPoolError, 404),
+    (errors.UnknownNodeError, 404),
+    (errors.UnknownJobError, 404),
+    (errors.PayloadTooLargeError, 413),
+    (errors.PayloadError, 400),
+    (errors.NodeSilentError, 504),
+    (errors.JobError, 409),
+    (errors.DuplicateNameError, 409),
+    (errors.MoveError, 409),
+    (errors.ConfigurationError, 400),
+    (errors.StoreError, 503),
+    (errors.LifecycleError, 503),
+)
+_TITLES: Final = {
+    400: "Bad request",
+    401: "Who are you?",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    415: "Not JSON",
+    429: "Too many changes",
+    500: "Internal error",
+    503: "Not available",
+    504: "No answer in time",
+}
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+class Refused(Exception):  # noqa: N818 - it becomes an answer
+    """A request that gets no further."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+
+
+def problem(error: Exception) -> Response:
+    """The answer that tells of an error."""
+    if isinstance(error, Refused):
+        return _response(error.status, error.detail, "about:blank", error.headers)
+    if isinstance(error, errors.ShiftworkError):
+        status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+        name = type(error).__name__.removesuffix("Error")
+        return _response(status, str(error), f"urn:shiftwork:{re.sub('(?<=.)(?=[A-Z])', '-', name).lower()}")
+    return _response(500, "something failed that should not have; the server's log tells what", "about:blank")
+
+
+def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:
+    body = Problem(type=kind, title=_TITLES[status], status=status, detail=detail)
+    return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)

@@ -1,0 +1,30 @@
+"""The doctor: a change, as it writes in order to measure the store, and may read a file whole."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from shiftwork.shapes import ProblemShape, problem_shape
+from shiftwork.web.routing import post
+from shiftwork.web.site import Site
+
+
+class DoctorAnswer(Struct, frozen=True, kw_only=True):
+    """What the doctor found."""
+
+    status: Literal["ok", "degraded", "failing"]
+    store: str
+    findings: dict[str, str]
+    problems: list[ProblemShape]
+
+
+@post("/doctor")
+async def doctor(site: Site) -> DoctorAnswer:
+    """Examine the store's real settings, measure it, and tell what is wrong. An answer is good for a quarter minute."""
+    report = await site.doctor.get()
+    return DoctorAnswer(
+        status=report.status,
+        store=report.store,
+        findings=report.findings,
+        problems=[problem_shape(problem) for problem in report.problems],
+    )

@@ -1,0 +1,143 @@
+"""Everything at a glance, the charts, what happened, and who is asking."""
+
+from importlib.metadata import version
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from shiftwork.core.model import Event
+from shiftwork.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
+from shiftwork.tokens import Role
+from shiftwork.web.access import Visitor
+from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
+from shiftwork.web.openapi import document
+from shiftwork.web.routing import Name, Query, get
+from shiftwork.web.series import Series
+from shiftwork.web.site import Site
+
+PAGE: Final = 1_000
+MOST_LOOKED_AT: Final = 5_000
+"""Events that one request looks at, where only some of them match. The next page goes on from there."""
+Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """All jobs and workers, in numbers."""
+
+    queued: int
+    running: int
+    scheduled: int
+    retrying: int
+    dead: int
+    completed: int
+    failed: int
+    workers: int
+    disabled: int
+
+
+class OverviewAnswer(Glance, frozen=True, kw_only=True):
+    """Everything at a glance."""
+
+    counts: Counts
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """Who is asking."""
+
+    name: str
+    role: Role
+    csrf: str | None
+    version: str
+
+
+class HistoryQuery(Query, frozen=True, kw_only=True):
+    """How far back, and of which pool."""
+
+    seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = SHOWN_SECONDS
+    pool: Name | None = None
+
+
+class EventsQuery(Query, frozen=True, kw_only=True):
+    """Which events: newer than one, older than one, of a name, about something."""
+
+    after: Number = 0
+    before: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    name: Name | None = None
+    subject: Name | None = None
+
+
+class EventsAnswer(Struct, frozen=True, kw_only=True):
+    """What happened, newest last. `next_before` asks for the next older page, and is null at the end."""
+
+    events: list[EventShape]
+    next_before: int | None
+
+
+@get("/overview")
+async def overview(site: Site) -> OverviewAnswer:
+    """What is wrong now, who leads, every pool, and all jobs in numbers."""
+    seen = await site.overview.get()
+    pools = [pool_shape(pool, wait_p95=site.history.wait_p95(pool.name)) for pool in seen.pools]
+    return OverviewAnswer(
+        at=iso(seen.at),
+        store=seen.store,
+        status=seen.health.status,
+        problems=[problem_shape(problem) for problem in seen.health.problems],
+        leader=seen.leader,
+        nodes=seen.nodes,
+        pools=pools,
+        counts=Counts(
+            queued=sum(pool.queued for pool in pools),
+            running=sum(pool.running for pool in pools),
+            scheduled=sum(pool.scheduled for pool in pools),
+            retrying=sum(pool.retrying for pool in pools),
+            dead=sum(pool.dead for pool in pools),
+            completed=sum(pool.completed for pool in pools),
+            failed=sum(pool.failed for pool in pools),
+            workers=len(seen.workers),
+            disabled=sum(not worker.state.enabled for worker in seen.workers),
+        ),
+    )
+
+
+@get("/history")
+async def history(site: Site, query: HistoryQuery) -> Series:
+    """Every pool over time, or one. Up to an hour in steps of seconds, up to a day in steps of a minute or more."""
+    return await site.history.series(query.seconds, query.pool)
+
+
+@get("/events")
+async def events(site: Site, query: EventsQuery) -> EventsAnswer:
+    """What happened, newest last: the newest that match. A page may be short: it then goes on before `next_before`."""
+    matching: list[Event] = []
+    before, whole = query.before, query.name is None and query.subject is None
+    for _ in range(1 if whole else MOST_LOOKED_AT // PAGE):
+        page = await site.desk.events(query.after, query.limit if whole else PAGE, before=before)
+        matching = [event for event in page if _matches(event, query)] + matching
+        if len(page) < (query.limit if whole else PAGE):
+            before = None
+            break
+        before = page[0].seq
+        if len(matching) >= query.limit:
+            break
+    if len(matching) > query.limit:
+        matching = matching[-query.limit :]
+        before = matching[0].seq
+    return EventsAnswer(events=[event_shape(event) for event in matching], next_before=before)
+
+
+def _matches(event: Event, query: EventsQuery) -> bool:
+    return query.name in {None, event.name} and query.subject in {None, event.subject}
+
+
+@get("/me")
+async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route is handed the site
+    """Who is asking, what they may do, and what a change by cookie must show as X-CSRF-Token."""
+    return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=version("shiftwork"))
+
+
+@get("/openapi.json")
+async def openapi(site: Site) -> dict[str, Any]:  # noqa: ARG001 - every route is handed the site
+    """This API, as an OpenAPI 3.1 document."""
+    return document()

@@ -1,0 +1,112 @@
+"""Pools: how they are, and changing them."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, structs
+
+from shiftwork.errors import UnknownPoolError, nearest
+from shiftwork.shapes import EventShape, InstanceShape, PoolShape, event_shape, instance_shape, pool_shape
+from shiftwork.views import PoolView
+from shiftwork.web.routing import Body, Name, Text, get, post
+from shiftwork.web.site import Site
+
+RECENT: Final = 1_000
+"""Among so many of the newest events a pool's own are looked for,"""
+SHOWN: Final = 50
+"""and so many of them are shown."""
+
+
+class PoolsAnswer(Struct, frozen=True):
+    """Every pool."""
+
+    pools: list[PoolShape]
+
+
+class WholePool(PoolShape, frozen=True, kw_only=True):
+    """A pool, with its running members and its latest steps."""
+
+    instance_list: list[InstanceShape]
+    events: list[EventShape]
+
+
+class Scale(Struct, frozen=True, kw_only=True):
+    """How many workers a pool should have, for whoever starts machines."""
+
+    wanted: int
+    current: int
+    queued: int
+
+
+class Reason(Body, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Text | None = None
+
+
+class Bounds(Body, frozen=True, kw_only=True):
+    """How many workers a pool may have; null is as it was registered."""
+
+    min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
+    max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
+
+
+@get("/pools")
+async def pools(site: Site) -> PoolsAnswer:
+    """Every pool: bounds, workers, jobs in numbers, waiting time."""
+    return PoolsAnswer([_shape(site, pool) for pool in (await site.overview.get()).pools])
+
+
+@get("/pools/{pool}")
+async def pool(site: Site, pool: Name) -> WholePool:
+    """A pool, with its running members and why it last changed its size."""
+    view = await _view(site, pool)
+    names = ("pool.scaled", "pool.bounds", "pool.paused", "pool.resumed", "pool.failing", "pool.recovered")
+    recent = await site.desk.events(0, RECENT)
+    events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
+    instances = [instance_shape(one) for one in await site.desk.instances(pool)]
+    return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
+
+
+@get("/pools/{pool}/scale")
+async def scale(site: Site, pool: Name) -> Scale:
+    """How many workers the pool should have, for KEDA's metrics-api and the like."""
+    view = await _view(site, pool)
+    return Scale(wanted=view.wanted, current=view.workers, queued=view.stats.queued)
+
+
+@post("/pools/{pool}/pause")
+async def pause_pool(site: Site, pool: Name, body: Reason) -> PoolShape:
+    """Start no more jobs of the pool, anywhere; running ones go on."""
+    await site.desk.pause_pool(pool, body.reason)
+    return await _after(site, pool)
+
+
+@post("/pools/{pool}/resume")
+async def resume_pool(site: Site, pool: Name) -> PoolShape:
+    """Go on with a paused pool."""
+    await site.desk.resume_pool(pool)
+    return await _after(site, pool)
+
+
+@post("/pools/{pool}/bounds")
+async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
+    """Set how many workers the pool may have, on all nodes together; what is null is as it was registered."""
+    await site.desk.scale_pool(pool, body.min, body.max, reset=True)
+    return await _after(site, pool)
+
+
+async def _after(site: Site, name: str) -> PoolShape:
+    site.changed()
+    return _shape(site, await _view(site, name))
+
+
+def _shape(site: Site, view: PoolView) -> PoolShape:
+    return pool_shape(view, wait_p95=site.history.wait_p95(view.name))
+
+
+async def _view(site: Site, name: str) -> PoolView:
+    views = {view.name: view for view in (await site.overview.get()).pools}
+    if name not in views:
+        message = f"there is no pool {name!r}: {nearest(name, views)}"
+        raise UnknownPoolError(message)
+    return views[name]

@@ -1,0 +1,48 @@
+"""Logging in and out, for browsers; and the stream of what changes."""
+
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from shiftwork.web.access import Visitor
+from shiftwork.web.problems import Refused
+from shiftwork.web.routes.looking import Me, Number
+from shiftwork.web.routing import Body, Remembered, get, post
+from shiftwork.web.site import Site
+
+
+class Login(Body, frozen=True, kw_only=True):
+    """The token that `shiftwork token create` told."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[!-~]*$")]
+
+
+class LoggedOut(Struct, frozen=True):
+    """Nobody, from now on."""
+
+    name: None = None
+
+
+@post("/login", public=True)
+async def log_in(site: Site, body: Login) -> Remembered[Me]:
+    """Have the browser remember a token, in a cookie that no script can read."""
+    visitor = await site.access.show(body.token, "cookie")
+    me = Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf, version=version("shiftwork"))
+    return Remembered(me, body.token)
+
+
+@post("/logout", public=True)
+async def log_out(site: Site) -> Remembered[LoggedOut]:  # noqa: ARG001 - every route is handed the site
+    """Have the browser forget it. The token goes on being good: `shiftwork token revoke` ends that."""
+    return Remembered(LoggedOut(), None)
+
+
+@get("/live", media_type="text/event-stream")
+async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:
+    """What changes, as it does: `change` with topics, `event` with an event whose number is its id."""
+    if site.live.full:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many are looking already; ask every few seconds instead")
+    return site.live.stream(last_event_id, lambda: site.access.still(visitor))

@@ -1,0 +1,78 @@
+"""Tokens: who may come in from elsewhere. Only for those who may operate.
+
+Whoever sits at the machine may make any token, as on the command line. Over the network a token makes no equal: only
+ones that read, and that end no later than itself. So one that was stolen can be revoked, and leaves none behind that
+changes anything.
+"""
+
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, structs
+
+from shiftwork.shapes import TokenShape, token_shape
+from shiftwork.tokens import LONGEST_NAME, Role, Tokens
+from shiftwork.web.access import Visitor
+from shiftwork.web.problems import Refused
+from shiftwork.web.routing import Body, Name, get, post
+from shiftwork.web.site import Site
+
+LONGEST_SECONDS: Final = 315_360_000
+
+
+class TokensAnswer(Struct, frozen=True):
+    """Every token there is or was, without its secret."""
+
+    tokens: list[TokenShape]
+
+
+class NewToken(Body, frozen=True, kw_only=True):
+    """A token to be. Without `valid_seconds` it is good until it is revoked."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern="^[ -~]*$")]
+    role: Role
+    valid_seconds: Annotated[float, Meta(gt=0, le=LONGEST_SECONDS)] | None = None
+
+
+class MadeToken(TokenShape, frozen=True, kw_only=True):
+    """A token, with what its holder shows: it is told this once."""
+
+    token: str
+
+
+@get("/tokens", role="operate")
+async def tokens(site: Site) -> TokensAnswer:
+    """Every token there is or was, without its secret."""
+    return TokensAnswer([token_shape(token) for token in await (await _tokens(site)).known()])
+
+
+@post("/tokens")
+async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToken:
+    """Make a token, and tell it this once. Only at the machine itself may it be one that operates."""
+    valid = body.valid_seconds
+    if visitor.via != "loopback":
+        if body.role != "read":
+            detail = "over the network only tokens that read are made; at the machine: shiftwork token create"
+            raise Refused(HTTPStatus.FORBIDDEN, detail)
+        if visitor.expires_at is not None:
+            left = max(visitor.expires_at - site.desk.now(), 0.0)
+            valid = left if valid is None else min(valid, left)
+    made, secret = await (await _tokens(site)).create(body.name, body.role, valid_seconds=valid)
+    site.tokens_changed()
+    return MadeToken(**structs.asdict(token_shape(made)), token=secret)
+
+
+@post("/tokens/{token}/revoke")
+async def revoke_token(site: Site, token: Name) -> TokenShape:
+    """Let the holder of a token in no more: here at once, elsewhere within two seconds. By its name, or by its id."""
+    known = await _tokens(site)
+    held = [one for one in await known.known() if one.holds(site.desk.now())]
+    if not any(token in {one.name, one.id} for one in held):
+        raise Refused(HTTPStatus.NOT_FOUND, f"there is no token {token!r} that lets anybody in")
+    revoked = await known.revoke(token)
+    site.tokens_changed()
+    return token_shape(revoked)
+
+
+async def _tokens(site: Site) -> Tokens:
+    return Tokens(await site.desk.store(), site.desk.now)

@@ -1,0 +1,166 @@
+"""Workers: how they are, what they take, and changing them."""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, field, structs
+
+from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
+from shiftwork.shapes import JobShape, WorkerShape, job_shape, worker_shape
+from shiftwork.views import WorkerView
+from shiftwork.web.routing import Body, Name, Query, Text, get, post
+from shiftwork.web.site import Site
+from shiftwork.worker import Options
+
+RECENT_RUNS: Final = 50
+
+
+class WorkersQuery(Query, frozen=True, kw_only=True):
+    """Which page."""
+
+    after: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 10_000
+
+
+class WorkersAnswer(Struct, frozen=True, kw_only=True):
+    """Workers by name; `next_after` asks for the next page, and is null at the end."""
+
+    workers: list[WorkerShape]
+    next_after: str | None
+
+
+class WholeWorker(WorkerShape, frozen=True, kw_only=True):
+    """A worker, with its policy, its latest jobs, and what it takes as JSON Schema where that is known."""
+
+    config: WorkerConfig
+    runs: list[JobShape]
+    payload_schema: dict[str, Any] | None
+
+
+class Disabling(Body, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Text | None = None
+
+
+class Trigger(Body, frozen=True, kw_only=True):
+    """With which arguments."""
+
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+class Triggered(Struct, frozen=True):
+    """The job that runs now, ahead of all else."""
+
+    job: JobShape
+
+
+class GraphNode(Struct, frozen=True, kw_only=True):
+    """A worker, as the graph shows it."""
+
+    name: str
+    pool: str
+    mode: WorkerExecutionMode
+    enabled: bool
+    running: int
+    failures: int
+
+
+class GraphEdge(Struct, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
+    """One that waits for another, or two that never run at the same time."""
+
+    source: str
+    target: str
+    kind: Literal["depends_on", "blocks"]
+
+
+class Graph(Struct, frozen=True, kw_only=True):
+    """Who waits for whom."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+@get("/workers")
+async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
+    """Every worker: schedule, state, last and next run, jobs in numbers."""
+    shapes = site.workers.of(await site.overview.get())
+    behind = shapes if query.after is None else [shape for shape in shapes if shape.name > query.after]
+    page = behind[: query.limit]
+    return WorkersAnswer(workers=page, next_after=page[-1].name if len(behind) > len(page) else None)
+
+
+@get("/workers/{worker}")
+async def worker(site: Site, worker: Name) -> WholeWorker:
+    """A worker, with its policy, its latest jobs, and what it takes."""
+    view = await _view(site, worker)
+    runs = [job_shape(job) for job in await site.desk.find_jobs(worker=worker, limit=RECENT_RUNS)]
+    schema = await site.desk.payload_schema(worker)
+    return WholeWorker(**structs.asdict(worker_shape(view)), config=view.config, runs=runs, payload_schema=schema)
+
+
+@get("/graph")
+async def graph(site: Site) -> Graph:
+    """Who depends on whom, and who never runs beside whom."""
+    views = {view.config.name: view for view in (await site.overview.get()).workers}
+    edges: list[GraphEdge] = []
+    for name, view in views.items():
+        edges += [GraphEdge(source=name, target=one, kind="depends_on") for one in view.config.depends_on]
+        edges += [GraphEdge(source=name, target=one, kind="blocks") for one in view.config.blocks]
+    nodes = [
+        GraphNode(
+            name=name,
+            pool=view.config.pool,
+            mode=view.config.execution_mode,
+            enabled=view.state.enabled,
+            running=view.stats.processing,
+            failures=view.state.failures,
+        )
+        for name, view in views.items()
+    ]
+    return Graph(nodes=nodes, edges=edges)
+
+
+@post("/workers/{worker}/enable")
+async def enable_worker(site: Site, worker: Name) -> WorkerShape:
+    """Enable the worker everywhere, with its failures forgotten."""
+    await site.desk.enable_worker(worker)
+    return await _after(site, worker)
+
+
+@post("/workers/{worker}/disable")
+async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
+    """Disable the worker everywhere: no more starts; running jobs go on, queued ones wait."""
+    await site.desk.disable_worker(worker, body.reason or "disabled by hand")
+    return await _after(site, worker)
+
+
+@post("/workers/{worker}/trigger")
+async def trigger_worker(site: Site, worker: Name, body: Trigger) -> Triggered:
+    """Run the worker now, ahead of all else. The answer does not wait for the run to end."""
+    site.overview.forget()
+    view = await _view(site, worker)
+    if not view.state.enabled:
+        message = f"worker {worker} is disabled: {view.state.reason}; enable it first"
+        raise JobStateError(message)
+    if view.stats.processing and view.config.execution_mode is not WorkerExecutionMode.TRIGGERED:
+        message = f"worker {worker} is running already"
+        raise JobStateError(message)
+    options = Options(priority=JobPriority.CRITICAL, cause="triggered")
+    job, _ = await site.desk.enqueue(worker, body.payload, options)
+    await (await site.operations()).record_trigger(job.record)
+    site.changed()
+    return Triggered(job_shape(job))
+
+
+async def _after(site: Site, name: str) -> WorkerShape:
+    site.changed()
+    return worker_shape(await _view(site, name))
+
+
+async def _view(site: Site, name: str) -> WorkerView:
+    views = {view.config.name: view for view in (await site.overview.get()).workers}
+    if name not in views:
+        message = f"there is no worker {name!r}: {nearest(name, views)}"
+        raise UnknownWorkerError(message)
+    return views[name]

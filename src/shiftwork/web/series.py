@@ -1,0 +1,48 @@
+"""Pools over time, as they are told: a list of numbers for each thing that a chart can draw."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from shiftwork.core.history import Moment, Point
+from shiftwork.shapes import iso
+
+
+class PoolSeries(Struct, kw_only=True):
+    """A pool over time; null where it was not known. What ended is counted since the moment before."""
+
+    queued: list[int | None] = field(default_factory=list)
+    processing: list[int | None] = field(default_factory=list)
+    workers: list[int | None] = field(default_factory=list)
+    wanted: list[int | None] = field(default_factory=list)
+    oldest_wait: list[float | None] = field(default_factory=list)
+    completed: list[int | None] = field(default_factory=list)
+    failed: list[int | None] = field(default_factory=list)
+    retried: list[int | None] = field(default_factory=list)
+    wait_p95: list[float | None] = field(default_factory=list)
+    run_p95: list[float | None] = field(default_factory=list)
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """All pools over time. Every list is as long as `at`."""
+
+    step: float
+    at: list[str | None]
+    pools: dict[str, PoolSeries]
+
+
+def pools_of(moments: Sequence[Moment]) -> list[str]:
+    """Every pool that is in one of them."""
+    return sorted({name for moment in moments for name in moment.pools})
+
+
+def tell(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -> Series:
+    """These pools over these moments."""
+    points = {name: [moment.pools.get(name) for moment in moments] for name in pools}
+    told = {name: _one(of) for name, of in points.items()}
+    return Series(step=step, at=[iso(moment.at) for moment in moments], pools=told)
+
+
+def _one(points: Sequence[Point | None]) -> PoolSeries:
+    names = PoolSeries.__struct_fields__  # a point has the same
+    return PoolSeries(**{name: [None if one is None else getattr(one, name) for one in points] for name in names})

@@ -1,0 +1,121 @@
+"""All that the routes need, for one orchestrator: shared looks, the history, the streams, the door."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from shiftwork.checkup import Report, examine
+from shiftwork.core.alike import Group, groups_of
+from shiftwork.operations import Operations
+from shiftwork.shapes import WorkerShape, worker_shape
+from shiftwork.store.protocol import Store
+from shiftwork.tokens import Tokens, Turnstile
+from shiftwork.views import Overview
+from shiftwork.web.access import Access, Identify
+from shiftwork.web.desk import Desk
+from shiftwork.web.history import STEP_SECONDS, History
+from shiftwork.web.limits import Limiter, Rate
+from shiftwork.web.live import Live
+from shiftwork.web.looks import LONGEST_SECONDS, Made, Shared, look_at
+
+MOST_DEAD: Final = 5_000
+"""Dead jobs that are looked at in order to group them, the newest,"""
+DEAD_SECONDS: Final = 5.0
+"""and how long that is good for, while nobody changes any here."""
+
+
+READY_SECONDS: Final = 2.0
+"""How long the store may take to answer while we are ready."""
+
+
+class Site:
+    """One orchestrator's web, shared by all who look at it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        trust_loopback: bool = True,
+        identify: Identify | None = None,
+        rate: Rate | None = None,
+        ready: Callable[[], str | None] | None = None,
+        step_seconds: float = STEP_SECONDS,
+    ) -> None:
+        self.desk = desk
+        self.overview = Shared(desk.overview, desk.now)
+        self.workers = Made(_shapes)
+        self.dead = Shared(self._newest_dead, desk.now, seconds=DEAD_SECONDS)
+        self.doctor = Shared(self._examine, desk.now, seconds=LONGEST_SECONDS)
+        self.history = History(self._store, desk.now, step=step_seconds)
+        self.live = Live(self._store)
+        self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
+        self.limiter = Limiter(rate or Rate())
+        self._ready = ready
+        self._turnstile: Turnstile | None = None
+        self._sampler: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def begin(self) -> None:
+        """Begin to remember. Once is enough, more does no harm."""
+        if self._closed:
+            return
+        gone = self._sampler is None or self._sampler.done()
+        if gone or (self._sampler and self._sampler.get_loop() is not asyncio.get_running_loop()):
+            sampling = self.history.run(lambda: self.live.changed("history", "nodes"))
+            self._sampler = asyncio.create_task(sampling, name="shiftwork history")
+
+    async def close(self) -> None:
+        """End all streams and forget."""
+        self._closed = True
+        if self._sampler is not None:
+            self._sampler.cancel()
+            await asyncio.wait([self._sampler])
+        await self.live.close()
+
+    def changed(self) -> None:
+        """Somebody changed something here: nobody shall be shown what was before."""
+        self.overview.forget()
+        self.live.changed("jobs", "pools", "workers", "nodes")
+
+    def tokens_changed(self) -> None:
+        """Somebody made or revoked a token here: it counts from now on."""
+        if self._turnstile is not None:
+            self._turnstile.forget()
+
+    async def operations(self) -> Operations:
+        """For keeping that somebody did something."""
+        return Operations(await self.desk.store(), self.desk.now)
+
+    async def why_not_ready(self) -> str | None:
+        """Why nobody should be sent here; None if all is well. Raises what the store raises."""
+        asking = asyncio.ensure_future(self._ask())
+        asking.add_done_callback(look_at)
+        # Whoever probes waits for a second or so; a store that hangs may take ten until it is given up on.
+        done, _ = await asyncio.wait([asking], timeout=READY_SECONDS)
+        if not done:
+            return f"the store has not answered within {READY_SECONDS:g} s"
+        asking.result()
+        return None if self._ready is None else self._ready()
+
+    async def _ask(self) -> None:
+        await (await self.desk.store()).server_time()
+
+    async def _newest_dead(self) -> tuple[list[Group], int]:
+        jobs = await self.desk.dead_jobs(MOST_DEAD)
+        return groups_of(jobs), len(jobs)
+
+    async def _examine(self) -> Report:
+        return await examine(self.desk)
+
+    async def _store(self) -> Store:
+        return await self.desk.store()
+
+    async def _door(self) -> Turnstile:
+        if self._turnstile is None:
+            self._turnstile = Turnstile(Tokens(await self.desk.store(), self.desk.now), self.desk.now)
+        return self._turnstile
+
+
+def _shapes(seen: Overview) -> list[WorkerShape]:
+    """All workers by name. There may be ten thousand."""
+    return sorted(map(worker_shape, seen.workers), key=lambda shape: shape.name)

@@ -1,1 +1,0 @@
-"""Where all state lives. Each store keeps the one contract of `windlass.store.protocol`."""

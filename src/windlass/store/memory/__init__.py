@@ -1,5 +1,0 @@
-"""The reference implementation of the store: everything in this process's memory, gone when it ends."""
-
-from windlass.store.memory.store import MemoryStore
-
-__all__ = ["MemoryStore"]

@@ -1,5 +1,0 @@
-"""The embedded store: one SQLite file beside the application, for any number of processes on one machine."""
-
-from windlass.store.sqlite.store import SqliteStore
-
-__all__ = ["SqliteStore"]

@@ -1,1 +1,0 @@
-"""What windlass tells other systems of itself."""

@@ -1,1 +1,0 @@
-"""The obligations of `windlass.store.protocol`, one function each: `check_…(lab)` returns, or raises AssertionError."""
