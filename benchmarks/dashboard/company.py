@@ -8,7 +8,7 @@ import sys
 from typing import Final
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.worker import Options
+from shiftwork.handles.worker import Options
 
 POOLS: Final = ("mail", "images", "exports", "webhooks", "billing")
 SERVED: Final = POOLS[0]

@@ -10,9 +10,9 @@ from msgspec import msgpack
 
 from benchmarks.dashboard.company import DAY, POOLS, SERVED, WORKERS, company
 from shiftwork import JobPriority, JobStatus, WorkerConfig
-from shiftwork.codec import encode_plain
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Attempt, Beat, Doc, Event, JobRecord, NewJob, NodeBeat
+from shiftwork.handles.codec import encode_plain
 from shiftwork.store.protocol import Store
 
 BATCH: Final = 5_000

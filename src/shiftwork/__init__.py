@@ -47,9 +47,9 @@ from shiftwork.errors import (
     UnknownStoreError,
     UnknownWorkerError,
 )
-from shiftwork.redaction import Secret
-from shiftwork.runtime.context import Context
-from shiftwork.worker import Job
+from shiftwork.handles.redaction import Secret
+from shiftwork.handles.worker import Job
+from shiftwork.runtime.engine.context import Context
 
 __all__ = [
     "AppImportError",

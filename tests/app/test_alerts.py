@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, alerts, events
+from shiftwork import ConfigurationError, UnknownOptionError, WorkerOrchestrator, events
+from shiftwork.app import alerts
 from shiftwork.core.model import Event
 from shiftwork.runtime.clock import settle
 from tests.runtime.stage import Stage, eventually

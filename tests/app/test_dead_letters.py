@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shiftwork import Job, JobFailedError, JobStateError, JobStatus, PayloadTypeError, WorkerOrchestrator
+from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.worker import Worker
 from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses
 
 

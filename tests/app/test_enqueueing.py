@@ -21,8 +21,8 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.model import JobRecord, NewJob
+from shiftwork.handles.worker import Options, Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.worker import Options, Worker
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 
 

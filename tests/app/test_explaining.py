@@ -4,8 +4,8 @@ import pytest
 
 from shiftwork import Breaker, JobPriority, JobStatus, UnknownPoolError
 from shiftwork.core.admission import Wait
-from shiftwork.operations import Explanation
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.views.explanation import Explanation
 from tests.runtime.stage import Act, Stage
 
 

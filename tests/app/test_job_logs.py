@@ -13,9 +13,9 @@ import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.model import ProgressNote
-from shiftwork.logs import JsonLines, PlainLines, about_job
 from shiftwork.runtime.clock import settle
-from shiftwork.runtime.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
+from shiftwork.runtime.engine.joblog import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES
+from shiftwork.serve.logging import JsonLines, PlainLines, about_job
 from tests.runtime.stage import Stage, started
 from tests.system.conftest import PROGRAMS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from shiftwork import Context, JobStatus, WorkerOrchestrator
+from shiftwork.handles.worker import Worker
 from shiftwork.store.memory import MemoryStore
-from shiftwork.worker import Worker
 from tests.runtime.stage import DEADLINE, Act, eventually, started
 
 STORES = ["memory", "sqlite"]

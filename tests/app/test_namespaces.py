@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.runtime.door import HELD_SECONDS, NAME
+from shiftwork.runtime.node.namespace_guard import HELD_SECONDS, NAME
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Stage, started
 

@@ -33,7 +33,7 @@ from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status
 
 if TYPE_CHECKING:
-    from shiftwork.worker import Worker
+    from shiftwork.handles.worker import Worker
 
 
 @dataclasses.dataclass

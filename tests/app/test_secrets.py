@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, PayloadTypeError, Secret, SignatureError, WorkerOrchestrator
 from shiftwork.core.model import Doc, NewJob
-from shiftwork.redaction import MASK
+from shiftwork.handles.redaction import MASK
 from shiftwork.runtime.clock import settle
-from shiftwork.shapes import job_shape, whole_job_shape
+from shiftwork.views.shapes import job_shape, whole_job_shape
 from tests.runtime.stage import Stage
 
 HUSH = "hunter2"

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from shiftwork.inspecting import Inspector, JobStack
-from shiftwork.operations import Operations
+from shiftwork.control.inspecting import Inspector
+from shiftwork.control.operations import Operations
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.looks import KEPT_SECONDS, MOST_KEPT, Look, change_looks, read_looks
-from shiftwork.runtime.stacks import LONGEST_STACKS
+from shiftwork.runtime.engine.stacks import LONGEST_STACKS
+from shiftwork.runtime.node.stack_requests import KEPT_SECONDS, MOST_KEPT, Look, change_looks, read_looks
 from shiftwork.store.memory import MemoryStore
+from shiftwork.views.stack import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
 from shiftwork.core.model import Doc, Event
+from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.planner import read_plan
-from shiftwork.views import NodeView
-from shiftwork.worker import Worker
+from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, status
 
 

@@ -3,7 +3,8 @@
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.tokens import Role, Tokens
+from shiftwork.control.tokens import Tokens
+from shiftwork.core.token import Role
 from tests.browser.stage import Host, Watched, served
 
 

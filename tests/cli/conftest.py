@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.loading import load_app
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.actor import whoever
-from shiftwork.loading import load_app
-from shiftwork.worker import Options
+from shiftwork.control.actor import whoever
+from shiftwork.handles.worker import Options
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
 

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.actor import whoever
 from shiftwork.cli.parameters import payload_of
+from shiftwork.control.actor import whoever
 from tests.cli.terminal import Terminal, until
 
 

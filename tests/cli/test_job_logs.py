@@ -2,7 +2,7 @@
 
 import asyncio
 
-from shiftwork.loading import load_app
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal
 
 TALKER = """

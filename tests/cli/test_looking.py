@@ -10,12 +10,12 @@ import pytest
 from msgspec import to_builtins
 
 from shiftwork import JobStatus, WorkerOrchestrator
-from shiftwork.codec import Packed, encode_plain
 from shiftwork.core.model import LogLine
-from shiftwork.inspecting import JobStack
-from shiftwork.loading import load_app
-from shiftwork.shapes import log_shape, stack_shape
-from shiftwork.worker import Options, new_job
+from shiftwork.handles.codec import Packed, encode_plain
+from shiftwork.handles.worker import Options, new_job
+from shiftwork.serve.loading import load_app
+from shiftwork.views.shapes import log_shape, stack_shape
+from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

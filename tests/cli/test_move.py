@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import JobStatus, MoveError, WorkerOrchestrator
 from shiftwork.cli.move import Progress
-from shiftwork.loading import load_app
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
 OLD, NEW = "sqlite:///shop.db", "sqlite:///new.db"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.loading import load_app
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, eventually, until
 
 AT_ONCE = 4.0

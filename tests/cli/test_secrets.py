@@ -3,8 +3,8 @@
 import asyncio
 
 from shiftwork import JobStatus
-from shiftwork.loading import load_app
-from shiftwork.redaction import MASK
+from shiftwork.handles.redaction import MASK
+from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal
 
 HUSH = "hunter2"

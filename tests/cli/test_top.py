@@ -19,9 +19,9 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.cli.top import History, frame, sparkline
+from shiftwork.control.watching import Glance
 from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
-from shiftwork.views import NodeView, PoolView
-from shiftwork.watching import Glance
+from shiftwork.views.overview import NodeView, PoolView
 from tests.cli.terminal import URL, Terminal, in_shop, until
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"

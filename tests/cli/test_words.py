@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork.cli.output import show_wrapped, table
 from shiftwork.cli.words import ago, counted, one_line, printable, span, took
-from shiftwork.shapes import iso
+from shiftwork.views.shapes import iso
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftwork.core.marks import BOUNDS, quantile, runs, timed, waits
 from shiftwork.core.model import Claimed
 from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.core.run_histograms import BOUNDS, quantile, runs, timed, waits
 
 JOB = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=100.0)
 

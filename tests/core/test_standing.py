@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shiftwork.core.model import JobStatus, Outcome, WorkerState
-from shiftwork.core.standing import after_run
+from shiftwork.core.worker_state import after_run
 
 
 def ended(status: JobStatus, verdict: str, **more: Any) -> Outcome:

@@ -3,7 +3,7 @@
 import pytest
 
 from shiftwork.core.model import Beat, InstanceRecord
-from shiftwork.core.tenancy import Tenant, refusal, stranger
+from shiftwork.core.namespaces import Tenant, refusal, stranger
 
 NOW = 1_000.0
 

@@ -18,10 +18,12 @@ from msgspec.structs import fields
 from shiftwork.cli.entry import main
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.run import run
-from shiftwork.leaving import EXIT_SECONDS
-from shiftwork.runtime import herald, node, notify
-from shiftwork.runtime.settings import Settings
-from shiftwork.vitals import FRESH_SECONDS
+from shiftwork.runtime.node import node
+from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.processes import hook_process
+from shiftwork.serve import notify
+from shiftwork.serve.exit import EXIT_SECONDS
+from shiftwork.serve.vitals import FRESH_SECONDS
 from shiftwork.web.api import pools
 from shiftwork.web.openapi import API
 from shiftwork.web.routing import find_route
@@ -29,7 +31,7 @@ from shiftwork.web.routing import find_route
 VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes that the manifests are held to."""
 FILES = ("config.yaml", "deployment.yaml", "disruption.yaml", "web.yaml", "scaling.yaml")
-LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + herald.DRAIN_SECONDS + EXIT_SECONDS
+LEAVING = node.FLUSH_SECONDS + node.LEAVE_SECONDS + hook_process.DRAIN_SECONDS + EXIT_SECONDS
 """What a node may need after the grace period."""
 
 

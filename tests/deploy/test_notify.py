@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftwork.runtime.notify import Notifier
+from shiftwork.serve.notify import Notifier
 from tests.deploy.conftest import Nodes
 
 

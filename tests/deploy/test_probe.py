@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from shiftwork.cli import main
-from shiftwork.vitals import Vitals, forget_vitals, write_vitals
+from shiftwork.serve.vitals import Vitals, forget_vitals, write_vitals
 from tests.deploy.conftest import Nodes
 from tests.system.conftest import eventually
 

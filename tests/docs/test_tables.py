@@ -13,9 +13,11 @@ from msgspec.structs import fields
 import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
+from shiftwork.control import operations
 from shiftwork.core import admission, health
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
+from shiftwork.handles.worker import Worker
 
 CODE = re.compile(r"`([^`]+)`")
 
@@ -80,7 +82,7 @@ def test_settings_and_their_defaults(docs: Path) -> None:
 
 
 def test_options_of_one_job(docs: Path, checkout: Path) -> None:
-    parameters = inspect.signature(shiftwork.worker.Worker.with_options).parameters
+    parameters = inspect.signature(Worker.with_options).parameters
     assert set(codes(rows(docs / "tasks.md", "option"))) == parameters.keys() - {"self"}
 
 
@@ -103,7 +105,7 @@ def test_context(docs: Path) -> None:
 
 
 def test_why_a_job_waits(docs: Path) -> None:
-    source = inspect.getsource(admission) + inspect.getsource(shiftwork.operations)
+    source = inspect.getsource(admission) + inspect.getsource(operations)
     assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bWait\(\s*\"(\w+)\"", source))
 
 

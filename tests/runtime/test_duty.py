@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shiftwork import LifecycleError, StoreUnavailableError
+from shiftwork.control.portal import Portal
 from shiftwork.runtime.clock import ManualClock, SystemClock, settle
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.portal import Portal
 from shiftwork.store.bells import Bells
 from tests.runtime.stage import DEADLINE
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.control.portal import Portal
 from shiftwork.runtime.clock import ManualClock, Timer, settle
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.execute import Threads
-from shiftwork.runtime.portal import Portal
+from shiftwork.runtime.engine.execute import Threads
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, started, status
 

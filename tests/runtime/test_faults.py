@@ -12,7 +12,7 @@ from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, statuses
 
 if TYPE_CHECKING:
-    from shiftwork.runtime.runner import LocalRunner
+    from shiftwork.runtime.engine.runner import LocalRunner
 
 METHODS = [
     "add",

@@ -10,7 +10,7 @@ from shiftwork.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
 from shiftwork.core.model import Doc, PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.historian import Historian
+from shiftwork.runtime.leader.historian import Historian
 from shiftwork.web.history import History
 from tests.runtime.stage import Stage
 

@@ -16,14 +16,14 @@ from shiftwork.core.model import Claimed, WorkerConfig
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
-from shiftwork.runtime.execute import Run
-from shiftwork.runtime.herald import Herald
-from shiftwork.runtime.instance import Instance
-from shiftwork.runtime.link import Link
-from shiftwork.runtime.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
-from shiftwork.runtime.process import Process
-from shiftwork.runtime.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from shiftwork.runtime.remote import MOST_SUSPECTS, RemoteRunner
+from shiftwork.runtime.engine.execute import Run
+from shiftwork.runtime.processes.hook_process import HookProcess
+from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.link import Link
+from shiftwork.runtime.processes.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
+from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
+from shiftwork.runtime.processes.remote_runner import MOST_SUSPECTS, RemoteRunner
 from shiftwork.store.memory import MemoryStore
 
 
@@ -83,7 +83,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
     many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
         hello = Hello(app="tiny:app", role="herald", now=0.0, path=[str(tmp_path)])
-        herald = Herald(hello, SystemClock())
+        herald = HookProcess(hello, SystemClock())
         definition = await herald.describe()
         assert definition.hooks
         await asyncio.sleep(0.2)  # it must not end by itself
@@ -412,13 +412,13 @@ class Stage:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr("shiftwork.runtime.remote.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
     return Stage("shared")
 
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr("shiftwork.runtime.remote.Process", Puppet)
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
     return Stage("alone")
 
 

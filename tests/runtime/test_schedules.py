@@ -9,7 +9,7 @@ import pytest
 from shiftwork import JobStatus
 from shiftwork.core.model import JobFilter
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader import Leader
+from shiftwork.runtime.leader.leader import Leader
 from tests.runtime.stage import Act, Stage, statuses
 
 MINUTE = 60.0

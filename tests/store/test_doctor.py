@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
+from shiftwork.control.measuring import measure
 from shiftwork.core.health import Finding
-from shiftwork.measuring import measure
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
 from tests.store.servers import postgres

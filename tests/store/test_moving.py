@@ -50,7 +50,7 @@ from shiftwork.testing.acts import (
 )
 from shiftwork.transfer import late, moving
 from shiftwork.transfer.late import left_behind
-from shiftwork.transfer.marks import refuse_to_add, refuse_to_change
+from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
 from shiftwork.transfer.moving import Move, Moved
 from shiftwork.transfer.small import carry
 from tests.store.conftest import Maker, postgres, sqlite, valkey

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from shiftwork import Breaker, Context, JobStatus, Retry, WorkerOrchestrator
-from shiftwork.core.marks import waits
+from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim_one, job, statuses

@@ -7,7 +7,8 @@ import pytest
 from httpx2 import ASGITransport, AsyncClient, Response
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.tokens import Role, Tokens
+from shiftwork.control.tokens import Tokens
+from shiftwork.core.token import Role
 from shiftwork.web.api import Api
 from shiftwork.web.limits import Rate
 from shiftwork.web.site import Site

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from shiftwork.control.tokens import Tokens
 from shiftwork.errors import ConfigurationError, DuplicateNameError
-from shiftwork.tokens import Tokens
 from shiftwork.web.access import COOKIE
 from shiftwork.web.openapi import document
 from shiftwork.web.routing import ROUTES, Route
@@ -156,7 +156,7 @@ async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: 
 
 
 async def test_a_token_is_kept_as_a_hash_and_ends_when_it_is_revoked_or_its_time_is_over(web: Web) -> None:
-    from shiftwork.tokens import Turnstile
+    from shiftwork.control.tokens import Turnstile
 
     store = await web.app.store()
     tokens = Tokens(store, web.app.now)

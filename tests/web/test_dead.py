@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.bulk import BATCH
+from shiftwork.control.bulk import BATCH
+from shiftwork.control.paging import FEW
 from shiftwork.core.model import JobPriority, JobRecord
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.paging import FEW
 from shiftwork.web import site
 from tests.web.conftest import Web
 

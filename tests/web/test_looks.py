@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from shiftwork.web.looks import Shared
+from shiftwork.web.shared import Shared
 
 
 class Source:
@@ -38,7 +38,7 @@ async def test_it_is_asked_again_when_it_is_old() -> None:
 
 async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.5, 10.0, 10.5])  # it takes half a second
-    monkeypatch.setattr("shiftwork.web.looks.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("shiftwork.web.shared.time.perf_counter", lambda: next(ticks))
     source = Source()
     shared = Shared(source.fetch, source.clock, seconds=1.0)
     await shared.get()
@@ -52,7 +52,7 @@ async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.Monke
 
 async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.5, 10.0, 10.5, 20.0, 20.5])
-    monkeypatch.setattr("shiftwork.web.looks.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("shiftwork.web.shared.time.perf_counter", lambda: next(ticks))
     source = Source()
     shared = Shared(source.fetch, source.clock, seconds=1.0)
     await shared.get()

@@ -132,7 +132,7 @@ async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long(
 
 
 async def test_the_cookie_is_kept_to_the_path_it_was_set_below(app: WorkerOrchestrator) -> None:
-    from shiftwork.tokens import Tokens
+    from shiftwork.control.tokens import Tokens
 
     _, token = await Tokens(await app.store(), app.now).create("ada", "read")
     inside = app.asgi()

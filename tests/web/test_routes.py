@@ -13,7 +13,7 @@ from httpx2 import AsyncClient
 
 from shiftwork import JobStatus, ShiftworkError, errors
 from shiftwork.core.model import Event, JobPriority, JobRecord
-from shiftwork.shapes import iso
+from shiftwork.views.shapes import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import looking
 from shiftwork.web.routing import ROUTES

@@ -4,7 +4,7 @@ import json
 from typing import Annotated
 
 from shiftwork import Secret, WorkerOrchestrator
-from shiftwork.redaction import MASK
+from shiftwork.handles.redaction import MASK
 from tests.web.conftest import Web
 
 HUSH = "hunter2"

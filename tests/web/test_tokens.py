@@ -5,7 +5,8 @@ from typing import Any
 
 from httpx2 import Response
 
-from shiftwork.tokens import Token, Tokens, Turnstile
+from shiftwork.control.tokens import Tokens, Turnstile
+from shiftwork.core.token import Token
 from tests.web.conftest import Web
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}

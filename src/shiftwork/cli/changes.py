@@ -7,16 +7,16 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.bulk import Action, Changed, check_rate
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.cli.words import counted
+from shiftwork.control.bulk import Action, Changed, check_rate
+from shiftwork.control.operations import Operations, clock_time
 from shiftwork.core.model import JobStatus
 from shiftwork.errors import JobError
-from shiftwork.operations import Operations, clock_time
-from shiftwork.shapes import iso
-from shiftwork.worker import Job
+from shiftwork.handles.worker import Job
+from shiftwork.views.shapes import iso
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)

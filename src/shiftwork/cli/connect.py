@@ -16,7 +16,7 @@ from msgspec import Struct
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.output import aside
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.loading import load_app
+from shiftwork.serve.loading import load_app
 
 DEFAULT_FILE: Final = "shiftwork.db"
 _SQLITE: Final = "sqlite:///"
@@ -45,9 +45,7 @@ class Source(Struct, frozen=True, kw_only=True):
             return WorkerOrchestrator(self.store, namespace=self.namespace)
         app = load_app(self.app)
         if app.store_url.startswith("memory:"):
-            aside(
-                f"shiftwork: the store of {self.app} is memory: this command sees its own, not a running process's"
-            )
+            aside(f"shiftwork: the store of {self.app} is memory: this command sees its own, not a running process's")
         return app
 
 

@@ -9,7 +9,7 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import counted
-from shiftwork.schema import SchemaView
+from shiftwork.control.schema import SchemaView
 
 _PHASE: Final = click.option(
     "--phase",

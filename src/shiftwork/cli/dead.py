@@ -10,10 +10,10 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.jobs import show_jobs
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago, counted
-from shiftwork.core.alike import Group, groups_of
+from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.core.model import DeadJob, JobStatus
-from shiftwork.shapes import iso
-from shiftwork.worker import Job
+from shiftwork.handles.worker import Job
+from shiftwork.views.shapes import iso
 
 
 @click.command()

@@ -3,14 +3,14 @@
 import click
 
 from shiftwork.app import WorkerOrchestrator
-from shiftwork.checkup import Report, examine
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import json_option, show_json, show_wrapped
 from shiftwork.cli.status import show_health
 from shiftwork.cli.words import counted, one_line
+from shiftwork.control.checkup import Report, examine
 from shiftwork.core.health import Problem
 from shiftwork.errors import ConfigurationError
-from shiftwork.shapes import problem_shape
+from shiftwork.views.shapes import problem_shape
 
 
 @click.command()

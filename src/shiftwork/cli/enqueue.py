@@ -8,8 +8,8 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import json_option, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.core.model import JobPriority, JobStatus
-from shiftwork.shapes import job_shape
-from shiftwork.worker import Job, Options
+from shiftwork.handles.worker import Job, Options
+from shiftwork.views.shapes import job_shape
 
 
 @click.command()

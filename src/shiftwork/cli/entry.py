@@ -28,7 +28,7 @@ from shiftwork.cli.trigger import trigger
 from shiftwork.cli.web import web
 from shiftwork.cli.workers import disable, enable, workers
 from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError
-from shiftwork.leaving import end_in_time
+from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),

@@ -10,9 +10,9 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.words import one_line
+from shiftwork.control.operations import clock_time
 from shiftwork.core.model import EVENTS_KEPT, Event
-from shiftwork.operations import clock_time
-from shiftwork.shapes import event_shape
+from shiftwork.views.shapes import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
 ALL: Final = 2 * EVENTS_KEPT

@@ -8,11 +8,12 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json, show_table
 from shiftwork.cli.words import ago, one_line, printable, took, when
+from shiftwork.control.operations import clock_time
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
-from shiftwork.operations import Explanation, clock_time
-from shiftwork.shapes import explanation_shape, job_shape, whole_job_shape
+from shiftwork.handles.worker import Job
 from shiftwork.telemetry.tracing import trace_id
-from shiftwork.worker import Job
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.shapes import explanation_shape, job_shape, whole_job_shape
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 

@@ -11,8 +11,8 @@ from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago, counted, percent, size, span
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
-from shiftwork.shapes import node_shape
-from shiftwork.views import NodeView
+from shiftwork.views.overview import NodeView
+from shiftwork.views.shapes import node_shape
 
 LOOK_SECONDS: Final = 0.5
 

@@ -7,8 +7,8 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import span
-from shiftwork.shapes import pool_shape
-from shiftwork.views import PoolView
+from shiftwork.views.overview import PoolView
+from shiftwork.views.shapes import pool_shape
 
 _TITLES = (
     *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),

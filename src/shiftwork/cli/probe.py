@@ -6,7 +6,7 @@ import click
 
 from shiftwork.cli.output import aside
 from shiftwork.cli.parameters import seconds
-from shiftwork.vitals import FRESH_SECONDS, examine
+from shiftwork.serve.vitals import FRESH_SECONDS, examine
 
 
 @click.command()

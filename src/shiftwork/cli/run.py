@@ -12,8 +12,8 @@ from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import host_and_port, seconds
 from shiftwork.cli.pools import bounds
 from shiftwork.core.schedule import describe
-from shiftwork.logs import FORMATS, LEVELS, set_up_logging
-from shiftwork.service import Definition, Service, Web, shown
+from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
+from shiftwork.serve.service import Definition, Service, Web, shown
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -5,8 +5,8 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.words import printable
-from shiftwork.operations import clock_time
-from shiftwork.shapes import stack_shape
+from shiftwork.control.operations import clock_time
+from shiftwork.views.shapes import stack_shape
 
 
 @click.command()

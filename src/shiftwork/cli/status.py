@@ -6,11 +6,11 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
 from shiftwork.cli.words import counted, one_line, span
+from shiftwork.control.operations import clock_time
 from shiftwork.core.health import Problem, gist
-from shiftwork.operations import clock_time
-from shiftwork.remedies import remedy
-from shiftwork.shapes import status_shape
-from shiftwork.views import Overview, PoolView
+from shiftwork.views.overview import Overview, PoolView
+from shiftwork.views.remedies import remedy
+from shiftwork.views.shapes import status_shape
 
 _UNHOSTED = {
     "nobody": "nobody serves it",

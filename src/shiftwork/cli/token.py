@@ -10,8 +10,9 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago
-from shiftwork.shapes import token_shape
-from shiftwork.tokens import Role, Token, Tokens
+from shiftwork.control.tokens import Tokens
+from shiftwork.core.token import Role, Token
+from shiftwork.views.shapes import token_shape
 
 
 @click.group()

@@ -18,11 +18,11 @@ from shiftwork.cli.pools import bounds_of, workers_of
 from shiftwork.cli.screen import Screen
 from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import counted, one_line, percent, size, span, took
+from shiftwork.control.operations import clock_time
+from shiftwork.control.watching import MOST_JOBS, Glance
 from shiftwork.core.model import JobRecord, WorkerInstance
 from shiftwork.errors import StoreError
-from shiftwork.operations import clock_time
-from shiftwork.views import NodeView, PoolView
-from shiftwork.watching import MOST_JOBS, Glance
+from shiftwork.views.overview import NodeView, PoolView
 
 SHORTEST_SECONDS: Final = 0.1
 MOST_NODES: Final = 6

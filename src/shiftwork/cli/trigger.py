@@ -11,11 +11,12 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, json_text, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.cli.words import one_line, printable, took
+from shiftwork.control.operations import Operations
 from shiftwork.core.model import JobPriority, JobStatus, WorkerExecutionMode
 from shiftwork.errors import JobError, ResultTimeoutError
-from shiftwork.operations import Explanation, Operations
-from shiftwork.shapes import result_shape, whole_job_shape
-from shiftwork.worker import Job, Options
+from shiftwork.handles.worker import Job, Options
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.shapes import result_shape, whole_job_shape
 
 LOOK_SECONDS: Final = 1.0
 """How long to wait in silence before saying what is being waited for."""

@@ -5,9 +5,9 @@ import click
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside
+from shiftwork.control.tokens import Tokens
 from shiftwork.errors import ConfigurationError
-from shiftwork.logs import FORMATS, LEVELS, set_up_logging
-from shiftwork.tokens import Tokens
+from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shiftwork.operations import clock_time
+from shiftwork.control.operations import clock_time
 
 _MINUTE: Final = 60
 _HOUR: Final = 3_600

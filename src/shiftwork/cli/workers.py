@@ -6,8 +6,8 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
-from shiftwork.shapes import worker_shape
-from shiftwork.views import WorkerView
+from shiftwork.views.overview import WorkerView
+from shiftwork.views.shapes import worker_shape
 
 _TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR")
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import MsgspecError, Struct, msgpack
 
-from shiftwork.core.marks import RETRIED, quantile, runs, waits
 from shiftwork.core.model import Doc, PoolStats
+from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
 
 KIND: Final = "history"
 """Of the docs."""

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.core.marks import marked, timed
 from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3
 """A job that kills its process this often is dead."""

@@ -7,7 +7,7 @@ from msgspec.structs import asdict, replace
 
 from shiftwork.core.model import JobFilter, JobRecord, NewJob
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.marks import Departure, departure_from, write
+from shiftwork.transfer.move_record import Departure, departure_from, write
 
 BATCH: Final = 200
 

@@ -23,7 +23,7 @@ from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
-from shiftwork.transfer.marks import KIND, Arrival, Departure, arrival_in, departure_from, write
+from shiftwork.transfer.move_record import KIND, Arrival, Departure, arrival_in, departure_from, write
 from shiftwork.transfer.small import Small, carry
 from shiftwork.transfer.tally import Tally, canonical
 

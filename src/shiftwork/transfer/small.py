@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shiftwork.core.model import Doc, Event, PoolStats, WorkerState
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.marks import KIND
+from shiftwork.transfer.move_record import KIND
 from shiftwork.transfer.tally import storable
 
 PAGE: Final = 10_000

@@ -22,8 +22,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from shiftwork.control.tokens import Turnstile
+from shiftwork.core.token import Role
 from shiftwork.errors import StoreError
-from shiftwork.tokens import Role, Turnstile
 from shiftwork.web.problems import Refused
 
 COOKIE: Final = "shiftwork_token"

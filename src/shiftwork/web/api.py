@@ -12,9 +12,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from shiftwork.actor import acting_as
+from shiftwork.control.actor import acting_as
 from shiftwork.errors import ShiftworkError
-from shiftwork.telemetry.metrics import CONTENT_TYPE, render
+from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.assets import asset
 from shiftwork.web.limits import read_body

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from shiftwork.bulk import Action, Changed
+from shiftwork.control.bulk import Action, Changed
 from shiftwork.core.health import Finding
 from shiftwork.core.model import DeadJob, Event, PoolConfig, WorkerInstance
-from shiftwork.inspecting import JobStack
-from shiftwork.operations import Explanation
+from shiftwork.handles.worker import Job, Options
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.late import Left
-from shiftwork.views import NodeView, Overview
-from shiftwork.worker import Job, Options
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.overview import NodeView, Overview
+from shiftwork.views.stack import JobStack
 
 
 class Desk(Protocol):

@@ -28,12 +28,12 @@ from shiftwork.core.history import (
     tall,
     thinned,
 )
-from shiftwork.core.marks import waits
+from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.historian import look
+from shiftwork.runtime.leader.historian import look
 from shiftwork.store.protocol import Store
-from shiftwork.web.looks import Shared
 from shiftwork.web.series import Series, pools_of, tell
+from shiftwork.web.shared import Shared
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.structs import fields
 
+from shiftwork.core.token import Role
 from shiftwork.errors import nearest
-from shiftwork.tokens import Role
 from shiftwork.web.problems import Refused
 
 Method = Literal["GET", "POST"]

@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from shiftwork.control.paging import FEW, PAGE_BYTES, next_size, weight
 from shiftwork.errors import UnknownJobError
-from shiftwork.paging import FEW, PAGE_BYTES, next_size, weight
-from shiftwork.shapes import payload_shape
+from shiftwork.handles.worker import Job
+from shiftwork.views.shapes import payload_shape
 from shiftwork.web.desk import Desk
-from shiftwork.worker import Job
 
 UNINDEXED: Final = ("key", "unique_key", "instance", "error")
 ENOUGH_SECONDS: Final = 0.04

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from shiftwork.checkup import Report, examine
-from shiftwork.core.alike import Group, groups_of
-from shiftwork.operations import Operations
-from shiftwork.shapes import WorkerShape, worker_shape
+from shiftwork.control.checkup import Report, examine
+from shiftwork.control.operations import Operations
+from shiftwork.control.tokens import Tokens, Turnstile
+from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.store.protocol import Store
-from shiftwork.tokens import Tokens, Turnstile
-from shiftwork.views import Overview
+from shiftwork.views.overview import Overview
+from shiftwork.views.shapes import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
 from shiftwork.web.desk import Desk
 from shiftwork.web.history import STEP_SECONDS, History
 from shiftwork.web.limits import Limiter, Rate
 from shiftwork.web.live import Live
-from shiftwork.web.looks import LONGEST_SECONDS, Made, Shared, look_at
+from shiftwork.web.shared import LONGEST_SECONDS, Made, Shared, look_at
 
 MOST_DEAD: Final = 5_000
 """Dead jobs that are looked at in order to group them, the newest,"""

@@ -21,7 +21,7 @@ app.register_pool("brittle", kind="process", min_workers=2, max_workers=2, cpu=0
 app.register_pool("sound", kind="async", min_workers=1, max_workers=1)
 
 first = not described.exists()
-if "shiftwork.spawned" in sys.argv[0] or sys.argv[0].endswith("spawned.py"):
+if "shiftwork.serve.spawned" in sys.argv[0] or sys.argv[0].endswith("spawned.py"):
     described.touch()
     order = orders.read_text() if orders.exists() and not first else ""
     if order == "raise":

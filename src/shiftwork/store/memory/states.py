@@ -1,4 +1,4 @@
-"""What a memory store remembers of each worker. How a run counts is `shiftwork.core.standing`."""
+"""What a memory store remembers of each worker. How a run counts is `shiftwork.core.worker_state`."""
 
 from collections.abc import Iterator
 

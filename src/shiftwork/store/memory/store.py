@@ -42,7 +42,7 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
-from shiftwork.core.standing import after_run
+from shiftwork.core.worker_state import after_run
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import READ, DocTable

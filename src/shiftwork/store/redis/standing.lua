@@ -1,4 +1,4 @@
--- What is remembered of a worker, and what the end of a run does to it: `shiftwork.core.standing`, to the letter.
+-- What is remembered of a worker, and what the end of a run does to it: `shiftwork.core.worker_state`, to the letter.
 --
 -- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import msgpack
 
 from shiftwork.core.model import SECONDS_A_DAY, Finished, JobStatus, Outcome, ProgressNote
-from shiftwork.core.standing import after_run
+from shiftwork.core.worker_state import after_run
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner

@@ -7,10 +7,12 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.bulk import RATE_PATTERN, Action, check_rate
-from shiftwork.core.alike import Group
+from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
+from shiftwork.core.dead_groups import Group
 from shiftwork.core.model import JobPriority, JobStatus
-from shiftwork.shapes import (
+from shiftwork.handles.worker import Job, Options
+from shiftwork.telemetry.tracing import continuing
+from shiftwork.views.shapes import (
     ExplanationShape,
     JobShape,
     WholeJobShape,
@@ -19,11 +21,9 @@ from shiftwork.shapes import (
     job_shape,
     whole_job_shape,
 )
-from shiftwork.telemetry.tracing import continuing
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.searching import by_payload, search
 from shiftwork.web.site import Site
-from shiftwork.worker import Job, Options
 
 MOST_CHANGED: Final = 100_000
 _WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from shiftwork.core.model import Event
-from shiftwork.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
-from shiftwork.tokens import Role
+from shiftwork.core.token import Role
+from shiftwork.views.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
 from shiftwork.web.openapi import document

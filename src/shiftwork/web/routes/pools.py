@@ -5,8 +5,8 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, structs
 
 from shiftwork.errors import UnknownPoolError, nearest
-from shiftwork.shapes import EventShape, InstanceShape, PoolShape, event_shape, instance_shape, pool_shape
-from shiftwork.views import PoolView
+from shiftwork.views.overview import PoolView
+from shiftwork.views.shapes import EventShape, InstanceShape, PoolShape, event_shape, instance_shape, pool_shape
 from shiftwork.web.routing import Body, Name, Text, get, post
 from shiftwork.web.site import Site
 

@@ -10,8 +10,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, structs
 
-from shiftwork.shapes import TokenShape, token_shape
-from shiftwork.tokens import LONGEST_NAME, Role, Tokens
+from shiftwork.control.tokens import LONGEST_NAME, Tokens
+from shiftwork.core.token import Role
+from shiftwork.views.shapes import TokenShape, token_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.problems import Refused
 from shiftwork.web.routing import Body, Name, get, post

@@ -6,11 +6,11 @@ from msgspec import Meta, Struct, field, structs
 
 from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
-from shiftwork.shapes import JobShape, WorkerShape, job_shape, worker_shape
-from shiftwork.views import WorkerView
+from shiftwork.handles.worker import Options
+from shiftwork.views.overview import WorkerView
+from shiftwork.views.shapes import JobShape, WorkerShape, job_shape, worker_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
-from shiftwork.worker import Options
 
 RECENT_RUNS: Final = 50
 

@@ -1,0 +1,55 @@
+"""What `@app.task` and `@app.worker` do with the function below them."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+from shiftwork.errors import ConfigurationError
+from shiftwork.handles.worker import Worker
+from shiftwork.runtime.engine.context import Context
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskDecorator:
+    """What `@app.task(...)` is: it takes a function and answers with a typed handle."""
+
+    def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
+        self._add = add
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Worker[Any, Any]:
+        """Register it."""
+        worker: Worker[Any, Any] = self._add(function, self._options)
+        return worker
+
+
+def name_of(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
+    """The worker's name: the one that is given, or the function's."""
+    return str(options.get("name") or getattr(function, "__name__", ""))
+
+
+def checked(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, if it is one: options stand in its place where they were not given by name."""
+    if not callable(function):
+        raise ConfigurationError(
+            f"@app.{decorator} takes options by name, not {function!r}: @app.{decorator}(name={str(function)!r})"
+        )
+    return function
+
+
+def nameless(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options but for the name."""
+    return {name: value for name, value in options.items() if name != "name"}

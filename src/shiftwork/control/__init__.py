@@ -1,0 +1,1 @@
+"""Every command and every question, once, with its audit. Composed of a store, a clock and a registry."""

@@ -1,0 +1,425 @@
+"""Payloads and results <-> bytes, by a function's own signature. MessagePack through msgspec; never pickle.
+
+What is stored is decoded once by the very types that will be demanded when the job runs, so a payload that the function
+could not take never gets into the store.
+"""
+
+import inspect
+import string
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from pathlib import PurePath
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import (
+    PayloadDecodingError,
+    PayloadEncodingError,
+    PayloadTooLargeError,
+    PayloadTypeError,
+    ResultEncodingError,
+    SignatureError,
+    nearest,
+)
+from shiftwork.handles.redaction import is_secret, secrets_of, without_defaults
+from shiftwork.runtime.engine.context import Context
+
+_KINDS: Final = inspect.Parameter
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """Arguments, ready to travel, and the concurrency key that they make."""
+
+    payload: bytes
+    key: str | None
+
+
+class Signature:
+    """How a worker's function is called, and how its arguments and its result travel."""
+
+    def __init__(self, worker: str, function: Callable[..., Any], mode: WorkerExecutionMode, *, max_bytes: int) -> None:
+        self._worker = worker
+        self._max_bytes = max_bytes
+        self._context_first = False
+        self._context_name: str | None = None
+        parameters = _parameters(worker, function)
+        hints = _hints(worker, function, mode)
+        if mode is WorkerExecutionMode.TRIGGERED:
+            parameters = self._take_context(parameters, hints)
+            self._names = tuple(parameters)
+        else:
+            self._context_first = _takes_context(worker, parameters, mode)
+            parameters, self._names = {}, ()
+        self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
+        self._hints = {name: hints[name] for name in parameters if name in hints}
+        self._shape = _shape(worker, parameters, hints)
+        self._schema: bytes | None = None
+        self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
+        self._decoder = _decoder(worker, self._shape)
+        self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
+        self._result = _result_decoder(hints.get("return", Any))
+
+    def _take_context(
+        self, parameters: dict[str, inspect.Parameter], hints: Mapping[str, Any]
+    ) -> dict[str, inspect.Parameter]:
+        wanted = [name for name in parameters if hints.get(name) in (Context, Context | None)]
+        if len(wanted) > 1:
+            message = f"worker {self._worker}: there is one Context; it cannot be both {wanted[0]!r} and {wanted[1]!r}"
+            raise SignatureError(message)
+        if wanted and parameters[wanted[0]].kind is _KINDS.POSITIONAL_ONLY:
+            self._context_first = True
+        elif wanted:
+            self._context_name = wanted[0]
+        return {name: parameter for name, parameter in parameters.items() if name not in wanted}
+
+    # ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments by name, however they were given."""
+        if len(args) > len(self._places):
+            takes = f"{len(self._places)} arguments by place ({', '.join(self._places)})"
+            message = f"{self._worker} takes {takes}, not {len(args)}"
+            raise PayloadTypeError(message)
+        arguments = dict(zip(self._places, args, strict=False))
+        twice = arguments.keys() & kwargs.keys()
+        if twice:
+            message = f"{self._worker}: {min(twice)!r} is given twice"
+            raise PayloadTypeError(message)
+        return arguments | dict(kwargs)
+
+    def encode(self, arguments: Mapping[str, Any]) -> bytes:
+        """The payload for these arguments, which are exactly what the function takes."""
+        self._check_names(arguments)
+        try:
+            payload = msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            message = (
+                f"{self._worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
+            )
+            raise PayloadEncodingError(message) from None
+        if len(payload) > self._max_bytes:
+            message = (
+                f"{self._worker}: the payload has {len(payload):,} bytes, more than the {self._max_bytes:,} allowed; "
+                "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
+            )
+            raise PayloadTooLargeError(message)
+        try:
+            self._decoder.decode(payload)
+        except msgspec.MsgspecError as error:
+            message = f"{self._worker}: {self._discreet(error)}"
+            raise PayloadTypeError(message) from None
+        return payload
+
+    def _discreet(self, error: Exception) -> str:
+        """What is wrong with a payload, without a value that may be secret; msgspec names types, others name values."""
+        words = _in_words(error)
+        if "Expected `" in words or secrets_of(self.schema()) is None:
+            return words
+        where = words.partition(": ")[0] if words.startswith("argument ") else "a value"
+        return f"{where} does not fit; what is secret is not shown"
+
+    def schema(self) -> bytes:
+        """What the function takes, as JSON Schema: one object, with the function's defaults, but for secret ones."""
+        if self._schema is None:
+            self._schema = self._described()
+        return self._schema
+
+    def _described(self) -> bytes:
+        try:
+            whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
+        except TypeError:  # a type that can travel, but that has no schema
+            return msgspec.json.encode({"type": "object", **self._described_apart()})
+        parts = whole.pop("$defs")
+        shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
+        for name, default in self._defaults.items():
+            with suppress(TypeError, ValueError, OverflowError, RecursionError):
+                shape["properties"][name]["default"] = msgspec.json.decode(
+                    msgspec.json.encode(default, enc_hook=_to_plain)
+                )
+        shape.pop("title", None)
+        return msgspec.json.encode(without_defaults(shape | ({"$defs": parts} if parts else {})))
+
+    def _described_apart(self) -> dict[str, Any]:
+        """Of what is secret, at least that much: where there is no schema for all arguments together."""
+        secret = {name: {"writeOnly": True} for name, hint in self._hints.items() if is_secret(hint)}
+        others: dict[str, Any] = {name: {} for name in self._names if name not in secret}
+        return {"properties": {**others, **secret}} if secret else {}
+
+    def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
+        """Arguments that may still be plain (a dict for a dataclass, as a person types them), checked and typed."""
+        payload = self.encode(arguments)
+        return Packed(payload, self.key(template, self.decode(payload)) if template else None)
+
+    def _check_names(self, arguments: Mapping[str, Any]) -> None:
+        for name in arguments.keys() - set(self._names):
+            message = f"{self._worker} takes no argument {name!r}: {nearest(name, self._names)}"
+            raise PayloadTypeError(message)
+        for name in sorted(self._required - arguments.keys()):
+            message = f"{self._worker} needs the argument {name!r}"
+            raise PayloadTypeError(message)
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """The arguments in a payload, typed."""
+        if not self._names and payload == b"\x80":
+            return {}
+        try:
+            shape = self._decoder.decode(payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            message = f"the payload does not fit {self._worker} (any more): {self._discreet(error)}"
+            raise PayloadDecodingError(message) from None
+        values = ((name, getattr(shape, name)) for name in self._names)
+        return {name: value for name, value in values if value is not UNSET}
+
+    def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What to call the function with."""
+        arguments = self.decode(payload)
+        if self._context_name is not None:
+            arguments[self._context_name] = context
+        return ((context,) if self._context_first else ()), arguments
+
+    def key(self, template: str, arguments: Mapping[str, Any]) -> str:
+        """The concurrency key of a job with these arguments: a parameter's value, or a template filled with them."""
+        try:
+            return template.format_map(arguments) if "{" in template else str(arguments[template])
+        except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
+            message = f"{self._worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
+            raise PayloadTypeError(message) from None
+
+    def check_key(self, template: str) -> None:
+        """Refuse a concurrency key that names no required parameter."""
+        try:
+            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        except ValueError as error:
+            message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
+            raise SignatureError(message) from None
+        for name in fields if "{" in template else [template]:
+            parameter = name.split(".")[0].split("[")[0]
+            if is_secret(self._hints.get(parameter)):
+                message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
+                raise SignatureError(message)
+            if parameter not in self._required:
+                message = (
+                    f"worker {self._worker}: concurrency_key {template!r} needs a required parameter {name!r}: "
+                    f"{nearest(name, self._required)}"
+                )
+                raise SignatureError(message)
+
+    # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encode_result(self, value: Any) -> bytes | None:
+        """A result as it is stored; None is nothing."""
+        if value is None:
+            return None
+        try:
+            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            message = (
+                f"{self._worker} ran to its end, but its result ({type(value).__name__}) cannot be stored: {error}; "
+                "return numbers, text, lists, dicts or dataclasses, or nothing"
+            )
+            raise ResultEncodingError(message) from None
+        if len(result) > self._max_bytes:
+            message = (
+                f"{self._worker} ran to its end, but its result has {len(result):,} bytes, more than the "
+                f"{self._max_bytes:,} allowed; return a reference to it instead"
+            )
+            raise ResultEncodingError(message)
+        return result
+
+    def decode_result(self, result: bytes | None) -> Any:
+        """A result as the function returned it."""
+        if result is None:
+            return None
+        try:
+            return self._result.decode(result)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            message = (
+                f"the result of {self._worker} is not what the function is annotated to return: {_in_words(error)}"
+            )
+            raise PayloadDecodingError(message) from None
+
+
+def plain(payload: bytes) -> Any:
+    """A payload or result for people, without the function's types. What cannot be read is shown as its bytes."""
+    try:
+        return msgspec.msgpack.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {"unreadable bytes": payload[:200].hex()}
+
+
+def encode_plain(arguments: Mapping[str, Any]) -> bytes:
+    """A payload for a worker whose signature is not known here; it is checked when the job runs."""
+    try:
+        return msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = f"the payload cannot be encoded: {error}; pass numbers, text, lists, dicts"
+        raise PayloadEncodingError(message) from None
+
+
+def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
+    """The same, with what its configuration tells (whether it takes arguments at all, the key) and its JSON Schema."""
+    if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
+        message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
+        raise PayloadTypeError(message)
+    if schema is not None:
+        _check_plain(config.name, arguments, msgspec.json.decode(schema))
+    template = config.concurrency_key
+    if template is None:
+        return Packed(encode_plain(arguments), None)
+    try:
+        key = template.format_map(arguments) if "{" in template else str(arguments[template])
+    except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
+        message = f"{config.name}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
+        raise PayloadTypeError(message) from None
+    return Packed(encode_plain(arguments), key)
+
+
+_PLAIN: Final[Mapping[str, tuple[type[Any], ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+}
+_SAYS_NO_MORE: Final = {"type", "default", "title", "description", "writeOnly"}
+
+
+def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse what the function will certainly not take: names, and types where the schema says nothing but the type."""
+    known: Mapping[str, Any] = schema.get("properties", {})
+    if schema.get("additionalProperties") is False:
+        for name in arguments.keys() - known.keys():
+            message = f"{worker} takes no argument {name!r}: {nearest(name, known)}"
+            raise PayloadTypeError(message)
+    for name in schema.get("required", ()):
+        if name not in arguments:
+            message = f"{worker} needs the argument {name!r}"
+            raise PayloadTypeError(message)
+    for name, value in arguments.items():
+        wanted = known.get(name, {})
+        kinds = _PLAIN.get(wanted.get("type", "")) if wanted.keys() <= _SAYS_NO_MORE else None
+        if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
+            message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
+            raise PayloadTypeError(message)
+
+
+def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        message = f"worker {worker}: {function!r} is a generator, and nobody would ask it for more; take its yield out"
+        raise SignatureError(message)
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError) as error:
+        message = f"worker {worker}: {function!r} cannot be called: {error}"
+        raise SignatureError(message) from None
+
+
+def _hints(worker: str, function: Callable[..., Any], mode: WorkerExecutionMode) -> dict[str, Any]:
+    target: Any = function
+    while hasattr(target, "func"):  # functools.partial
+        target = target.func
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = type(target).__call__
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError as error:
+        if mode is not WorkerExecutionMode.TRIGGERED:
+            return {}  # its one argument is the Context, whatever it is annotated
+        message = f"worker {worker}: an annotation of {target.__qualname__} cannot be resolved: {error}"
+        raise SignatureError(message) from None
+    except TypeError:
+        return {}
+
+
+def _takes_context(worker: str, parameters: dict[str, inspect.Parameter], mode: WorkerExecutionMode) -> bool:
+    positional = {_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD}
+    required = [
+        p
+        for p in parameters.values()
+        if p.default is _KINDS.empty and p.kind not in {_KINDS.VAR_KEYWORD, _KINDS.VAR_POSITIONAL}
+    ]
+    if len(required) > 1 or any(p.kind not in positional for p in required):
+        names = ", ".join(p.name for p in required)
+        message = (
+            f"worker {worker}: a {mode} function takes nothing or one argument, its Context; this one needs {names}. "
+            "A worker with arguments of its own is TRIGGERED: use @app.task"
+        )
+        raise SignatureError(message)
+    return any(p.kind in {*positional, _KINDS.VAR_POSITIONAL} for p in parameters.values())
+
+
+def _shape(worker: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:
+    fields: list[Any] = []
+    for name, parameter in parameters.items():
+        if parameter.kind not in {_KINDS.POSITIONAL_OR_KEYWORD, _KINDS.KEYWORD_ONLY}:
+            message = f"worker {worker}: a payload has named parameters only; {parameter} is none"
+            raise SignatureError(message)
+        wanted = hints.get(name, Any)
+        optional = parameter.default is not _KINDS.empty
+        fields.append(
+            (name, wanted | UnsetType, UNSET)
+            if optional and wanted is not Any
+            else (name, wanted, UNSET)
+            if optional
+            else (name, wanted)
+        )
+    return msgspec.defstruct(f"payload of {worker}", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _decoder(worker: str, shape: type[msgspec.Struct]) -> msgspec.msgpack.Decoder[Any]:
+    try:
+        return msgspec.msgpack.Decoder(shape, dec_hook=_from_plain)
+    except TypeError as error:
+        message = f"worker {worker}: its parameters have types that cannot travel: {error}"
+        raise SignatureError(message) from None
+
+
+def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
+    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that answers with one
+        wanted = get_args(wanted)[-1]
+    try:
+        return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
+    except TypeError:
+        return msgspec.msgpack.Decoder(Any)
+
+
+def _type_schema(wanted: type[Any]) -> dict[str, Any]:
+    """The schema of a type that is not msgspec's own; of one that nobody can describe, anything."""
+    if issubclass(wanted, PurePath):
+        return {"type": "string", "format": "path"}
+    describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
+    described = dict(describe()) if describe is not None else {}
+    # Its parts would be looked for in our document, where they are not.
+    return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    dump = getattr(value, "model_dump", None)  # pydantic, without knowing it
+    if dump is not None:
+        return dump(mode="json")
+    message = f"{type(value).__name__} has no encoding"
+    raise TypeError(message)
+
+
+def _from_plain(wanted: type[Any], value: Any) -> Any:
+    if issubclass(wanted, PurePath):
+        return wanted(value)
+    validate = getattr(wanted, "model_validate", None)
+    if validate is not None:
+        return validate(value)
+    if isinstance(value, wanted):
+        return value
+    message = f"{wanted!r} cannot be made from what was stored"
+    raise TypeError(message)
+
+
+def _in_words(error: Exception) -> str:
+    text = str(error)
+    words, _, path = text.partition(" - at `$.")
+    return f"argument {path.rstrip('`')!r}: {words}" if path else text

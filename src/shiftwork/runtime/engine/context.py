@@ -1,0 +1,117 @@
+"""What a running function may know and say: the `Context`."""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Claimed, LogLine, Progress, WorkerConfig
+from shiftwork.errors import JobCancelledError
+from shiftwork.runtime.engine.joblog import JobLog, JobLogger
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.clock import Clock
+
+
+class Context:
+    """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
+
+    __slots__ = (
+        *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_transact"),
+        *("cancelled", "deadline", "stopping", "worker"),
+    )
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        worker: WorkerConfig,
+        *,
+        deadline: float | None,
+        clock: "Clock",
+        report: Callable[[Claimed, Progress], None],
+        transact: Callable[[], AbstractAsyncContextManager[Any]],
+        discreet: Callable[[str], str],
+    ) -> None:
+        self._claimed = claimed
+        self._clock = clock
+        self._report = report
+        self._transact = transact
+        self._discreet = discreet
+        self._said: Progress | None = None
+        self._log: JobLog | None = None
+        self.worker = worker
+        """The worker's configuration."""
+        self.deadline = deadline
+        """When the run will be ended, in epoch seconds; None if never."""
+        self.cancelled = False
+        """Whether this run has been told to stop: cancelled, timed out, or its process is going. Threads must look."""
+        self.stopping = False
+        """Whether the process wants to stop; a long function may end early and well."""
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self._claimed.id
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self._claimed.attempt
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every claim: write `where fence < :fence`, and no stale run overwrites a newer."""
+        return self._claimed.fence
+
+    @property
+    def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """A logger whose lines carry the job and the worker. Those from INFO on are kept with the job, the newest."""
+        extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
+        return JobLogger(logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._discreet)
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the work is. Cheap: only the newest of many is kept."""
+        # What is no number, or no text, is the function's own error, here; not the store's, later.
+        words = None if message is None else self._discreet(str(message)).encode("utf-8", "backslashreplace").decode()
+        of = None if total is None else float(total)
+        self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
+        self._report(self._claimed, self._said)
+
+    @property
+    def logged(self) -> tuple[LogLine, ...]:
+        """What was logged so far and is kept."""
+        return () if self._log is None else self._log.lines()
+
+    def _keep(self, level: str, text: str) -> None:
+        now = self._clock.now()
+        if self._log is None:
+            self._log = JobLog()
+        self._log.add(LogLine(now, level, text, self.attempt))
+        self._report(self._claimed, replace(self._said or Progress(None, at=now), log=self.logged))
+
+    def heartbeat(self) -> None:
+        """Look up: raises `JobCancelledError` if this run has been told to stop. For loops in threads."""
+        if self.cancelled:
+            message = f"job {self.job_id} of {self.worker.name} has been told to stop"
+            raise JobCancelledError(message)
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """Your writes and the end of this job, together or not at all: `async with ctx.transaction() as connection:`.
+
+        The connection is the store's (PostgreSQL only), inside a transaction. Leaving the block completes the job and
+        commits; if this run is stale, leaving it raises `JobStateError`, and nothing of it was ever written. What the
+        function does afterwards is no longer part of the job, and what it returns is not kept.
+        """
+        return self._transact()
+
+    def __getattr__(self, name: str) -> Any:
+        # The pattern hands a function its configuration; ours hands it a context, which answers for both.
+        if name in WorkerConfig.__struct_fields__:
+            return getattr(self.worker, name)
+        message = f"a Context has no {name!r}, and neither has its worker's configuration"
+        raise AttributeError(message)
+
+    def __repr__(self) -> str:
+        return f"<Context of job {self.job_id}, attempt {self.attempt} of worker {self.worker.name}>"

@@ -1,0 +1,87 @@
+"""What a job logs through its context, kept with it: the newest lines, and not without end."""
+
+import logging
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
+
+from shiftwork.core.model import LogLine
+from shiftwork.runtime.engine.execute import describe
+
+MOST_LINES: Final = 100
+MOST_CHARACTERS: Final = 8_000
+LONGEST_LINE: Final = 1_000
+
+
+class JobLog:
+    """The lines of one run. Any thread may write."""
+
+    def __init__(self) -> None:
+        self._lines: deque[LogLine] = deque()
+        self._size = 0
+        self._left_out = 0
+        self._lock = threading.Lock()
+
+    def add(self, line: LogLine) -> None:
+        """Keep a line; let the oldest go for it if need be."""
+        with self._lock:
+            self._lines.append(line)
+            self._size += len(line.message)
+            while len(self._lines) > MOST_LINES or self._size > MOST_CHARACTERS:
+                self._size -= len(self._lines.popleft().message)
+                self._left_out += 1
+
+    def lines(self) -> tuple[LogLine, ...]:
+        """What is kept; the first line says how many are not."""
+        with self._lock:
+            if not self._left_out:
+                return tuple(self._lines)
+            first = self._lines[0]
+            told = f"({self._left_out} earlier lines are not kept)"
+            return (LogLine(first.at, "info", told, first.attempt), *self._lines)
+
+
+class JobLogger(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose lines carry the job and the worker, and whose lines from INFO on are kept with the job."""
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        extra: dict[str, object],
+        keep: Callable[[str, str], None],
+        discreet: Callable[[str], str],
+    ) -> None:
+        super().__init__(logger, extra)
+        self._keep = keep
+        self._discreet = discreet
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log it as ever, and keep it."""
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # the line is its caller's, not ours
+        if level < logging.INFO and not self.isEnabledFor(level):
+            return
+        text = _text(msg, args)
+        discreet = self._discreet(text)
+        if discreet == text:
+            super().log(level, msg, *args, **kwargs)
+        else:
+            super().log(level, "%s", discreet, **kwargs)
+        if level >= logging.INFO:
+            self._keep(logging.getLevelName(level).lower(), _line(discreet, kwargs, self._discreet))
+
+
+def _text(msg: object, args: tuple[object, ...]) -> str:
+    try:
+        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+    except Exception:  # noqa: BLE001 - `logging` forgives a format that does not fit, and so do we
+        return f"{msg!s} {args!r}"
+
+
+def _line(text: str, kwargs: MutableMapping[str, Any], discreet: Callable[[str], str]) -> str:
+    error = sys.exception()
+    if kwargs.get("exc_info") and error is not None:
+        text += f" ({describe(error, discreet)})"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

@@ -1,0 +1,89 @@
+"""What runs in this process are doing now, in words: files, lines and names of functions; never a value."""
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any, Final
+
+from shiftwork.runtime.engine import execute
+from shiftwork.runtime.engine.execute import Run, shortened, storable
+
+LONGEST_STACKS: Final = 32_000
+OURS: Final = "shiftwork"
+"""How the names of our own tasks and threads begin. They wait, and nobody wants to see them."""
+
+Frames = dict[int, FrameType]
+
+
+class Stacks:
+    """Looks at the runs of one event loop and its threads. From any thread: the loop may be held up."""
+
+    def __init__(self) -> None:
+        """Call it from the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+
+    def of(self, run: Run) -> str | None:
+        """What this run is doing."""
+        summary = self._summary(run, sys._current_frames())  # noqa: SLF001 - there is no other way
+        return None if summary is None else shortened("".join(summary.format()))
+
+    def around(self, run: Run, others: Iterable[Run]) -> str:
+        """What this run is doing; then all else in this process, as far as that fits."""
+        text = ""
+        for title, summary in self._sections(run, tuple(others)):
+            lines = "".join(summary.format()) if summary else "  it has not begun, or has just ended\n"
+            text += f"{title}:\n{lines}\n"
+            if len(text) > LONGEST_STACKS:
+                return storable(text[:LONGEST_STACKS]) + "\n…"
+        return storable(text.rstrip() + "\n")
+
+    def _sections(self, run: Run, others: tuple[Run, ...]) -> Iterator[tuple[str, traceback.StackSummary | None]]:
+        """The run's own; what it may wait for: tasks and threads of nobody; and the other runs."""
+        frames: Frames = sys._current_frames()  # noqa: SLF001
+        runs = (run, *(other for other in others if other is not run))
+        yield f"job {run.job.id} of {run.job.worker}", self._summary(run, frames)
+        tasks = {one.task for one in runs}
+        for task in asyncio.all_tasks(self._loop):
+            if task not in tasks and not task.get_name().startswith(OURS):
+                yield f"task {task.get_name()}", self._summary_of_task(task, frames)
+        threads = {one.thread for one in runs if one.task is None} | {threading.get_ident()}
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        for thread, frame in frames.items():
+            name = names.get(thread, str(thread))
+            if thread not in threads and not name.startswith(OURS):
+                yield f"thread {name}", traceback.extract_stack(frame)
+        for other in runs[1:]:
+            yield f"job {other.job.id} of {other.job.worker}", self._summary(other, frames)
+
+    def _summary(self, run: Run, frames: Frames) -> traceback.StackSummary | None:
+        if run.task is not None:
+            return _behind_us(self._summary_of_task(run.task, frames))
+        frame = None if run.thread is None else frames.get(run.thread)
+        return None if frame is None else _behind_us(traceback.extract_stack(frame))
+
+    def _summary_of_task(self, task: "asyncio.Task[Any]", frames: Frames) -> traceback.StackSummary | None:
+        coroutine = task.get_coro()
+        held_up = getattr(coroutine, "cr_running", False) and self._loop_thread != threading.get_ident()
+        if held_up and self._loop_thread in frames:  # it waits for nothing: it is what the loop is doing
+            return traceback.extract_stack(frames[self._loop_thread])
+        found = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _awaiting(coroutine))
+        return found or None
+
+
+def _behind_us(stack: traceback.StackSummary | None) -> traceback.StackSummary | None:
+    """From the user's function on."""
+    ours = [at for at, frame in enumerate(stack or ()) if frame.filename == execute.__file__]
+    return traceback.StackSummary.from_list(stack[ours[-1] + 1 :] or stack) if stack and ours else stack
+
+
+def _awaiting(coroutine: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine that waits, from the outermost in; a task knows only the first of them."""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)

@@ -1,0 +1,35 @@
+"""A job's end inside a transaction of its store's database: what `Context.transaction` begins."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.errors import JobStateError
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.execute import Run
+from shiftwork.store.protocol import Store, transactional
+
+
+class Transactions:
+    """Begins transactions that complete a job when they commit."""
+
+    def __init__(self, store: Callable[[], Awaitable[Store]], clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    @asynccontextmanager
+    async def begin(self, run: Run) -> AsyncIterator[Any]:
+        """One for this run."""
+        store = transactional(await self._store(), "ctx.transaction()")
+        if run.ended or run.outcome is not None:
+            message = f"job {run.job.id} has ended: nothing can be written together with its end any more"
+            raise JobStateError(message)
+        async with store.transaction() as transaction:
+            yield transaction.connection
+            now = self._clock.now()
+            outcome = settle(run.job, End(EndKind.RETURNED), run.config, started_at=run.started_at, now=now, rand=0.0)
+            if not await transaction.finish(outcome, now):
+                message = f"this run of job {run.job.id} is stale: the job was taken from it. Nothing was written"
+                raise JobStateError(message)
+        run.outcome = outcome

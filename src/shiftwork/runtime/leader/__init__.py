@@ -1,0 +1,1 @@
+"""What one node does for all: schedules, recovery, the plan and the history."""

@@ -1,0 +1,65 @@
+"""How `shiftwork run` writes its log: lines for people, or one JSON object per line."""
+
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from shiftwork.runtime.engine.log_context import about_job
+
+__all__ = ["FORMATS", "LEVELS", "JsonLines", "PlainLines", "about_job", "set_up_logging"]
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("text", "json")
+_STANDARD: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+def set_up_logging(level: str, style: str) -> None:
+    """Send every log line of this process to stderr. An app that sets up logging itself has the last word."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if style == "json" else PlainLines())
+    handler.addFilter(about_job)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    # At "debug" it tells about every selector; people who ask for that want to read about their jobs.
+    logging.getLogger("asyncio").setLevel(max(logging.INFO, logging.getLogger().level))
+
+
+class PlainLines(logging.Formatter):
+    """`2026-11-15T08:06:01.123Z INFO    message (worker, job id)`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(origin)s%(message)s%(about)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and the traceback if there is one."""
+        foreign = record.name != "shiftwork" and not record.name.startswith("shiftwork.")
+        record.origin = f"{record.name}: " if foreign else ""
+        job, worker = getattr(record, "job_id", None), getattr(record, "worker", None)
+        told = not job or str(job) in record.getMessage()
+        record.about = "" if told else f" ({worker}, job {job})"
+        return super().format(record)
+
+
+class JsonLines(logging.Formatter):
+    """`{"time", "level", "logger", "message", "exception"?, …}`, with whatever was given as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever happens in it."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD and name not in line}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        try:
+            return msgspec.json.encode(line, enc_hook=repr).decode()
+        except (TypeError, ValueError):
+            return msgspec.json.encode({name: str(value) for name, value in line.items()}).decode()

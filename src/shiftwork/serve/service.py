@@ -1,0 +1,204 @@
+"""What `shiftwork run` runs: a node that never imports the app. The processes it starts do."""
+
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.control.operations import Operations
+from shiftwork.core.health import Health
+from shiftwork.core.model import WorkerConfig, WorkerState
+from shiftwork.errors import ConfigurationError
+from shiftwork.runtime.clock import SystemClock
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.node.condition import Condition
+from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.node import Node
+from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.processes.hook_process import HookProcess
+from shiftwork.runtime.processes.messages import Definition, Hello
+from shiftwork.runtime.signals import stop_signals
+from shiftwork.serve.notify import Announcer, Notifier
+from shiftwork.store.protocol import Store
+from shiftwork.store.urls import open_store
+from shiftwork.transfer.move_record import refuse_to_change
+
+if TYPE_CHECKING:
+    from shiftwork.web.server import WebServer
+
+__all__ = ["Definition", "Service", "Web", "shown"]
+
+logger: Final = logging.getLogger("shiftwork")
+
+
+class Web(Struct, frozen=True, kw_only=True):
+    """Where the dashboard is served."""
+
+    host: str = "127.0.0.1"
+    port: int = 8421
+    demanded: bool = False
+    """Whether somebody asked for it; otherwise it is served if it can be."""
+    trust_loopback: bool = True
+    """Whether whoever sits at this machine needs no token."""
+
+
+class KnownWorker(Struct):
+    """A worker that others run."""
+
+    config: WorkerConfig
+    schema: bytes | None = None
+
+
+class Service:
+    """A node, from its first breath to its last."""
+
+    def __init__(
+        self,
+        app: str,
+        *,
+        log_level: str,
+        log_format: str,
+        labels: tuple[str, ...] = (),
+        probe_file: Path | None = None,
+        web: Web | None = None,
+    ) -> None:
+        self._hello = Hello(
+            app=app,
+            role="herald",
+            now=0.0,
+            path=[str(Path.cwd()), *sys.path],
+            log_level=log_level,
+            log_format=log_format,
+        )
+        self._labels = labels
+        self._web = web
+        self._started = False
+        self._clock = SystemClock()
+        self._herald = HookProcess(self._hello, self._clock)
+        self._node: Node | None = None
+        self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
+
+    async def describe(self) -> Definition:
+        """What the app is. Raises `AppImportError`."""
+        definition = await self._herald.describe()
+        if definition.store.startswith("memory:"):
+            message = (
+                f"{self._hello.app} keeps its state in {definition.store}, which no other process can see: "
+                "shiftwork run needs sqlite:///…, redis://… or postgresql://…; in one process, await app.start()"
+            )
+            raise ConfigurationError(message)
+        return definition
+
+    async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
+        """Go on until SIGTERM or SIGINT, then stop. A second signal means now."""
+        store = open_store(definition.store, namespace=definition.namespace)
+        # Before the start: a signal that came during it would leave leases behind.
+        with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
+            async with self._announcer as announcer:
+                try:
+                    await store.open()
+                    await refuse_to_change(store)
+                    node = self._node = self._compose(definition, store)
+                    async with self._served(store):
+                        await node.start()
+                        announcer.started()
+                        self._started = True
+                        await signalled.wait()
+                        self._started = False
+                        announcer.stopping()
+                        await node.stop(stop_timeout_seconds)
+                finally:
+                    await self._herald.drain()
+                    await store.close()
+
+    @asynccontextmanager
+    async def _served(self, store: Store) -> AsyncIterator[None]:
+        """With the web beside it, if that is wanted and can be. What is seen outlives the stop, up to its end."""
+        server = None if self._web is None else self._web_server(self._web, store)
+        if server is None:
+            yield
+            return
+        try:
+            await server.start()
+        except ConfigurationError as error:
+            logger.warning("no dashboard: %s", error)
+            yield
+            return
+        others = "; from elsewhere it demands a token: shiftwork token create" if server.beyond_loopback else ""
+        if self._web is not None and not self._web.trust_loopback:
+            others = "; it demands a token of everybody: shiftwork token create"
+        logger.info("the dashboard is at %s%s", server.address, others)
+        try:
+            yield
+        finally:
+            await server.stop()
+
+    def _web_server(self, web: Web, store: Store) -> "WebServer | None":
+        try:
+            from shiftwork.web.server import WebServer  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            remedy = f"{error.name} is not there: pip install 'shiftwork[web]'"
+            if web.demanded:
+                message = f"--web needs the web: {remedy}"
+                raise ConfigurationError(message) from None
+            logger.info("no dashboard: %s", remedy)
+            return None
+        desk = WorkerOrchestrator(store, clock=self._clock)
+        return WebServer(
+            desk, host=web.host, port=web.port, trust_loopback=web.trust_loopback, ready=self._why_not_ready
+        )
+
+    def _hurry(self) -> None:
+        if self._node is not None:
+            self._node.hurry()
+
+    def _why_not_ready(self) -> str | None:
+        condition = self._condition()
+        return None if self._started and condition.leased else condition.words
+
+    def _condition(self) -> Condition:
+        return Condition(leased=False, words="starting") if self._node is None else self._node.condition()
+
+    def _compose(self, definition: Definition, store: Store) -> Node:
+        settings = Settings(
+            namespace=definition.namespace,
+            tick_interval=definition.tick_interval,
+            lease_seconds=definition.lease_seconds,
+            apart="all",
+            labels=self._labels,
+            health_checks=definition.health_checks,
+        )
+        registry = Registry(
+            {config.name: KnownWorker(config, definition.schemas.get(config.name)) for config in definition.workers},
+            {pool.name: pool for pool in definition.pools},
+            definition.gates,
+        )
+        states: dict[str, WorkerState] = {}
+        node = Node(
+            registry,
+            store=store,
+            clock=self._clock,
+            hooks=self._herald,
+            states=states,
+            settings=settings,
+            hello=self._hello,
+        )
+        if definition.health_checks:
+            operations = Operations(store, self._clock.now)
+
+            async def judge() -> Health:
+                return await operations.health(node.strays(), lease_seconds=definition.lease_seconds)
+
+            monitor = HealthMonitor(judge, node.reporter.emit, self._clock.now, lambda: node.leader.leading)
+            node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+        return node
+
+
+def shown(definition: Definition) -> str:
+    """The store's URL, without its password."""
+    return open_store(definition.store, namespace=definition.namespace).url

@@ -1,0 +1,122 @@
+"""Entry point of every process that a node starts: `python -m shiftwork.serve.spawned SOCKET LIFELINE STACKS`.
+
+It imports the app, which the node never does. It ends when the node says so, when the node is gone, and when the node
+can no longer vouch for its lease: somebody else may have its jobs by then.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import faulthandler
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Final
+
+from shiftwork.errors import ShiftworkError
+from shiftwork.runtime.engine.execute import describe
+from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.messages import Failed, Hello, Ready
+from shiftwork.runtime.processes.process import LEASE, STACK_SIGNAL
+from shiftwork.serve.exit import end_in_time
+from shiftwork.serve.loading import load_app
+from shiftwork.serve.logging import set_up_logging
+
+PARENT_DIED: Final = 1
+"""Linux's PR_SET_PDEATHSIG."""
+LEFT_ALONE: Final = 3
+"""The exit status of a process whose node is gone."""
+NICE: Final = 5
+"""How far a process that runs one job at a time stands back: it is there for work that keeps a core busy."""
+
+
+def main() -> None:
+    """Be what the node says."""
+    sock, lifeline, stacks = (int(word) for word in sys.argv[1:])
+    for fd in (sock, lifeline, stacks):
+        os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not those of whatever a job starts
+    faulthandler.enable(stacks)
+    faulthandler.register(STACK_SIGNAL, stacks)
+    watch = Lifeline(lifeline)
+    watch.start()
+    _die_with_parent()
+    asyncio.run(_live(socket.socket(fileno=sock)))
+
+
+class Lifeline(threading.Thread):
+    """Hears from the node that it lives and that the lease holds, in a thread that nothing else runs on."""
+
+    def __init__(self, lifeline: int) -> None:
+        super().__init__(name="shiftwork lifeline", daemon=True)
+        self._lifeline = lifeline
+
+    def run(self) -> None:
+        try:
+            self._listen()
+        finally:  # also if a job has closed the file descriptor: nobody could tell us to stop any more
+            with contextlib.suppress(OSError):
+                os.killpg(0, signal.SIGKILL)  # and what the jobs have started
+            os._exit(LEFT_ALONE)
+
+    def _listen(self) -> None:
+        """Return once the node is gone, or the lease may be."""
+        watch = select.poll()
+        watch.register(self._lifeline, select.POLLIN)
+        until: float | None = None  # without a lease there are no jobs
+        while until is None or time.monotonic() < until:
+            wait = None if until is None else max(0.0, until - time.monotonic()) * 1000
+            for _, event in watch.poll(wait):
+                words = os.read(self._lifeline, 512 * LEASE.size) if event & select.POLLIN else b""
+                if not words:
+                    return
+                (until,) = LEASE.unpack(words[-LEASE.size :])
+
+
+def _die_with_parent() -> None:
+    """Where the system can: end even if a function holds everything up."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(LEFT_ALONE)
+
+
+async def _live(sock: socket.socket) -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.set_name("shiftwork instance")  # not one of the user's, for whoever looks at those
+    instance = Instance(sock)
+    hello = await instance.hello
+    if hello.log_level is not None:
+        set_up_logging(hello.log_level, hello.log_format)
+    sys.path[:] = list(dict.fromkeys([*hello.path, *sys.path]))
+    try:
+        _begin(instance, hello)
+    except BaseException as error:  # noqa: BLE001 - whatever the user's module raises
+        instance.say(Failed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
+        instance.flush()
+        os._exit(1)
+    await instance.over.wait()
+    await instance.finish()
+    end_in_time(0)
+
+
+def _begin(instance: Instance, hello: Hello) -> None:
+    app = load_app(hello.app)
+    if hello.role == "herald":
+        definition = app.definition()
+        instance.listen(app.hooks)
+        instance.say(definition)
+        return
+    if hello.role == "alone" and hasattr(os, "nice"):
+        os.nice(NICE)
+    instance.serve(app.callees(), app.store, alone=hello.role == "alone")
+    instance.say(Ready())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Everything at a glance: each worker, each pool, who leads, what is wrong. What status and a dashboard show.
+
+Only reads, and asks nothing for which a store would have to look at ended jobs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.health import Health, Hosting
+from shiftwork.core.model import (
+    Beat,
+    InstanceRecord,
+    Plan,
+    PoolConfig,
+    PoolDoc,
+    PoolStats,
+    Stats,
+    WorkerConfig,
+    WorkerState,
+    WorkerStats,
+)
+from shiftwork.core.schedule import describe
+from shiftwork.runtime.leader.planner import bounded, totals
+from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
+
+
+class WorkerView(Struct, frozen=True, kw_only=True):
+    """A worker: its policy, its state, its jobs in numbers."""
+
+    config: WorkerConfig
+    schedule: str
+    """The schedule in words."""
+    state: WorkerState
+    stats: WorkerStats
+    next_due: float | None
+    """When its schedule wants it next; None while it is disabled, has no schedule, or has never run."""
+
+
+class PoolView(Struct, frozen=True, kw_only=True):
+    """A pool: its bounds, what people changed about it, its jobs in numbers, and who serves it."""
+
+    name: str
+    config: PoolConfig | None
+    """With the bounds that hold now. None for a pool that has jobs, but that no process has made known."""
+    change: PoolDoc
+    stats: PoolStats
+    instances: int
+    """Live processes that serve it."""
+    workers: int
+    """How many jobs these can run at a time."""
+    busy: int
+    oldest_wait_seconds: float | None
+    wanted: int
+    """How many workers the plan wants it to have."""
+    hosting: Hosting
+    """Whether a live node could run its workers."""
+    failing: dict[str, str]
+    """Nodes that cannot start its processes, with the error."""
+    unplaced: str | None
+    """Why it has fewer workers than it should, if no node has room for more."""
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person changed its bounds."""
+        return self.change.min_workers is not None or self.change.max_workers is not None
+
+
+class NodePool(Struct, frozen=True, kw_only=True):
+    """What a node runs of one pool."""
+
+    pool: str
+    instances: int
+    workers: int
+    busy: int
+    memory: int
+    """Bytes that its processes use."""
+    cpu: float | None
+    """Percent of one core that these use; None if that is not known."""
+    lag: float | None
+    """How many seconds the latest of them is late to answer, likewise."""
+
+
+class NodeView(Struct, frozen=True, kw_only=True):
+    """A live node."""
+
+    name: str
+    host: str
+    pid: int
+    started_at: float
+    last_beat_at: float
+    leads: bool
+    status: Literal["serving", "draining", "drained", "stopping"]
+    """draining: a person wants it to be empty, and it is not yet. drained: it is."""
+    drained_at: float | None
+    cores: float
+    memory: int
+    labels: tuple[str, ...]
+    pools: tuple[str, ...]
+    """The pools that it could host."""
+    runs: list[NodePool]
+    failing: dict[str, str]
+    """Pools whose processes it cannot start, with the error."""
+    cpu: float | None
+    """Percent of one core that it and the processes that run its jobs use. None here and below: not known."""
+    memory_used: int | None
+    """Bytes that these use."""
+    lag: float | None
+    """How many seconds its event loop is late."""
+    store_seconds: float | None
+    """How long the store takes to answer it."""
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    """All of it, at one moment."""
+
+    at: float
+    store: str
+    health: Health
+    leader: str | None
+    """The node that leads."""
+    nodes: list[str]
+    """Every live node."""
+    pools: list[PoolView]
+    workers: list[WorkerView]
+    breakers: dict[str, Literal["closed", "open", "half-open"]]
+    """Every breaker that guards a worker, or has."""
+
+
+def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
+    """All of it, from one look. `store`: its URL."""
+    live = [known for known in seen.instances if known.expires_at > seen.at]
+    return Overview(
+        at=seen.at,
+        store=store,
+        health=health,
+        leader=leader_of(live, seen.at),
+        nodes=sorted({known.beat.node for known in live}),
+        pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
+        workers=[_worker(config, seen.stats, seen.facts, seen.cursors) for _, config in sorted(seen.workers.items())],
+        breakers=_breakers(seen.facts, seen.at),
+    )
+
+
+def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[str, float]) -> WorkerView:
+    name = config.name
+    lane = facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
+    due = next_due(config, cursor=cursors.get(name), state=lane.state) if lane.state.enabled else None
+    return WorkerView(
+        config=config,
+        schedule=describe(config),
+        state=lane.state,
+        stats=stats.workers.get(name, WorkerStats()),
+        next_due=due,
+    )
+
+
+def _breakers(facts: Facts, now: float) -> dict[str, Literal["closed", "open", "half-open"]]:
+    names = {gate.breaker for gate in facts.gates.values() if gate.breaker} | facts.breakers.keys()
+    return {name: facts.breakers.get(name, BreakerState()).status(now) for name in sorted(names)}
+
+
+def pool_views(
+    pools: Mapping[str, PoolConfig],
+    *,
+    stats: Stats,
+    facts: Facts,
+    live: Sequence[InstanceRecord],
+    plan: Plan,
+    now: float,
+) -> list[PoolView]:
+    """Every pool that is known or has jobs. `live`: the instances whose leases hold."""
+    beats = [known.beat for known in live]
+    nodes = [beat for beat in beats if beat.machine is not None]
+    alive = Plan(
+        nodes={beat.node: plan.nodes.get(beat.node, {}) for beat in nodes},
+        unplaced=plan.unplaced if nodes else {},
+        drained=plan.drained,
+    )
+    return [
+        _pool(name, pools.get(name), stats.pools.get(name, PoolStats()), facts=facts, beats=beats, plan=alive, now=now)
+        for name in sorted({*pools, *stats.pools})
+    ]
+
+
+def _pool(
+    name: str,
+    config: PoolConfig | None,
+    numbers: PoolStats,
+    *,
+    facts: Facts,
+    beats: Sequence[Beat],
+    plan: Plan,
+    now: float,
+) -> PoolView:
+    change = facts.pools.get(name) or PoolDoc()
+    members = [beat for beat in beats if beat.pool == name]
+    return PoolView(
+        name=name,
+        config=None if config is None else bounded(config, change),
+        change=change,
+        stats=numbers,
+        instances=len(members),
+        workers=sum(beat.slots for beat in members if beat.status != "draining"),
+        busy=sum(beat.busy for beat in members),
+        oldest_wait_seconds=_waited(numbers, now),
+        wanted=totals(plan)[name],
+        hosting=hosting(config or PoolConfig(name=name), beats, plan),
+        failing=failing_on(name, beats),
+        unplaced=plan.unplaced.get(name),
+    )
+
+
+def node_views(instances: Iterable[InstanceRecord], plan: Plan, now: float) -> list[NodeView]:
+    """Every live node, the longest there first."""
+    live = [known for known in instances if known.expires_at > now]
+    found = [_node(known, [one.beat for one in live], plan) for known in live if known.beat.machine is not None]
+    return sorted(found, key=lambda node: (node.started_at, node.name))
+
+
+def _node(known: InstanceRecord, beats: Sequence[Beat], plan: Plan) -> NodeView:
+    beat, machine = known.beat, known.beat.machine
+    assert machine is not None  # noqa: S101 - that is what makes it a node
+    members = [one for one in beats if one.node == beat.node and one.pool]
+    status: Literal["serving", "draining", "drained", "stopping"] = "serving"
+    if beat.status == "draining":
+        status = "stopping"
+    elif beat.node in plan.drained:
+        status = "draining" if members else "drained"
+    return NodeView(
+        name=beat.node,
+        host=machine.host,
+        pid=beat.pid,
+        started_at=beat.started_at,
+        last_beat_at=known.last_beat_at,
+        leads=beat.status == "busy",
+        status=status,
+        drained_at=plan.drained.get(beat.node),
+        cores=machine.cores,
+        memory=machine.memory,
+        labels=machine.labels,
+        pools=machine.pools,
+        runs=[_runs(name, members) for name in sorted({one.pool for one in members})],
+        failing=machine.failing,
+        cpu=machine.cpu,
+        memory_used=machine.memory_used,
+        lag=machine.lag,
+        store_seconds=machine.store_seconds,
+    )
+
+
+def _runs(pool: str, members: Iterable[Beat]) -> NodePool:
+    mine = [beat for beat in members if beat.pool == pool]
+    return NodePool(
+        pool=pool,
+        instances=len(mine),
+        workers=sum(beat.slots for beat in mine),
+        busy=sum(beat.busy for beat in mine),
+        memory=sum(beat.memory for beat in mine),
+        cpu=None if all(beat.cpu is None for beat in mine) else sum(beat.cpu or 0.0 for beat in mine),
+        lag=max((beat.lag for beat in mine if beat.lag is not None), default=None),
+    )
+
+
+def _waited(numbers: PoolStats, now: float) -> float | None:
+    return None if numbers.oldest_run_at is None else max(0.0, now - numbers.oldest_run_at)

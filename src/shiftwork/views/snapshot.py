@@ -1,0 +1,154 @@
+"""How things are, as of a moment, and what is wrong with them. Only values: whoever asks the store hands them over."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
+from shiftwork.core.model import (
+    Beat,
+    InstanceRecord,
+    NodeBeat,
+    Plan,
+    PoolConfig,
+    PoolDoc,
+    PoolStats,
+    Stats,
+    WorkerConfig,
+    WorkerExecutionMode,
+    WorkerState,
+)
+from shiftwork.core.schedule import upcoming
+from shiftwork.runtime.leader.planner import bounded
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """All that tells how things are, as of a moment: each question to the store is asked once."""
+
+    at: float
+    facts: Facts
+    stats: Stats
+    instances: list[InstanceRecord]
+    workers: dict[str, WorkerConfig]
+    """Every worker that a process has made known,"""
+    pools: dict[str, PoolConfig]
+    """and every pool."""
+    cursors: dict[str, float]
+    """Up to when each cron schedule has been dealt with."""
+    plan: Plan
+
+
+def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
+    """What is wrong, as far as can be seen."""
+    live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
+    nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
+    return judge(
+        HealthFacts(
+            workers=[_worker_facts(config, seen.facts, seen.cursors) for config in seen.workers.values()],
+            nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
+            instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
+            lost=seen.plan.lost,
+            pools=_pool_facts(seen, live),
+            breakers=seen.facts.breakers,
+            leader=leader_of(seen.instances, seen.at) is not None,
+        ),
+        seen.at,
+    )
+
+
+def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
+    lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
+    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
+    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
+
+
+def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
+    """When the worker's schedule wants it next; None for one without a schedule, or before its first run."""
+    if config.execution_mode is WorkerExecutionMode.TRIGGERED:
+        return None
+    if config.cron is not None:
+        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
+    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+
+
+def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
+    return NodeFacts(name=known.beat.node, host=machine.host, last_beat_at=known.last_beat_at, ttl=lease_seconds)
+
+
+def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:
+    beat = known.beat
+    return InstanceFacts(
+        id=beat.instance,
+        node=beat.node,
+        pool=beat.pool,
+        last_beat_at=known.last_beat_at,
+        ttl=lease_seconds,
+        stuck_threads=strays.get(beat.instance, 0),
+    )
+
+
+def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
+    stats, known = seen.stats.pools, seen.pools
+    return [
+        _pool_fact(
+            known.get(name),
+            stats.get(name, PoolStats()),
+            name,
+            facts=seen.facts,
+            nodes=nodes,
+            plan=seen.plan,
+            now=seen.at,
+        )
+        for name in {*known, *stats}
+    ]
+
+
+def _pool_fact(
+    pool: PoolConfig | None,
+    stats: PoolStats,
+    name: str,
+    *,
+    facts: Facts,
+    nodes: Sequence[Beat],
+    plan: Plan,
+    now: float,
+) -> PoolFacts:
+    change = facts.pools.get(name) or PoolDoc()
+    config = bounded(pool or PoolConfig(name=name, min_workers=0), change)
+    return PoolFacts(
+        name=name,
+        queued=stats.queued,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else now - stats.oldest_run_at,
+        target_latency_seconds=config.target_latency_seconds,
+        min_workers=config.min_workers,
+        paused=change.paused,
+        reason=change.reason,
+        served=name in facts.served,
+        dead=stats.dead,
+        hosting=hosting(config, nodes, plan),
+        labels=config.labels,
+        failing=failing_on(name, nodes),
+        unplaced=plan.unplaced.get(name) if nodes else None,
+    )
+
+
+def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
+    """Whether any of these nodes could run workers of the pool."""
+    there = [(beat, beat.machine) for beat in nodes if beat.machine is not None]
+    knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
+    fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
+    if not fit:
+        return "labels" if knowing else "unknown" if there else "nobody"
+    return "ready" if any(beat.node not in plan.drained and beat.status != "draining" for beat in fit) else "drained"
+
+
+def failing_on(pool: str, nodes: Iterable[Beat]) -> dict[str, str]:
+    """The nodes that cannot start processes of the pool, with the error."""
+    return {beat.node: beat.machine.failing[pool] for beat in nodes if beat.machine and pool in beat.machine.failing}
+
+
+def leader_of(instances: Iterable[InstanceRecord], now: float) -> str | None:
+    """The node that leads, if any does: its leader is a busy instance of no pool."""
+    leaders = (known for known in instances if not known.beat.pool and known.beat.status == "busy")
+    return next((known.beat.node for known in leaders if known.expires_at > now), None)
