@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.control.measuring import measure
+from shiftwork.control.latency import measure
 from shiftwork.core.health import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
@@ -247,7 +247,7 @@ def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
 def make(path: Path) -> None:
     async def open_and_close() -> None:
         app = WorkerOrchestrator(f"sqlite:///{path}")
-        await app.store()
+        await app.control.store.open()
         await app.close()
 
     asyncio.run(open_and_close())

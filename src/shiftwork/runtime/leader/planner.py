@@ -32,7 +32,7 @@ from shiftwork.store.protocol import Store
 LOOK_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 0.2
 """How soon after the last plan a pool that has no free worker left is looked at again."""
-PLAN: Final = "workers"
+PLAN: Final = "plan"
 """The name of the plan's doc."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
 """How long a drained node stays drained that is not heard of: one that was frozen comes back as it was."""
