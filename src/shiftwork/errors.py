@@ -2,18 +2,18 @@
 
     ShiftworkError
     ├── ConfigurationError            what was registered or configured cannot work; nothing has started
-    │   ├── UnknownOptionError          an option nobody knows, with the nearest that exists
-    │   ├── UnknownWorkerError          a worker name nobody registered
-    │   ├── UnknownPoolError            a pool name nobody registered
-    │   ├── UnknownNodeError            a node that is not there, or a part of a name that several have
-    │   ├── DuplicateNameError          two workers or two pools under one name
+    │   ├── UnknownOptionError          an unknown option, with the nearest valid name
+    │   ├── UnknownWorkerError          a worker that is not registered
+    │   ├── UnknownPoolError            a pool that is not registered
+    │   ├── UnknownNodeError            a node that is not live, or a prefix that several nodes share
+    │   ├── DuplicateNameError          two workers or two pools with the same name
     │   ├── DependencyCycleError        A waits for B, which waits for A
     │   ├── ScheduleError               a bad interval, cron expression or time zone
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
-    │   ├── UnknownStoreError           a store URL with a scheme nobody knows, or a malformed one
-    │   ├── AppImportError              `module:name` that cannot be imported, or is no orchestrator
+    │   ├── UnknownStoreError           a store URL with an unknown scheme, or a malformed one
+    │   ├── AppImportError              `module:name` that cannot be imported, or is not an orchestrator
     │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
-    ├── PayloadError                  arguments or results that cannot travel
+    ├── PayloadError                  arguments or results that cannot be stored
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
     │   ├── PayloadEncodingError        a value that has no encoding
@@ -24,13 +24,13 @@
     │   ├── JobStateError               the job is not in a state that allows this
     │   ├── JobFailedError              the job is dead; carries the last error
     │   ├── JobCancelledError           the job was cancelled
-    │   ├── ResultTimeoutError          the result did not come in time; the job goes on
-    │   └── NodeSilentError             the node that has the job did not answer in time
-    ├── StoreError                    the store cannot do what it was asked
+    │   ├── ResultTimeoutError          the result was not available in time; the job continues
+    │   └── NodeSilentError             the node that runs the job did not reply in time
+    ├── StoreError                    the store cannot do what it was asked to do
     │   ├── StoreUnavailableError       it cannot be reached or opened
-    │   ├── StoreBusyError              somebody else holds it locked for too long
-    │   ├── StoreFullError              no room left; nothing acknowledged was lost
-    │   ├── CorruptStoreError           what it holds cannot be read
+    │   ├── StoreBusyError              another process held its lock for too long
+    │   ├── StoreFullError              no space left; nothing acknowledged was lost
+    │   ├── CorruptStoreError           its content cannot be read
     │   └── SchemaVersionError          it was written by another version of shiftwork
     ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, called from the wrong place
@@ -54,23 +54,23 @@ class ConfigurationError(ShiftworkError):
 
 
 class UnknownOptionError(ConfigurationError):
-    """An option nobody knows."""
+    """An unknown option."""
 
 
 class UnknownWorkerError(ConfigurationError):
-    """A worker name nobody registered."""
+    """A worker that is not registered."""
 
 
 class UnknownPoolError(ConfigurationError):
-    """A pool name nobody registered."""
+    """A pool that is not registered."""
 
 
 class UnknownNodeError(ConfigurationError):
-    """A node that is not there, or a part of a name that several have."""
+    """A node that is not live, or a prefix that several nodes share."""
 
 
 class DuplicateNameError(ConfigurationError):
-    """Two workers or two pools under one name."""
+    """Two workers or two pools with the same name."""
 
 
 class DependencyCycleError(ConfigurationError):
@@ -86,11 +86,11 @@ class SignatureError(ConfigurationError):
 
 
 class UnknownStoreError(ConfigurationError):
-    """A store URL that leads nowhere."""
+    """A store URL with an unknown scheme, or a malformed one."""
 
 
 class AppImportError(ConfigurationError):
-    """`module:name` that cannot be imported, or is no orchestrator."""
+    """`module:name` that cannot be imported, or is not an orchestrator."""
 
 
 class NamespaceInUseError(ConfigurationError):
@@ -98,7 +98,7 @@ class NamespaceInUseError(ConfigurationError):
 
 
 class PayloadError(ShiftworkError):
-    """Arguments or results that cannot travel."""
+    """Arguments or results that cannot be stored."""
 
 
 class PayloadTypeError(PayloadError):
@@ -122,7 +122,7 @@ class ResultEncodingError(PayloadError):
 
 
 class JobError(ShiftworkError):
-    """Something about one job."""
+    """An error about one job."""
 
 
 class UnknownJobError(JobError):
@@ -142,15 +142,15 @@ class JobCancelledError(JobError):
 
 
 class ResultTimeoutError(JobError, TimeoutError):
-    """The result did not come in time; the job goes on."""
+    """The result was not available in time; the job continues."""
 
 
 class NodeSilentError(JobError, TimeoutError):
-    """The node that has the job did not answer in time."""
+    """The node that runs the job did not reply in time."""
 
 
 class StoreError(ShiftworkError):
-    """The store cannot do what it was asked."""
+    """The store cannot do what it was asked to do."""
 
 
 class StoreUnavailableError(StoreError):
@@ -158,15 +158,15 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Somebody else holds the store locked for too long."""
+    """Another process held the lock of the store for too long."""
 
 
 class StoreFullError(StoreError):
-    """The store has no room left."""
+    """The store has no space left."""
 
 
 class CorruptStoreError(StoreError):
-    """What the store holds cannot be read."""
+    """The content of the store cannot be read."""
 
 
 class SchemaVersionError(StoreError):
@@ -185,7 +185,7 @@ _SHOWN = 12
 
 
 def nearest(name: str, known: "Iterable[str]") -> str:
-    """The end of an error message: the name that was probably meant, or all there are."""
+    """Return the end of an error message: the name that was probably meant, or all valid names."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
