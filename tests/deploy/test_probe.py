@@ -56,7 +56,7 @@ def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
     node.signal(signal.SIGSTOP)
     try:
         eventually(lambda: not is_well("live", path, "--within", "3"))
-        assert "it hangs or is gone" in probe("ready", path, "--within", "3")[1]
+        assert "it hangs or has ended" in probe("ready", path, "--within", "3")[1]
     finally:
         node.signal(signal.SIGCONT)
     eventually(lambda: is_well("live", path, "--within", "3"))
@@ -68,7 +68,7 @@ def test_a_node_without_its_store_is_alive_but_not_ready(nodes: Nodes, tmp_path:
     with closing(sqlite3.connect(nodes.database)) as other:
         other.execute("begin exclusive")
         eventually(lambda: not is_well("ready", path))
-        assert "is the store there?" in probe("ready", path)[1]
+        assert "is the store available?" in probe("ready", path)[1]
         assert is_well("live", path)
         other.rollback()
     eventually(lambda: is_well("ready", path))
@@ -105,7 +105,7 @@ def test_a_node_that_starts_is_alive_but_not_ready(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
     path.write_bytes(content)
-    assert "is not what a node writes" in probe("live", path)[1]
+    assert "was not written by a node" in probe("live", path)[1]
     assert "cannot read" in probe("live", tmp_path)[1]
 
 

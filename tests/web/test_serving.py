@@ -91,7 +91,7 @@ def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(star
 def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping(start: Start, tmp_path: Path) -> None:
     node = start("run", "shop:app", "--web", "127.0.0.1:0", "--always-token")
     address = node.address()
-    assert "it demands a token of everybody" in node.said
+    assert "every request needs a token" in node.said
     assert httpx2.get(f"{address}api/v1/me").status_code == 401
     command = [sys.executable, "-m", "shiftwork", "token", "create", "ada", "--role", "read", "--app", "shop:app"]
     token = subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
@@ -136,7 +136,7 @@ def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_
     web = start("web", "--store", "sqlite:///shop.db", "--port", "0", "--host", "0.0.0.0", "--root-path", "/ops")
     address = web.address()
     assert address.endswith("/ops/")
-    eventually(lambda: "nobody has a token yet" in web.said)
+    eventually(lambda: "there is no valid token yet" in web.said)
     assert ask(address, "me")["name"] == "loopback"
     assert ask(address.removesuffix("ops/"), "me")["name"] == "loopback"  # as a proxy passes it on that cuts it off
     stranger = {"Host": "shop.example", "X-Forwarded-For": "203.0.113.9"}
