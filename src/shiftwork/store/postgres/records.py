@@ -33,9 +33,9 @@ async def put(session: Session, doc: Doc) -> bool:
     """Write the doc, if the stored version is the one it was made from."""
     read = read_doc(doc.kind, doc.body) if doc.kind in READ else None
     paused = isinstance(read, PoolDoc) and read.paused
-    stirs = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
+    wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
     guard = read.breaker if isinstance(read, Gates) else None
-    args = (session.namespace, doc.kind, doc.name, doc.version, doc.body, paused, stirs, guard, doc.kind in READ)
+    args = (session.namespace, doc.kind, doc.name, doc.version, doc.body, paused, wakes, guard, doc.kind in READ)
     if doc.kind != "gates":
         written, topics = await session.row("put", args)
     else:
