@@ -95,7 +95,7 @@ async def test_a_standby_is_named(server: Server) -> None:
     run(server, "CREATE DATABASE frozen")
     run(server, "ALTER DATABASE frozen SET default_transaction_read_only = on")
     said = await refusal(server.url_of("frozen"))
-    assert "only reads" in said
+    assert "is read-only" in said
     assert "primary" in said
 
 
@@ -247,7 +247,7 @@ async def test_a_restart_is_survived(server: Server, how: signal.Signals) -> Non
     await asyncio.to_thread(server.start)
     await soon(patiently(store), "the store's answer")
     bell = store.listen({"pool:p"})
-    other = PostgresStore(server.url, namespace=store._lines.place[0])
+    other = PostgresStore(server.url, namespace=store._connections.namespace)
     await other.open()
     await soon(rings_again(other, bell), "a ring after the restart")
     await finish(store, succeeded(held))
@@ -365,7 +365,7 @@ async def test_transaction_pooling_polls_and_prepares_nothing(url: str) -> None:
         await add(one, job(f"{n}"))
     await soon(bell.wait(), "a ring by the clock")
     assert len(await claim(other)) == 8
-    assert one._lines.doorbell.listens is False
+    assert one._connections.doorbell.listens is False
     assert "polling" in (await one.check())["wake-up"].text
     bell.close()
     await one.close()
