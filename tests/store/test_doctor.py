@@ -106,7 +106,7 @@ def test_snapshots_only_and_rare_writes_are_warned_about(server: Server) -> None
     assert "up to half a minute" in Report(server.url).warning("durability", "CONFIG SET appendfsync everysec")
     server.ask("CONFIG", "SET", "appendonly", "no", "save", "3600 1")
     told = Report(server.url).warning("durability", "CONFIG SET appendonly yes")
-    assert "a crash of the server or a power cut loses every job since the last snapshot" in told
+    assert "a server crash or a power cut loses every job since the last snapshot" in told
 
 
 def test_a_snapshot_that_failed_is_critical(server: Server) -> None:
@@ -118,7 +118,7 @@ def test_a_snapshot_that_failed_is_critical(server: Server) -> None:
     while b"rdb_last_bgsave_status:ok" in server.ask("INFO", "persistence"):
         assert time.monotonic() < deadline
         time.sleep(0.01)  # it tells nobody when it has failed
-    assert "LAST SNAPSHOT FAILED" in Report(server.url).critical("durability", "look at the server's log")
+    assert "LAST SNAPSHOT FAILED" in Report(server.url).critical("durability", "check the server's log")
     server.folder.chmod(0o755)
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_is_nearly_full_or_full(server: Server) -> None:
     Report(server.url)
     used = next(line for line in server.ask("INFO", "memory").split() if line.startswith(b"used_memory:"))
     server.ask("CONFIG", "SET", "maxmemory", int(int(used.partition(b":")[2]) * 1.05))
-    assert "new jobs are refused" in Report(server.url).warning("memory", "raise maxmemory")
+    assert "new jobs are rejected" in Report(server.url).warning("memory", "raise maxmemory")
     server.ask("CONFIG", "SET", "maxmemory", "1mb")
     assert Report(server.url).critical("memory", "raise maxmemory").startswith("FULL: ")
 
@@ -148,16 +148,16 @@ def test_replicas_are_counted(program: Path, server: Server) -> None:
             time.sleep(0.01)  # there is nothing to wait for but its answer
         report = Report(server.url)
     assert report.problems == {}
-    assert report.findings["replication"].startswith("1 replica; a failover can lose the last moments")
+    assert report.findings["replication"].startswith("1 replica; a failover can lose the last acknowledged jobs")
 
 
 def test_a_server_that_hides_its_settings(program: Path) -> None:
     shop = "user shop on >x ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info"
     with Server(program, *DURABLE, config=shop) as server:
         url = f"redis://shop:x@127.0.0.1:{server.port}/0"
-        assert "does not let us read appendfsync" in Report(url).findings["durability"]
+        assert "does not allow reading appendfsync" in Report(url).findings["durability"]
         server.ask("CONFIG", "SET", "appendonly", "no")
-        assert "does not let us read its settings" in Report(url).warning("durability", "appendonly yes")
+        assert "does not allow reading its settings" in Report(url).warning("durability", "appendonly yes")
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────

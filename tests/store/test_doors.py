@@ -80,19 +80,19 @@ def guarded(valkey_program: Path) -> Iterator[Server]:
 async def test_redis_wrong_password(guarded: Server, tmp_path: Path) -> None:
     at = f"127.0.0.1:{guarded.port}"
     told = await refusal(f"redis://:not-this-one@{at}/0")
-    assert "refuses the user name or the password" in told
+    assert "rejects the user name or the password" in told
     assert "not-this-one" not in told
-    assert "wants a password" in await refusal(f"redis://{at}/0")
+    assert "needs a password" in await refusal(f"redis://{at}/0")
     ended = run_the_command(tmp_path, f"redis://:not-this-one@{at}/0")
     assert ended.returncode == 3
-    assert ended.stderr.splitlines()[-1].startswith(f"shiftwork: the server at {at} refuses the user name or the pass")
+    assert ended.stderr.splitlines()[-1].startswith(f"shiftwork: the server at {at} rejects the user name or the pass")
     assert "Traceback" not in ended.stderr
     assert "not-this-one" not in ended.stderr
 
 
 async def test_redis_wrong_address() -> None:
     assert "nothing listens there" in await refusal(f"redis://127.0.0.1:{free_port()}/0")
-    assert "Look at the host name" in await refusal("redis://no.such.host.invalid/0")
+    assert "Check the host name" in await refusal("redis://no.such.host.invalid/0")
     with pytest.raises(UnknownStoreError, match="did you mean 'redis'"):
         WorkerOrchestrator("rdis://localhost")
 
@@ -100,7 +100,7 @@ async def test_redis_wrong_address() -> None:
 @pytest.mark.parametrize("user", ["noscripts", "nokeys", "nochannels", "reader"])
 async def test_redis_without_rights(guarded: Server, user: str) -> None:
     told = await refusal(f"redis://{user}:secret@127.0.0.1:{guarded.port}/0")
-    assert "denies this user what shiftwork needs: ACL SETUSER" in told
+    assert "denies rights that shiftwork needs: ACL SETUSER" in told
 
 
 async def test_redis_the_rights_that_the_remedy_names_suffice(guarded: Server) -> None:
@@ -119,7 +119,7 @@ async def test_redis_without_the_commands(valkey_program: Path, taken: list[str]
     with Server(valkey_program, config="".join(f'rename-command {name} ""\n' for name in taken)) as server:
         said = await refusal(server.url)
     assert told in said
-    assert "If that is a proxy, name the server behind it" in said
+    assert "If this is a proxy, name the server behind it" in said
 
 
 async def test_redis_too_old() -> None:
@@ -144,7 +144,7 @@ async def test_something_else_on_the_port() -> None:
 
     server = await asyncio.start_server(web, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    assert "see that it is Redis or Valkey at all" in await refusal(f"redis://127.0.0.1:{port}/0")
+    assert "Check that it is Redis or Valkey at all" in await refusal(f"redis://127.0.0.1:{port}/0")
     server.close()
 
 
@@ -176,7 +176,7 @@ async def test_redis_without_its_replicas(valkey_program: Path) -> None:
 async def test_redis_keys_of_another_version(valkey_server: Server) -> None:
     valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     told = await refusal(valkey_server.url, SchemaVersionError, space="other")
-    assert "its keys are of version 99, ours of 1" in told
+    assert "its keys have version 99, ours have 1" in told
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────

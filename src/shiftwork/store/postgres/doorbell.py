@@ -132,7 +132,7 @@ class Doorbell:
     def _serve_connected(self) -> None:
         conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
         try:
-            conn.add_notify_handler(self._heard)
+            conn.add_notify_handler(lambda notify: self._receive(notify.payload))
             conn.execute(f'LISTEN "{self._channel}"'.encode())
             self.listens = True
             self._ready.set()
@@ -155,7 +155,7 @@ class Doorbell:
                     if key.data is None:
                         self._drain()
                     else:
-                        self._take_in(conn)
+                        self._read_notifications(conn)
                 if time.monotonic() >= fallback_at:
                     self._bells.ring_all()
                     fallback_at = time.monotonic() + random.uniform(*FALLBACK_SECONDS)
@@ -177,15 +177,12 @@ class Doorbell:
             self._sent_at |= dict.fromkeys(due, sent_at)
         return None if next_at is None else max(0.0, next_at - now)
 
-    def _take_in(self, conn: psycopg.Connection[Any]) -> None:
+    def _read_notifications(self, conn: psycopg.Connection[Any]) -> None:
         conn.pgconn.consume_input()
         while (note := conn.pgconn.notifies()) is not None:
-            self._hear(note.extra.decode())
+            self._receive(note.extra.decode())
 
-    def _heard(self, note: psycopg.Notify) -> None:
-        self._hear(note.payload)
-
-    def _hear(self, payload: str) -> None:
+    def _receive(self, payload: str) -> None:
         try:
             sender, *topics = json.decode(payload, type=list[str])
         except (MsgspecError, ValueError):

@@ -90,7 +90,7 @@ def _read_only(place: str, said: str) -> StoreError:
 def _no_rights(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
         f"{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can create its schema. "
-        "Or let an administrator run the SQL of `shiftwork db sql --grant-to USER`, with `--pending` if there is a schema."
+        "Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a schema)."
     )
 
 

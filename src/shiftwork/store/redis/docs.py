@@ -1,6 +1,6 @@
-"""What claims read of a doc. The scripts cannot read our encoding, so a doc is read here, when it is written.
+"""The part of a doc that claims read. Scripts cannot decode our structures, so a doc is decoded when it is written.
 
-One that cannot be read counts as absent; `unreadable` names it.
+A doc that cannot be decoded counts as absent; `unreadable` names it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,14 +13,14 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Doc, PoolDoc
 
 READ: Final[dict[str, type[Struct]]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds that claims look into."""
+"""The kinds of docs that claims read."""
 
-Told = tuple[Any, bytes]
-"""What `put.lua` is told: when a breaker closes, whether a pool is paused, or a worker's breaker; and its gates."""
+ClaimView = tuple[Any, bytes]
+"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, or a breaker; and packed gates."""
 
 
 def stored(kind: str, flat: list[bytes]) -> list[Doc]:
-    """The docs in what HGETALL answers, by name."""
+    """Return the docs of an HGETALL reply, by name."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return sorted((_doc(kind, name, value) for name, value in pairs), key=lambda doc: doc.name)
 
@@ -31,7 +31,7 @@ def _doc(kind: str, name: bytes, value: bytes) -> Doc:
 
 
 def read(kind: str, body: bytes) -> Any:
-    """The doc decoded, or why it cannot be."""
+    """Return the decoded doc, or the reason why it cannot be decoded."""
     try:
         return msgpack.decode(body, type=READ[kind])
     except (MsgspecError, UnicodeDecodeError) as error:
@@ -39,21 +39,21 @@ def read(kind: str, body: bytes) -> Any:
 
 
 def readable(docs: Iterable[Doc]) -> dict[str, Any]:
-    """The docs that can be read, decoded, by name."""
+    """Return the decoded docs by name, without those that cannot be decoded."""
     decoded = ((doc.name, read(doc.kind, doc.body)) for doc in docs)
     return {name: doc for name, doc in decoded if not isinstance(doc, str)}
 
 
 def unreadable(docs: Iterable[Doc]) -> Iterator[str]:
-    """What is wrong with those that cannot be read."""
+    """Yield a message for each doc that cannot be decoded."""
     for doc in docs:
         why = read(doc.kind, doc.body)
         if isinstance(why, str):
             yield f"the doc {doc.kind} {doc.name} cannot be read: {why}"
 
 
-def told(doc: Doc) -> Told:
-    """What claims are to know of a doc that is written."""
+def claim_view(doc: Doc) -> ClaimView:
+    """Return the part of a doc that claims read."""
     match read(doc.kind, doc.body) if doc.kind in READ else None:
         case Gates() as gates:
             return gates.breaker or False, _gates(gates)

@@ -1,4 +1,5 @@
--- What is remembered of a worker, and what the end of a run does to it: `shiftwork.core.worker_state`, to the letter.
+-- The state of a worker, and how the end of a run changes it: `shiftwork.core.worker_state` is the original of this
+-- rule.
 --
 -- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
 
@@ -8,25 +9,26 @@ local function know(worker)
   call('SADD', P .. 'known', worker)
 end
 
-local function state_of_worker(worker)
+local function fields_of_worker(worker)
   return call('HMGET', P .. 'w:' .. worker, unpack(STATE))
 end
 
-local standings = {}
+local worker_states = {}
 
-local function standing(worker)
-  local state = standings[worker]
+local function worker_state(worker)
+  local state = worker_states[worker]
   if not state then
     local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success')
     state = { on = stored[1] ~= '0', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
     state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
-    standings[worker] = state
+    worker_states[worker] = state
   end
   return state
 end
 
-local function after_run(worker, ended, ended_at, verdict, failure, disable_after) -- whether that disabled it
-  local state = standing(worker)
+-- Returns whether the end of this run disabled the worker.
+local function after_run(worker, ended, ended_at, verdict, failure, disable_after)
+  local state = worker_state(worker)
   local changes = state.changes
   if ended then
     state.ended = math.max(state.ended, ended_at)
@@ -50,8 +52,8 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
   return true
 end
 
-local function flush_standings()
-  for worker, state in pairs(standings) do
+local function flush_worker_states()
+  for worker, state in pairs(worker_states) do
     local set = {}
     for field, value in pairs(state.changes) do
       if value == false then
