@@ -1,4 +1,4 @@
-"""What cannot work is refused when an app starts, not at three in the morning: through the app, on real servers."""
+"""A store that cannot work is refused when an app starts, not at three in the morning. All servers are real."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from tests.store.servers.redis import DURABLE, Server, free_port, namespace
 
 
 async def refusal(url: str, kind: type[StoreError] = StoreUnavailableError, *, space: str = "default") -> str:
-    """What an app is told that starts on this store."""
+    """Return the message of the error with which an app fails to start on this store."""
     app = WorkerOrchestrator(url, namespace=space)
     app.task(name="mail")(lambda: None)
     with pytest.raises(kind) as caught:
@@ -72,7 +72,7 @@ user shop on >secret ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info
 
 @pytest.fixture(scope="module")
 def guarded(valkey_program: Path) -> Iterator[Server]:
-    """A server that knows some users."""
+    """Yield a server that has some users."""
     with Server(valkey_program, *DURABLE, "--requirepass", "secret", config=USERS) as server:
         yield server
 
@@ -198,7 +198,7 @@ def run(server: postgres.Server, *statements: str, database: str = "postgres") -
 
 @pytest.fixture
 def fresh(server: postgres.Server) -> str:
-    """The name of a new database."""
+    """Return the name of a new database."""
     name = f"d{namespace().replace(' ', '_')}"
     run(server, f"CREATE DATABASE {name}")
     return name
@@ -306,7 +306,7 @@ async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it is a folder" in await refusal(f"sqlite:///{tmp_path}")
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
-    with monkeypatch.context() as patched:  # root may write everywhere; what it is told is what others are
+    with monkeypatch.context() as patched:  # root may write everywhere; here it is treated like other users
         patched.setattr(os, "access", lambda path, mode: Path(path) != locked)
         patched.setattr(Path, "mkdir", refuse)
         assert "the user of this process may not write it" in await refusal(f"sqlite:///{locked}/shiftwork.db")

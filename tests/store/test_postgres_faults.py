@@ -1,4 +1,4 @@
-"""What goes wrong with a server: every fault is named, with its remedy, and nothing is lost or stuck."""
+"""Faults of a server: each is reported with its remedy, and no job is lost or stuck."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ from tests.store.servers.postgres import Server, names, own_server, server_url
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server of our own, which tests may stop and start."""
+    """Yield a server that tests may stop and start."""
     made = own_server()
     made.start()
     yield made
@@ -179,9 +179,9 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_faults_have_remedies(error: psycopg.Error, kind: type[StoreError], words: str) -> None:
-    told = translate(error, "postgresql://u@h/d")
-    assert type(told) is kind
-    assert words in str(told)
+    message = translate(error, "postgresql://u@h/d")
+    assert type(message) is kind
+    assert words in str(message)
 
 
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +339,7 @@ async def add_until_acknowledged(store: Store, id: str) -> None:
 
 
 async def all_ended(store: Store, holder: str, total: int) -> None:
-    """Settle what was lost, as a leader would, until all is completed."""
+    """Recover lost jobs, as a leader does, until all are completed."""
     await store.beat([], 1e9, NOW)
     while True:
         try:

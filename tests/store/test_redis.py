@@ -1,4 +1,4 @@
-"""What only the store on Redis has to prove: lost answers, restarts, keys left behind, namespaces, damaged records."""
+"""Promises of the Redis store alone: lost replies, restarts, leftover keys, namespaces, damaged records."""
 
 import asyncio
 import struct

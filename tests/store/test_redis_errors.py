@@ -1,4 +1,4 @@
-"""Each thing that can be wrong with a server is an error of its own, with the remedy and without the password."""
+"""Each fault of a server has an error of its own, with the remedy and without the password."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ async def refusal(url: str, **more: str) -> str:
 
 @pytest.fixture(scope="module")
 def guarded(valkey_program: Path) -> Iterator[Server]:
-    """A server with a password, and a user who may not run scripts."""
+    """Yield a server with a password, and with a user who may not run scripts."""
     poor = "user poor on >secret ~* &* +@all -@scripting"
     with Server(valkey_program, "--requirepass", "secret", config=poor) as server:
         yield server
@@ -112,7 +112,7 @@ async def test_a_full_server_refuses_new_jobs_and_works_off_the_others(valkey_pr
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that nobody has signed, and its key."""
+    """Create a self-signed certificate for 127.0.0.1, and its key."""
     program = shutil.which("openssl")
     if program is None:
         pytest.skip("openssl is missing")
