@@ -35,11 +35,13 @@ local function clashes(job) -- whether another live job has the same unique key
   return twin and twin ~= job.id
 end
 
+local KEY_FIELD, FIELDS = 8, 10 -- of i, see jobs.lua
+
 local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
   local known = cmsgpack.unpack(info)
-  known[8] = key
-  local packed = { string.char(0x90 + 10) }
-  for n = 1, 10 do
+  known[KEY_FIELD] = key
+  local packed = { string.char(0x90 + FIELDS) }
+  for n = 1, FIELDS do
     packed[n + 1] = cmsgpack.pack(known[n])
   end
   return table.concat(packed)

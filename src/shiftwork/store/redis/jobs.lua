@@ -43,11 +43,15 @@ end
 
 local function informed(job, info) -- adds what never changes to the job; nil if that cannot be read
   local fine, known = pcall(cmsgpack.unpack, type(info) == 'string' and info or '')
-  if not fine or type(known) ~= 'table' or type(known[1]) ~= 'string' or type(known[2]) ~= 'string' then
+  if not fine or type(known) ~= 'table' then
     return nil
   end
-  job.worker, job.pool, job.created, job.cause = known[1], known[2], tonumber(known[5]) or 0, known[6]
-  job.unique, job.key, job.limit = known[7] or false, known[8] or false, tonumber(known[9]) or 1
+  local worker, pool, _, _, created, cause, unique, key, limit = unpack(known, 1, 9)
+  if type(worker) ~= 'string' or type(pool) ~= 'string' then
+    return nil
+  end
+  job.worker, job.pool, job.created, job.cause = worker, pool, tonumber(created) or 0, cause
+  job.unique, job.key, job.limit = unique or false, key or false, tonumber(limit) or 1
   return job
 end
 
