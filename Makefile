@@ -11,7 +11,7 @@ STAMP := $(VENV)/.stamp
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix ui browser bench morning soak docs lock clean
+.PHONY: help demo test check fix ui browser bench morning soak docs house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -68,6 +68,9 @@ soak: $(STAMP) ## run the long tests
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
+
+house: $(STAMP) ## draw the import graph into docs/house.svg
+	@$(BIN)/python docs/house.py
 
 lock: ## compile requirements/dev.in into dev.txt, with hashes
 	@echo "» compiling requirements/dev.txt"
