@@ -3,10 +3,11 @@
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Doc, Event
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, status
 
@@ -183,7 +184,9 @@ async def test_a_node_that_was_not_heard_of_for_a_while_is_still_drained(stage: 
     await stage.crash(one)
     await clock.advance(120)
     assert gone not in {seen.name for seen in await two.nodes()}
-    assert gone in (await read_plan(stage.store))[1].drained
+    plan = await read(stage.store, PLAN, PLAN_NAME)
+    assert plan is not None
+    assert gone in plan.drained
 
 
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -322,8 +325,8 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
 async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     app, _ = app_with(stage, Act())
     await app.start()
-    doc, _ = await read_plan(stage.store)
-    assert await stage.store.put(Doc("plan", "workers", b"\xc1", doc.version))
+    doc = await stored(stage.store, PLAN, PLAN_NAME)
+    assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
     assert [seen.status for seen in await app.nodes()] == ["serving"]
     assert {pool.name for pool in (await app.overview()).pools} == {"p"}
 

@@ -7,8 +7,14 @@ from contextlib import suppress
 
 from shiftwork.control.operations import Operations
 from shiftwork.core.model import Event, JobRecord, JobStatus
+from shiftwork.core.stack_requests import StackReply, StackRequest
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
-from shiftwork.runtime.node.stack_requests import ANSWER_SECONDS, Look, Seen, change_looks, read_looks
+from shiftwork.runtime.node.stack_requests import (
+    REPLY_SECONDS,
+    Requests,
+    change_stack_requests,
+    read_stack_requests,
+)
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.stack import JobStack
 
@@ -21,7 +27,7 @@ class Inspector:
         self._operations = operations
         self._now = now
 
-    async def stack(self, job_id: str, patience: float = ANSWER_SECONDS) -> tuple[JobStack, Event]:
+    async def stack(self, job_id: str, patience: float = REPLY_SECONDS) -> tuple[JobStack, Event]:
         """The stack of a running job, and that somebody looked."""
         record = await self._operations.job(job_id)
         _refuse_unless_running(record, "is")
@@ -30,29 +36,29 @@ class Inspector:
         event = await self._operations.record("job.inspected", record.id, message, worker=record.worker)
         return JobStack(job_id=record.id, at=seen.at, instance=seen.instance, pid=seen.pid, stack=seen.stack), event
 
-    async def _ask(self, record: JobRecord, patience: float) -> Seen:
+    async def _ask(self, record: JobRecord, patience: float) -> StackReply:
         key = secrets.token_hex(8)
         bell = self._store.listen({"state"})
-        look = Look(job=record.id, fence=record.fence, asked_at=self._now())
+        request = StackRequest(job=record.id, fence=record.fence, asked_at=self._now())
         try:
-            await change_looks(self._store, self._now(), lambda looks: {**looks, key: look})
+            await change_stack_requests(self._store, self._now(), lambda requests: {**requests, key: request})
             seen = await self._answer(key, bell, patience)
         finally:
             bell.close()
             with suppress(StoreError):  # it is thrown away after a while
-                await change_looks(self._store, self._now(), lambda looks: _without(looks, key))
+                await change_stack_requests(self._store, self._now(), lambda requests: _without(requests, key))
         if seen is None:
             await self._explain_silence(record, patience)
         assert seen is not None  # noqa: S101 - the line above has raised
         return seen
 
-    async def _answer(self, key: str, bell: Bell, patience: float) -> Seen | None:
+    async def _answer(self, key: str, bell: Bell, patience: float) -> StackReply | None:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not bell.closed:
-                    look = (await read_looks(self._store)).get(key)
-                    if look is not None and look.seen is not None:
-                        return look.seen
+                    request = (await read_stack_requests(self._store)).get(key)
+                    if request is not None and request.reply is not None:
+                        return request.reply
                     await bell.wait()
         return None
 
@@ -76,5 +82,5 @@ def _refuse_unless_running(record: JobRecord, verb: str) -> None:
         raise JobStateError(message)
 
 
-def _without(looks: dict[str, Look], key: str) -> dict[str, Look]:
-    return {other: look for other, look in looks.items() if other != key}
+def _without(requests: Requests, key: str) -> dict[str, StackRequest]:
+    return {other: request for other, request in requests.items() if other != key}

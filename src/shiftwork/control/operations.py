@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from msgspec import MsgspecError, Struct, convert, msgpack
+from msgspec import MsgspecError, Struct, convert
 from msgspec.structs import replace
 
 from shiftwork.control.actor import whoever
 from shiftwork.core.admission import Facts, Gates, Head, Wait, explain
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL_CONFIG, SCHEDULE, WORKER
 from shiftwork.core.health import Health
 from shiftwork.core.model import (
     Cancel,
@@ -22,6 +23,7 @@ from shiftwork.core.model import (
     JobFilter,
     JobRecord,
     JobStatus,
+    Plan,
     PoolConfig,
     PoolStats,
     Requeue,
@@ -29,8 +31,7 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
     WorkerInstance,
 )
-from shiftwork.core.scaling import Decision, Seen
-from shiftwork.core.schedule import Cursor
+from shiftwork.core.scaling import Decision, PoolLoad
 from shiftwork.errors import (
     ConfigurationError,
     JobStateError,
@@ -39,7 +40,7 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.store.docs import read, read_all
 from shiftwork.store.protocol import Store
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.snapshot import Snapshot, judged
@@ -129,7 +130,7 @@ class Operations:
 
     async def workers(self) -> dict[str, WorkerConfig]:
         """Every worker that a process has made known."""
-        return await self._typed("worker", WorkerConfig)
+        return await read_all(self._store, WORKER)
 
     async def definition(self, name: str, here: Iterable[str] = ()) -> tuple[WorkerConfig, PoolConfig, bytes | None]:
         """A worker that others registered, its pool, and what it takes as JSON Schema.
@@ -191,13 +192,13 @@ class Operations:
 
     async def cursors(self) -> dict[str, float]:
         """Up to when each cron schedule has been dealt with."""
-        return {name: cursor.at for name, cursor in (await self._typed("schedule", Cursor)).items()}
+        return {name: cursor.at for name, cursor in (await read_all(self._store, SCHEDULE)).items()}
 
     # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def pools(self) -> dict[str, PoolConfig]:
         """Every pool that a process has made known."""
-        return await self._typed("pool_config", PoolConfig)
+        return await read_all(self._store, POOL_CONFIG)
 
     async def instances(self) -> dict[str, list[WorkerInstance]]:
         """Who serves which pool, with the jobs in hand."""
@@ -241,7 +242,7 @@ class Operations:
             workers=await self.workers(),
             pools=await self.pools(),
             cursors=await self.cursors(),
-            plan=(await read_plan(self._store))[1],
+            plan=await read(self._store, PLAN, PLAN_NAME) or Plan(),
         )
 
     async def health(self, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
@@ -265,15 +266,6 @@ class Operations:
         """Keep that a person had a worker run now, as this job."""
         message = f"worker {job.worker} was triggered: job {job.id}"
         return await self.record("job.triggered", job.id, message, worker=job.worker)
-
-    async def _typed(self, kind: str, of: type[Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for doc in await self._store.docs(kind):
-            try:
-                found[doc.name] = msgpack.decode(doc.body, type=of)
-            except MsgspecError:
-                continue
-        return found
 
 
 _REFUSED: Final[Mapping[type[Any], str]] = {
@@ -361,14 +353,14 @@ def _dashboard(stats: PoolStats, members: list[WorkerInstance]) -> dict[str, Any
     }
 
 
-def decision_dict(decision: Decision, seen: Seen) -> dict[str, Any]:
+def decision_dict(decision: Decision, load: PoolLoad) -> dict[str, Any]:
     """A scaling decision as `auto_scale` answers it."""
     return {
         "current": decision.current,
         "target": decision.target,
         "action": decision.action,
-        "queue_depth": seen.queue_depth,
-        "busy_workers": seen.busy_workers,
+        "queue_depth": load.queue_depth,
+        "busy_workers": load.busy_workers,
         "reason": decision.reason,
     }
 

@@ -7,14 +7,15 @@ that says who did it and why. What runs follows by itself.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.control.operations import Operations
-from shiftwork.core.model import Doc, Event, Plan, PoolConfig, PoolDoc
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL
+from shiftwork.core.model import Event, Plan, PoolConfig, PoolDoc
 from shiftwork.core.options import check_bounds
+from shiftwork.core.plan import bounded
 from shiftwork.errors import ConfigurationError, UnknownNodeError, UnknownPoolError, nearest
-from shiftwork.runtime.leader.planner import PLAN, bounded, pool_doc, read_plan
+from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store
 from shiftwork.views.overview import NodeView, node_views
 
@@ -77,20 +78,15 @@ class Steering:
             raise UnknownPoolError(message)
         return pools[name]
 
-    async def _change(self, name: str, change: Callable[[PoolDoc], PoolDoc]) -> tuple[PoolDoc, PoolDoc]:
-        while True:
-            docs = {doc.name: doc for doc in await self._store.docs("pool")}
-            doc = docs.get(name, Doc("pool", name, msgpack.encode(PoolDoc())))
-            before = pool_doc(doc)
-            after = change(before)
-            if await self._store.put(Doc("pool", name, msgpack.encode(after), doc.version)):
-                return before, after
+    async def _change(self, name: str, new: Callable[[PoolDoc], PoolDoc]) -> tuple[PoolDoc, PoolDoc]:
+        before, after = await change(self._store, POOL, name, lambda found: new(found or PoolDoc()))
+        return before or PoolDoc(), after
 
     # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def nodes(self) -> list[NodeView]:
         """Every live node."""
-        _, plan = await read_plan(self._store)
+        plan = await read(self._store, PLAN, PLAN_NAME) or Plan()
         return node_views(await self._store.instances(), plan, self._now())
 
     async def node(self, name: str) -> NodeView:
@@ -127,15 +123,15 @@ class Steering:
             return node, None
         return node, await self._told("node.drained", node, f"node {node} takes work again", drained=False)
 
-    async def _mark(self, change: Callable[[dict[str, float]], dict[str, float]]) -> bool:
-        """Write down who is drained; false if that is what is written already."""
-        while True:
-            doc, plan = await read_plan(self._store)
-            after: Plan = replace(plan, drained=change(plan.drained))
-            if after == plan:
-                return False
-            if await self._store.put(Doc("plan", PLAN, msgpack.encode(after), doc.version)):
-                return True
+    async def _mark(self, new: Callable[[dict[str, float]], dict[str, float]]) -> bool:
+        """Record which nodes are drained; return False if that is recorded already."""
+
+        def drained(found: Plan | None) -> Plan:
+            plan = found or Plan()
+            return replace(plan, drained=new(plan.drained))
+
+        before, after = await change(self._store, PLAN, PLAN_NAME, drained)
+        return after != (before or Plan())
 
     async def _told(self, name: str, subject: str, message: str, **data: Any) -> Event:
         return await self._operations.record(name, subject, message, **data)

@@ -5,14 +5,14 @@ survey, and a bounded page of running jobs. What seldom changes is asked for sel
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import Struct
 
 from shiftwork.control.operations import member
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL_CONFIG
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Plan, PoolConfig, WorkerInstance
-from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.store.docs import read, read_all
 from shiftwork.store.protocol import Store
 from shiftwork.views.overview import NodeView, PoolView, node_views, pool_views
 from shiftwork.views.snapshot import leader_of
@@ -73,7 +73,5 @@ class Watch:
         )
 
     async def _look_closely(self) -> None:
-        _, self._plan = await read_plan(self._store)
-        for doc in await self._store.docs("pool_config"):
-            with suppress(MsgspecError, UnicodeDecodeError):
-                self._pools[doc.name] = msgpack.decode(doc.body, type=PoolConfig)
+        self._plan = await read(self._store, PLAN, PLAN_NAME) or Plan()
+        self._pools |= await read_all(self._store, POOL_CONFIG)

@@ -8,13 +8,11 @@ UTC ("00" to "23"), written over a day later.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import Struct
 
-from shiftwork.core.model import Doc, PoolStats
+from shiftwork.core.model import PoolStats
 from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
 
-KIND: Final = "history"
-"""Of the docs."""
 MINUTE: Final = 60.0
 """How far apart the moments in the store are."""
 HOUR: Final = 3_600
@@ -30,7 +28,7 @@ DIGITS: Final = 4
 """Of seconds: more would say nothing more, and a day has many of them."""
 
 
-class Totals(Struct, frozen=True, array_like=True):
+class EndedTotals(Struct, frozen=True, array_like=True):
     """What has ended in a pool, ever."""
 
     completed: int = 0
@@ -61,7 +59,7 @@ class Moment(Struct, frozen=True, array_like=True):
     pools: dict[str, Point]
 
 
-class Look(Struct, frozen=True):
+class Sample(Struct, frozen=True):
     """What a moment is made from."""
 
     at: float
@@ -74,13 +72,13 @@ class Before(Struct, frozen=True):
     """What had ended at an earlier moment."""
 
     at: float
-    totals: Mapping[str, Totals]
+    totals: Mapping[str, EndedTotals]
     whole: bool = True
     """Whether a pool that is not there had not ended anything yet."""
 
-    def of(self, pool: str) -> Totals | None:
+    def of(self, pool: str) -> EndedTotals | None:
         """What had ended in the pool, if that is known."""
-        return self.totals.get(pool, Totals() if self.whole else None)
+        return self.totals.get(pool, EndedTotals() if self.whole else None)
 
 
 class Hour(Struct, array_like=True):
@@ -89,7 +87,7 @@ class Hour(Struct, array_like=True):
     number: int
     """Which, since the epoch."""
     moments: list[Moment] = []
-    totals: dict[str, Totals] = {}
+    totals: dict[str, EndedTotals] = {}
     """At the last of them: whoever leads next goes on from here."""
 
     def before(self) -> Before | None:
@@ -98,23 +96,23 @@ class Hour(Struct, array_like=True):
         return Before(self.moments[-1].at, self.totals, whole=whole) if self.moments else None
 
 
-def ended(look: Look) -> Before:
+def ended(sample: Sample) -> Before:
     """What had ended when somebody looked."""
-    totals = {name: Totals(one.completed, one.failed, one.marks) for name, one in look.stats.items()}
-    return Before(look.at, totals)
+    totals = {name: EndedTotals(one.completed, one.failed, one.marks) for name, one in sample.stats.items()}
+    return Before(sample.at, totals)
 
 
-def moment(look: Look, before: Before | None, *, step: float) -> Moment:
+def moment(sample: Sample, before: Before | None, *, step: float) -> Moment:
     """What was seen, and what has ended since."""
-    if before is not None and not 0 <= look.at - before.at <= STALE_STEPS * step:
+    if before is not None and not 0 <= sample.at - before.at <= STALE_STEPS * step:
         before = None
-    return Moment(look.at, {name: _point(name, look, before.of(name) if before else None) for name in look.stats})
+    return Moment(sample.at, {name: _point(name, sample, before.of(name) if before else None) for name in sample.stats})
 
 
-def _point(name: str, look: Look, before: Totals | None) -> Point:
-    stats = look.stats[name]
-    oldest = None if stats.oldest_run_at is None else round(max(0.0, look.at - stats.oldest_run_at), DIGITS)
-    now = (stats.queued, stats.processing, look.workers.get(name, 0), look.wanted.get(name, 0), oldest)
+def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
+    stats = sample.stats[name]
+    oldest = None if stats.oldest_run_at is None else round(max(0.0, sample.at - stats.oldest_run_at), DIGITS)
+    now = (stats.queued, stats.processing, sample.workers.get(name, 0), sample.wanted.get(name, 0), oldest)
     if before is None:
         return Point(*now)
     marks = {mark: n - before.marks.get(mark, 0) for mark, n in stats.marks.items()}
@@ -134,7 +132,7 @@ def tall(numbers: Sequence[int]) -> float | None:
     return None if seconds is None else round(seconds, DIGITS)
 
 
-def appended(hour: Hour, last: Moment, totals: Mapping[str, Totals]) -> Hour:
+def appended(hour: Hour, last: Moment, totals: Mapping[str, EndedTotals]) -> Hour:
     """The hour with one moment more, of which the busiest pools are kept."""
     names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
     kept = Moment(last.at, {name: last.pools[name] for name in names})
@@ -149,14 +147,6 @@ def _bustle(point: Point) -> tuple[int, int]:
 def hour_name(number: int) -> str:
     """Under which its doc is found."""
     return f"{number % 24:02}"
-
-
-def read_hour(doc: Doc) -> Hour | None:
-    """What the doc says; None if it cannot be read."""
-    try:
-        return msgpack.decode(doc.body, type=Hour)
-    except (MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:

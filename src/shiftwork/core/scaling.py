@@ -26,7 +26,7 @@ from shiftwork.core.model import PoolConfig
 _HAIR: Final = 1e-9
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class PoolLoad(Struct, frozen=True, kw_only=True):
     """What was measured of a pool. None is unknown."""
 
     queue_depth: int
@@ -63,46 +63,46 @@ class _Wish(Struct, frozen=True):
     why: str
 
 
-def decide(pool: PoolConfig, seen: Seen, memory: Memory, *, now: float) -> Decision:
+def decide(pool: PoolConfig, load: PoolLoad, memory: Memory, *, now: float) -> Decision:
     """How many workers the pool shall have now."""
-    if not seen.known:
-        target = max(seen.current, pool.min_workers)
-        return _decision(seen, target, "nothing is known of the queue; holding", Memory())
-    wish = _bounded(pool, max(_wishes(pool, seen), key=lambda wish: wish.n))
-    if wish.n >= seen.current:
-        return _decision(seen, wish.n, wish.why, Memory())
-    return _shrink(pool, seen, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
+    if not load.known:
+        target = max(load.current, pool.min_workers)
+        return _decision(load, target, "nothing is known of the queue; holding", Memory())
+    wish = _bounded(pool, max(_wishes(pool, load), key=lambda wish: wish.n))
+    if wish.n >= load.current:
+        return _decision(load, wish.n, wish.why, Memory())
+    return _shrink(pool, load, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
 
 
-def _decision(seen: Seen, target: int, reason: str, memory: Memory) -> Decision:
+def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
     action: Literal["scale_up", "scale_down", "none"] = "none"
-    if target != seen.current:
-        action = "scale_up" if target > seen.current else "scale_down"
-    return Decision(current=seen.current, target=target, action=action, reason=reason, memory=memory)
+    if target != load.current:
+        action = "scale_up" if target > load.current else "scale_down"
+    return Decision(current=load.current, target=target, action=action, reason=reason, memory=memory)
 
 
-def _shrink(pool: PoolConfig, seen: Seen, wish: _Wish, *, since: float, now: float) -> Decision:
+def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
     kept = Memory(wants_less_since=since)
-    if seen.current > pool.max_workers:
-        return _decision(seen, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
-    if seen.busy_workers >= seen.current:
-        return _decision(seen, seen.current, f"{wish.why}; but all {seen.current} are busy", kept)
+    if load.current > pool.max_workers:
+        return _decision(load, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
+    if load.busy_workers >= load.current:
+        return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
-        return _decision(seen, seen.current, f"{wish.why}; one less in {left:.0f} s if that lasts", kept)
-    return _decision(seen, seen.current - 1, wish.why, kept)
+        return _decision(load, load.current, f"{wish.why}; one less in {left:.0f} s if that lasts", kept)
+    return _decision(load, load.current - 1, wish.why, kept)
 
 
-def _wishes(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
-    yield _by_depth(pool, seen)
-    yield from _by_load(seen)
-    yield from _by_latency(pool, seen)
-    if seen.queue_depth > 0:
-        yield _Wish(1, f"{seen.queue_depth} queued")
+def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
+    yield _by_depth(pool, load)
+    yield from _by_load(load)
+    yield from _by_latency(pool, load)
+    if load.queue_depth > 0:
+        yield _Wish(1, f"{load.queue_depth} queued")
 
 
-def _by_depth(pool: PoolConfig, seen: Seen) -> _Wish:
-    depth, current = seen.queue_depth, seen.current
+def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
+    depth, current = load.queue_depth, load.current
     if depth > pool.scale_up_threshold:
         more = ceil(depth / pool.scale_up_threshold)
         why = f"{depth} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
@@ -112,23 +112,23 @@ def _by_depth(pool: PoolConfig, seen: Seen) -> _Wish:
     return _Wish(current, f"{depth} queued asks for no change")
 
 
-def _by_load(seen: Seen) -> Iterator[_Wish]:
-    if seen.arrivals_per_second is not None and seen.mean_run_seconds is not None:
-        n = _at_least(seen.arrivals_per_second * seen.mean_run_seconds)
-        yield _Wish(n, f"{seen.arrivals_per_second:.3g} a second at {seen.mean_run_seconds:.3g} s each keep {n} busy")
+def _by_load(load: PoolLoad) -> Iterator[_Wish]:
+    if load.arrivals_per_second is not None and load.mean_run_seconds is not None:
+        n = _at_least(load.arrivals_per_second * load.mean_run_seconds)
+        yield _Wish(n, f"{load.arrivals_per_second:.3g} a second at {load.mean_run_seconds:.3g} s each keep {n} busy")
 
 
-def _by_latency(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
-    latency, waited = pool.target_latency_seconds, seen.oldest_wait_seconds
-    if latency is None or seen.queue_depth <= 0:
+def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
+    latency, waited = pool.target_latency_seconds, load.oldest_wait_seconds
+    if latency is None or load.queue_depth <= 0:
         return
-    if seen.mean_run_seconds is not None:
-        n = _at_least(seen.queue_depth * seen.mean_run_seconds / latency)
+    if load.mean_run_seconds is not None:
+        n = _at_least(load.queue_depth * load.mean_run_seconds / latency)
         yield _Wish(
-            n, f"{seen.queue_depth} queued at {seen.mean_run_seconds:.3g} s each, within {latency:g} s, need {n}"
+            n, f"{load.queue_depth} queued at {load.mean_run_seconds:.3g} s each, within {latency:g} s, need {n}"
         )
-    if waited is not None and waited > latency and seen.busy_workers >= seen.current:
-        yield _Wish(seen.current + 1, f"the oldest has waited {waited:.0f} s, more than {latency:g} s: one more")
+    if waited is not None and waited > latency and load.busy_workers >= load.current:
+        yield _Wish(load.current + 1, f"the oldest has waited {waited:.0f} s, more than {latency:g} s: one more")
 
 
 def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:

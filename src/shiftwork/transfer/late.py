@@ -6,8 +6,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model import JobFilter, JobRecord, NewJob
+from shiftwork.core.move import Departure
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.move_record import Departure, departure_from, write
+from shiftwork.transfer.move_record import departure_from, write
 
 BATCH: Final = 200
 

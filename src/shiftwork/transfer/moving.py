@@ -19,11 +19,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
+from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
-from shiftwork.transfer.move_record import KIND, Arrival, Departure, arrival_in, departure_from, write
+from shiftwork.transfer.move_record import arrival_in, departure_from, reset_damaged, write
 from shiftwork.transfer.small import Small, carry
 from shiftwork.transfer.tally import Tally, canonical
 
@@ -35,6 +36,8 @@ ROUNDS: Final = 10
 """How often new jobs are looked for before the source is closed; the last look comes after that."""
 SKEW_SECONDS: Final = 10.0
 """Jobs are stamped by those who add them; their clocks follow the store's, and differ by less than this."""
+LEASE: Final = "move"
+"""The name of the lease that one move at a time holds."""
 LEASE_SECONDS: Final = 10.0
 
 Tell = Callable[[str, int, int], None]
@@ -71,6 +74,9 @@ async def move(source: str, destination: str, *, namespace: str = "default", tel
 async def abandon(source: str, *, namespace: str = "default") -> str | None:
     """Give up a move that was begun and not finished: the source goes on. Answers where it was to go, if anywhere."""
     async with _opened(source, namespace) as store:
+        reset = await reset_damaged(store)
+        if reset is not None:
+            return reset.to
         doc, departure = await departure_from(store)
         if departure is None or departure.state == "abandoned":
             return None
@@ -121,7 +127,7 @@ class Move:
             counted, arrived, horizon = await self._copy_until_alike()
             return await self._end(departure, counted, arrived, horizon)
         finally:
-            await self._source.drop(KIND, self._holder)
+            await self._source.drop(LEASE, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -144,12 +150,12 @@ class Move:
 
     async def _hold(self) -> bool:
         now = await self._source.server_time()
-        return await self._source.hold(KIND, self._holder, 1, LEASE_SECONDS, now)
+        return await self._source.hold(LEASE, self._holder, 1, LEASE_SECONDS, now)
 
     async def _begin(self) -> Departure:
         """Write the move down in both stores, if nothing speaks against it."""
         doc, departure = await departure_from(self._source)
-        _, arrival = await arrival_in(self._destination)
+        arriving, arrival = await arrival_in(self._destination)
         ours = departure is not None and arrival is not None and departure.token == arrival.token
         if departure is not None and departure.state == "moved" and not ours:
             raise MoveError(f"{self._source.url} has moved already, to {departure.to}")
@@ -164,7 +170,7 @@ class Move:
         await self._look()
         departure = Departure(token=secrets.token_hex(8), to=self._destination.url, at=await self._source.server_time())
         await write(self._source, doc, departure)
-        await write(self._destination, None, Arrival(token=departure.token, source=self._source.url))
+        await write(self._destination, arriving, Arrival(token=departure.token, source=self._source.url))
         return departure
 
     async def _refuse_occupied(self) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shiftwork.core.model import Doc, Event, PoolStats, WorkerState
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.move_record import KIND
+from shiftwork.transfer.move_record import STAYING
 from shiftwork.transfer.tally import storable
 
 PAGE: Final = 10_000
@@ -44,7 +44,7 @@ async def carry(source: Store, destination: Store) -> Small:
 
 async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
     there = {(doc.kind, doc.name): doc for doc in await destination.docs()}
-    docs = [doc for doc in await source.docs() if doc.kind != KIND]
+    docs = [doc for doc in await source.docs() if doc.kind not in STAYING]
     for doc in docs:
         other = there.get((doc.kind, doc.name))
         if other is None or other.body != doc.body:

@@ -11,26 +11,25 @@ from collections.abc import Awaitable, Callable
 from math import ceil, inf
 from typing import Final
 
+from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
-    KIND,
     MINUTE,
     Before,
     Hour,
-    Look,
     Moment,
+    Sample,
     ended,
     last_day,
     moment,
-    read_hour,
     spread,
     tall,
     thinned,
 )
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.leader.historian import look
+from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
 from shiftwork.web.series import Series, pools_of, tell
 from shiftwork.web.shared import Shared
@@ -68,7 +67,7 @@ class Track:
         """Whether a step has passed since the last."""
         return self._before is None or not 0 <= now - self._before.at < self.step
 
-    def note(self, seen: Look) -> None:
+    def note(self, seen: Sample) -> None:
         """Remember what was seen."""
         self.moments.append(moment(seen, self._before, step=self.step))
         self._points += len(seen.stats)
@@ -109,7 +108,7 @@ class History:
 
     async def sample(self) -> None:
         """Look once."""
-        seen = await look(await self._store(), self._now())
+        seen = await take_sample(await self._store(), self._now())
         self._fine.note(seen)
         if self._minutes.due(seen.at):
             self._minutes.note(seen)
@@ -142,9 +141,9 @@ class History:
         return answer
 
     async def _read(self) -> list[Moment]:
-        docs = await (await self._store()).docs(KIND)
+        docs = await (await self._store()).docs(HISTORY.name)
         new = [doc for doc in docs if doc.name not in self._hours or self._hours[doc.name][0] != doc.version]
-        hours = await asyncio.to_thread(lambda: [read_hour(doc) for doc in new])
+        hours = await asyncio.to_thread(lambda: [HISTORY.decode(doc.body) for doc in new])
         self._hours |= {doc.name: (doc.version, hour) for doc, hour in zip(new, hours, strict=True)}
         return last_day([hour for _, hour in self._hours.values() if hour is not None], self._now())
 

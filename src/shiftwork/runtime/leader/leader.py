@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.docs import SCHEDULE
 from shiftwork.core.model import (
     Beat,
     Doc,
@@ -34,7 +34,8 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox, Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
-from shiftwork.runtime.leader.planner import miss
+from shiftwork.runtime.leader.planner import record_lost
+from shiftwork.store.docs import stored_all, write
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -164,7 +165,7 @@ class Leader:
         new = [lost[instance] for instance in sorted(lost.keys() - self._mourned)]
         gone = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one in new if one.beat.machine}
         if gone:
-            await miss(self._store, gone)
+            await record_lost(self._store, gone)
         for known in new:
             message = f"node {known.beat.node} did not renew its lease: {now - known.last_beat_at:.0f} s without a beat"
             self._reporter.emit("node.lost", known.beat.node, message)
@@ -206,7 +207,7 @@ class Leader:
         if not self._timed:
             return None
         facts = await self._store.survey(self._timed, now)
-        cursors = {doc.name: doc for doc in await self._store.docs("schedule")}
+        cursors = await stored_all(self._store, SCHEDULE)
         fires: dict[str, Fire] = {}
         for name, config in self._timed.items():
             lane = _lane(facts, name)
@@ -244,8 +245,8 @@ class Leader:
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
         config = self._timed[name]
         if fired.cursor is not None and fired.cursor != _cursor(doc, config):
-            body = msgpack.encode(Cursor(fired.cursor, config.cron, config.timezone))
-            await self._store.put(Doc("schedule", name, body, doc.version if doc else 0))
+            cursor = Cursor(fired.cursor, config.cron, config.timezone)
+            await write(self._store, SCHEDULE, cursor, over=doc or Doc(SCHEDULE.name, name, b""))
 
 
 def _lane(facts: Facts, name: str) -> Lane:
@@ -255,8 +256,12 @@ def _lane(facts: Facts, name: str) -> Lane:
 def _cursor(doc: Doc | None, config: WorkerConfig) -> float | None:
     if doc is None:
         return None
-    try:
-        return msgpack.decode(doc.body, type=Cursor).of(config)
-    except MsgspecError:
-        logger.exception("the schedule of %s cannot be read; it begins anew", doc.name)
+    cursor = SCHEDULE.decode(doc.body)
+    if cursor is None:
+        logger.warning(
+            "how far the schedule of %s has fired cannot be read; it starts again from now: %s",
+            doc.name,
+            SCHEDULE.damage(doc.body),
+        )
         return None
+    return cursor.of(config)

@@ -11,11 +11,12 @@ from itertools import chain
 from sqlite3 import Cursor
 from typing import Any, Final
 
-from msgspec import MsgspecError, json, msgpack
+from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import JobStatus, PoolDoc, WorkerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.model import Doc, JobStatus, PoolDoc, WorkerState
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
@@ -34,8 +35,6 @@ ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(7, 12)
 NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different numbers, so that each is prepared once."""
-READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims look into."""
 
 
 class Names:
@@ -91,9 +90,9 @@ class Docs:
     """The docs that claims look into, decoded. One that cannot be decoded counts as absent."""
 
     def __init__(self) -> None:
-        self.gates: dict[str, Gates] = {}
-        self.pools: dict[str, PoolDoc] = {}
-        self.breakers: dict[str, BreakerState] = {}
+        self.gates = dict[str, Gates]()
+        self.pools = dict[str, PoolDoc]()
+        self.breakers = dict[str, BreakerState]()
         self.unreadable: dict[tuple[str, str], str] = {}
 
     @classmethod
@@ -102,10 +101,11 @@ class Docs:
         shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                try:
-                    shelf[name] = msgpack.decode(body, type=READ[kind])
-                except (MsgspecError, UnicodeDecodeError, TypeError) as error:
-                    docs.unreadable[kind, name] = str(error)
+                value = READ_BY_CLAIMS[kind].decode(body)
+                if value is not None:
+                    shelf[name] = value
+                else:
+                    docs.unreadable[kind, name] = damaged_doc(Doc(kind, name, body)) or ""
         return docs
 
 
