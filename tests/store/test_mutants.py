@@ -71,7 +71,7 @@ def no_concurrency_key(patch: Patch) -> None:
 
 def nobody_overtakes(patch: Patch) -> None:
     def repark(self: JobTable, changed: JobRecord) -> None:
-        if changed.key is None or self._groups[changed.worker, changed.key].free == 0:
+        if changed.key is None or not self._groups[changed.worker, changed.key].free:
             genuine(self, changed)
 
     genuine = JobTable._repark

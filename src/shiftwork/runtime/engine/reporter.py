@@ -72,7 +72,7 @@ class Reporter:
         state = self._states.get(outcome.worker)
         if state is not None:
             state.last_started = max(state.last_started or 0.0, settled.started_at)
-            after_run(state, outcome)
+            after_run(state, outcome, outcome.status)
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
             self.emit("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from shiftwork.core import worker_state
 from shiftwork.core.admission import neighbours
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.model import Doc, WorkerState
@@ -13,7 +14,7 @@ from shiftwork.store.sqlite.session import Session
 def hold(session: Session, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
     """Hold one of `limit` places, if one is free or already held."""
     session.run("drop_ended_places", (session.namespace, name, now))
-    holders = {row[0] for row in session.run("holders", (session.namespace, name)).fetchall()}
+    holders = session.values("holders", (session.namespace, name))
     if holder not in holders and len(holders) >= limit:
         return False
     session.run("hold_place", (session.namespace, name, holder, now + ttl))
@@ -27,7 +28,7 @@ def drop(session: Session, name: str, holder: str) -> None:
 
 def docs(session: Session, kind: str | None) -> list[Doc]:
     """All docs of a kind, by name; or of every kind."""
-    kinds = [row[0] for row in session.run("doc_kinds", (session.namespace,))] if kind is None else [kind]
+    kinds = session.values("doc_kinds", (session.namespace,)) if kind is None else [kind]
     return [
         Doc(each, name, bytes(body), version)
         for each in kinds
@@ -55,10 +56,7 @@ def switch(session: Session, worker: str, *, enabled: bool, reason: str | None, 
     """Enable a worker, with its failures forgotten, or disable it with a reason."""
     number = session.workers.number(worker)
     state = session.state(number)
-    state.enabled, state.changed_at = enabled, now
-    state.reason = None if enabled else reason
-    if enabled:
-        state.failures = 0
+    worker_state.switch(state, enabled=enabled, reason=reason, now=now)
     session.state_changed(number)
     session.ring("state", "leader")
     stir_all(session, neighbours([worker], session.docs().gates))

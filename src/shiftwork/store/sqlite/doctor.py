@@ -46,7 +46,7 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
         with closing(connect(path)) as db:
             prepare_reader(db)
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+            problems = [problem for (problem,) in db.execute("PRAGMA quick_check(10)") if problem != "ok"]
             problems += _unreadable_docs(db, namespace)
     except Error as error:
         return {"integrity": integrity([str(faults.translate(error, path))])}

@@ -37,7 +37,7 @@ def leave(session: Session, names: Sequence[str], *, now: float) -> None:
 def stir_everybody(session: Session) -> None:
     """What anybody waits for may have changed: ring every pool that has queued jobs."""
     session.flush()
-    session.ring(*(f"pool:{row[0]}" for row in session.run("pools_with_queued", (session.namespace,)).fetchall()))
+    session.ring(*(f"pool:{pool}" for pool in session.values("pools_with_queued", (session.namespace,))))
 
 
 def instances(session: Session) -> list[InstanceRecord]:

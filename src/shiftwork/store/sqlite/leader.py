@@ -3,10 +3,11 @@
 from typing import Any, Final
 
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
+from shiftwork.core.statuses import QUEUED
 from shiftwork.store.protocol import Promoted
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.session import QUEUED, Session, as_list
+from shiftwork.store.sqlite.session import Session, as_list
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 """How long a gone instance is remembered, as the one that ran a job or that lost one."""
@@ -29,7 +30,7 @@ def reap(session: Session, holder: str, *, n: int, now: float) -> list[JobRecord
     taker = session.instances.number(holder)
     orphans = session.run("orphans", (session.namespace, now, taker, n)).fetchall()
     taken = _take(session, taker, orphans, now) if orphans else []
-    losers = {row[1] for row in orphans}
+    losers = {loser for _, loser in orphans}
     session.run_many("lose_instance", [(now, loser) for loser in losers])
     session.lost |= dict.fromkeys(losers, True)
     _forget_idle(session, taker, now)
@@ -43,17 +44,17 @@ def _take(session: Session, taker: int, orphans: list[tuple[int, int]], now: flo
     fence = session.next_fences(len(orphans))
     session.run_many("renew_fence", [(fence + place, seq) for place, (seq, _) in enumerate(orphans)])
     seqs = [seq for seq, _ in orphans]
-    rows = session.run("records_of_seqs", (as_list(seqs),)).fetchall()
+    rows = jobs.read_rows(session, "records_of_seqs", (as_list(seqs),))
     session.run_many("hand_over", [(taker, seq) for seq in seqs])
     broken = jobs.Unreadable()
     taken = jobs.records(session, rows, broken, whole=True)
     jobs.bury(session, broken, now)
-    return [record for record, row in zip(taken, rows, strict=True) if row[0] not in broken]
+    return [record for record, seq in zip(taken, rows, strict=True) if seq not in broken]
 
 
 def _forget_idle(session: Session, taker: int, now: float) -> None:
     """Instances whose lease has ended and that hold nothing have lost nothing: they may beat again."""
-    ended = [row[0] for row in session.run("ended_leases", (session.namespace, now, taker)).fetchall()]
+    ended = session.values("ended_leases", (session.namespace, now, taker))
     idle = [number for number in ended if not session.value("holds_any", (number,))]
     session.run_many("forget_instance", [(now, number) for number in idle])
     if idle:

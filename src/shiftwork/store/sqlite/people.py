@@ -8,19 +8,8 @@ from msgspec import msgpack
 
 from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    DEAD,
-    FAILED,
-    FAILURES,
-    PROCESSING,
-    QUEUED,
-    RUN_SECONDS,
-    SCHEDULED,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-)
+from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, Session
 
 LAST: Final = 2**63 - 1
 """A number that no event has."""
@@ -57,9 +46,10 @@ def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
 
 def _oldest(session: Session, pool: int) -> float | None:
     """When the job at the head of the pool's queue became due."""
-    lanes = session.run("ready_lanes", (pool,)).fetchall()
-    heads = [session.run("heads_of_lane", (pool, row[0], 1)).fetchone() for row in lanes]
-    return min(heads)[2] if heads else None
+    workers = session.values("ready_lanes", (pool,))
+    heads = [session.run("heads_of_lane", (pool, worker, 1)).fetchone() for worker in workers]
+    _, _, run_at, _ = min(heads, default=(None, None, None, None))
+    return run_at
 
 
 def record(session: Session, events: Sequence[Event]) -> None:

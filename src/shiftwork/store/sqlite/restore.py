@@ -7,22 +7,12 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
 from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.statuses import COMPLETED, NUMBERS, QUEUED
 from shiftwork.store.sqlite import jobs as table
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir, stir_all
 from shiftwork.store.sqlite.people import stats
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    COMPLETED,
-    FAILURES,
-    NUMBERS,
-    QUEUED,
-    RUN_SECONDS,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-    as_list,
-)
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, Session, as_list
 
 
 def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
@@ -41,8 +31,8 @@ def _make_room(session: Session, jobs: Sequence[JobRecord]) -> set[tuple[int, st
     ids = as_list({job.id for job in jobs})
     rows = session.run("jobs_to_replace", (session.namespace, ids)).fetchall()
     if rows:
-        table.delete(session, (row[:4] for row in rows))
-        session.run_many("drop_cancel", [row[:1] for row in rows])
+        table.delete(session, ((seq, pool, worker, status) for seq, pool, worker, status, _ in rows))
+        session.run_many("drop_cancel", [(seq,) for seq, _, _, _, _ in rows])
     return {(worker, key) for _, _, worker, _, key in rows if key is not None}
 
 
@@ -136,8 +126,8 @@ def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[s
 
 def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> None:
     """Totals are counted by lane and read by pool: what is missing is added to one of them, or to one of nobody's."""
-    lanes = session.run("lanes_of_pool", (pool,)).fetchall()
-    counts = session.lane(pool, lanes[0][0] if lanes else session.workers.number(""))
+    workers = session.values("lanes_of_pool", (pool,))
+    counts = session.lane(pool, workers[0] if workers else session.workers.number(""))
     counts[ADDED] += told.added - there.added
     counts[SUCCEEDED] += told.completed - there.completed
     counts[FAILURES] += told.failed - there.failed
