@@ -236,7 +236,7 @@ def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
     Report(database.url)
     alter(database, "DELETE FROM shiftwork.migrations WHERE phase = 'after'")
     told = Report(database.url).warning("schema steps", "shiftwork db upgrade")
-    assert told == "to be done: 0001_begin (after)"
+    assert told == "to be done: 0001_tables (after)"
     assert CliRunner().invoke(main, ["db", "upgrade", "--store", database.url]).exit_code == 0
     assert Report(database.url).problems == {}
 

@@ -33,7 +33,7 @@ async def put(session: Session, doc: Doc) -> bool:
     """Write the doc, if the stored version is the one it was made from."""
     read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
     paused = isinstance(read, PoolDoc) and read.paused
-    stirs = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
+    wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
     guard = read.breaker if isinstance(read, Gates) else None
     args = (
         session.namespace,
@@ -42,7 +42,7 @@ async def put(session: Session, doc: Doc) -> bool:
         doc.version,
         doc.body,
         paused,
-        stirs,
+        wakes,
         guard,
         doc.kind in READ_BY_CLAIMS,
     )
