@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
-from shiftwork.control.inspecting import Inspector
-from shiftwork.control.operations import Operations
+from shiftwork.control import stacks
 from shiftwork.core.stack_requests import KEPT_SECONDS, MOST_KEPT, StackRequest
-from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.clock import settle
 from shiftwork.runtime.engine.stacks import LONGEST_STACKS
 from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
 from shiftwork.store.memory import MemoryStore
@@ -105,19 +104,21 @@ async def test_only_a_running_job_has_a_stack(stage: Stage) -> None:
     assert await app.events() == []
 
 
-async def test_a_node_that_does_not_answer_is_named_with_the_remedy(stage: Stage, clock: ManualClock) -> None:
+async def test_a_node_that_does_not_answer_is_named_with_the_remedy(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app, act = stage.app(), Act()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
     job = await worker.enqueue()
     await settle()
     await stage.crash(app)
-    inspector = Inspector(stage.store, Operations(stage.store, clock.now), clock.now)
+    monkeypatch.setattr(stacks, "REPLY_SECONDS", 0.01)
     instance = (await stage.app().get_job(job.id)).record.instance
     with pytest.raises(
-        NodeSilentError, match=rf"the node of {instance} did not answer within 0\.01 s; `shiftwork nodes`"
+        NodeSilentError, match=rf"the node of {instance} did not reply within 0\.01 s; `shiftwork nodes`"
     ):
-        await inspector.stack(job.id, 0.01)
+        await stage.app().job_stack(job.id)
     assert await read_stack_requests(stage.store) == {}
     assert "job.inspected" not in [event.name for event in await stage.app().events()]
 

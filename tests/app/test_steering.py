@@ -236,7 +236,7 @@ async def test_a_pause_and_bounds_do_not_undo_each_other(stage: Stage) -> None:
     await app.pause_pool("p", "audit")
     await app.scale_pool("p", min_workers=2)
     await app.resume_pool("p")
-    (pool,) = [pool for pool in (await app.overview()).pools if pool.name == "p"]
+    (pool,) = [pool for pool in (await app.control.system.overview()).pools if pool.name == "p"]
     assert pool.config is not None
     assert (pool.config.min_workers, pool.config.max_workers, pool.by_hand) == (2, 3, True)
 
@@ -276,7 +276,7 @@ async def test_bounds_that_the_app_no_longer_allows_make_it_give_way(stage: Stag
     later, _ = app_with(stage, act, min_workers=1, max_workers=3)
     await later.start()
     await clock.advance(6)
-    (pool,) = [pool for pool in (await later.overview()).pools if pool.name == "p"]
+    (pool,) = [pool for pool in (await later.control.system.overview()).pools if pool.name == "p"]
     assert pool.config is not None
     assert (pool.config.min_workers, pool.config.max_workers, pool.workers, pool.wanted) == (6, 6, 6, 6)
 
@@ -313,9 +313,9 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
     await app.enqueue_many([worker.call() for _ in range(5)])
     await clock.advance(6)
     watcher = stage.faulty_app()
-    await watcher.glance()
+    await watcher.control.system.glance()
     stage.faults.calls.clear()
-    seen = await watcher.glance()
+    seen = await watcher.control.system.glance()
     assert stage.faults.calls == {"stats": 1, "survey": 1, "instances": 1, "find": 1}
     (pool,) = seen.pools
     assert (pool.workers, pool.wanted, pool.stats.queued, pool.stats.processing) == (2, 2, 3, 2)
@@ -328,7 +328,7 @@ async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     doc = await stored(stage.store, PLAN, PLAN_NAME)
     assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
     assert [seen.status for seen in await app.nodes()] == ["serving"]
-    assert {pool.name for pool in (await app.overview()).pools} == {"p"}
+    assert {pool.name for pool in (await app.control.system.overview()).pools} == {"p"}
 
 
 # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────────────

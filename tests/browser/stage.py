@@ -97,7 +97,7 @@ def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[H
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = WebServer(app, host="127.0.0.1", port=port, **options)
+    server = WebServer(app.control, host="127.0.0.1", port=port, **options)
     host = Host(app, loop)
     try:
         host.run(server.start())

@@ -27,9 +27,12 @@ def ten_thousand() -> WorkerOrchestrator:
 
 
 async def many_events(app: WorkerOrchestrator) -> None:
-    store = await app.store()
+    store = await app.control.store.open()
     await store.record(
-        [Event(at=app.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}") for n in range(1_150)]
+        [
+            Event(at=app.control.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}")
+            for n in range(1_150)
+        ]
     )
 
 

@@ -321,7 +321,7 @@ async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: Man
     await app.get_health()
     await app.get_pool_dashboard()
     await app.workers()
-    await app.overview()
+    await app.control.system.overview()
     await app.pause_pool("elastic")
     ticks = runs["tick"]
     await clock.advance(200)

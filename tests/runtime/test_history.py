@@ -23,7 +23,7 @@ async def minutes(stage: Stage) -> list[Moment]:
 
 async def run(app: WorkerOrchestrator, times: int) -> None:
     for _ in range(times):
-        await app.enqueue("act", {})
+        await app.control.jobs.enqueue("act", {})
     await settle()
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.control.measuring import measure
+from shiftwork.control.latency import measure
 from shiftwork.core.health import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
@@ -91,7 +91,7 @@ def test_a_safe_server_has_no_problems(server: Server, fsync: str, loss: str) ->
     assert report.findings["schema version"] == "1"
     assert report.findings["eviction"].startswith("none: ")
     assert report.findings["replication"].startswith("no replicas")
-    assert "a write (median of 5)" in report.findings["latency"]
+    assert "per write (median of 5)" in report.findings["latency"]
     assert report.findings["clock"].startswith("agrees with the store's")
 
 
@@ -202,7 +202,7 @@ def test_a_safe_database_has_no_problems(database: postgres.Server) -> None:
     assert report.findings["schema steps"] == "all done"
     assert report.findings["wake-up"] == "by LISTEN and NOTIFY"
     assert report.findings["replication"].startswith("no standbys")
-    assert "a write (median of 5)" in report.findings["latency"]
+    assert "per write (median of 5)" in report.findings["latency"]
     assert report.findings["clock"].startswith("agrees with the store's")
 
 
@@ -247,7 +247,7 @@ def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
 def make(path: Path) -> None:
     async def open_and_close() -> None:
         app = WorkerOrchestrator(f"sqlite:///{path}")
-        await app.store()
+        await app.control.store.open()
         await app.close()
 
     asyncio.run(open_and_close())
@@ -264,7 +264,7 @@ def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> Non
     assert report.findings["durability"].startswith(f"synchronous={synchronous}: ")
     assert loss in report.findings["durability"]
     assert report.findings["schema version"] == "1"
-    assert "a write (median of 5)" in report.findings["latency"]
+    assert "per write (median of 5)" in report.findings["latency"]
 
 
 def test_a_file_that_a_power_cut_can_damage_is_critical(tmp_path: Path) -> None:

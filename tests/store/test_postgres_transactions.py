@@ -61,7 +61,7 @@ def alchemy(url: str) -> sqlalchemy.URL:
 
 
 async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
-    store = await app.store()
+    store = await app.control.store.open()
     return [record is not None for record in await store.get([one.id for one in jobs])]
 
 
@@ -69,7 +69,7 @@ async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
 
 
 async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) -> None:
-    bell = (await app.store()).listen({"pool:mail"})
+    bell = (await app.control.store.open()).listen({"pool:mail"})
     async with await AsyncConnection.connect(url) as conn:
         undone = await send(app).enqueue_with(conn, to="a")
         await conn.rollback()
@@ -81,7 +81,7 @@ async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) 
     assert await there(app, undone, done) == [False, True]
     await soon(bell.wait(), "a ring with the commit")
     bell.close()
-    stats = await (await app.store()).stats(app.now())
+    stats = await (await app.control.store.open()).stats(app.control.now())
     assert (stats.pools["mail"].queued, stats.pools["mail"].added) == (1, 1)
 
 
@@ -274,14 +274,14 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
     assert await job.ended(20) is JobStatus.COMPLETED
     await app.stop()
     assert (count_of(url, table), job.attempt) == (1, 3)
-    [pool] = (await (await app.store()).stats(app.now())).pools.values()
+    [pool] = (await (await app.control.store.open()).stats(app.control.now())).pools.values()
     assert (sum(waits(pool.marks)), pool.marks["raised"], pool.marks["retried"]) == (3, 2, 2)
     await app.close()
 
 
 async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
-    store = await app.store()
+    store = await app.control.store.open()
     refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     @app.task()
@@ -290,9 +290,9 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
             async with ctx.transaction() as conn:
                 await conn.execute(f"UPDATE {table} SET n = n + 1")
                 [record] = await store.get([ctx.job_id])
-                await store.leave([str(record and record.instance)], app.now())
-                while not await store.reap("another", 10, app.now()):  # it may have beaten in between
-                    await store.leave([str(record and record.instance)], app.now())
+                await store.leave([str(record and record.instance)], app.control.now())
+                while not await store.reap("another", 10, app.control.now()):  # it may have beaten in between
+                    await store.leave([str(record and record.instance)], app.control.now())
         except (JobStateError, asyncio.CancelledError) as error:  # or it is told first that it has lost its lease
             refused.set_result(str(error) or "stale: cancelled")
             raise

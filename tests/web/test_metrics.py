@@ -65,7 +65,7 @@ def value(text: str, name: str, **labels: str) -> float | None:
 
 async def test_a_parser_reads_what_the_store_counts(open_web: Web) -> None:
     for width in (1, 2, -1):
-        job, _ = await open_web.app.enqueue("resize", {"path": "a.png", "width": width})
+        job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": width})
         await job.ended(20)
     await open_web.app.disable_worker("fetch", 'it said "no"\n')
     async with open_web.client() as client:
@@ -115,7 +115,7 @@ async def test_a_histogram_counts_what_took_no_longer() -> None:
         "lease_lost": 1,
     }
     told = PoolStats(added=9, completed=5, failed=3, run_seconds=6.5, wait_seconds=8000.25, marks=marks)
-    await (await app.store()).take_over([], {"p": told}, 0)
+    await (await app.control.store.open()).take_over([], {"p": told}, 0)
     text = await scrape(app)
     buckets = {
         edge: value(text, "shiftwork_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "7200")
@@ -135,7 +135,7 @@ async def test_a_breaker_is_a_number() -> None:
     app = WorkerOrchestrator("memory://")
     for name in ("smtp", "sms", "fax"):
         app.register_worker(name, lambda: None, breaker=Breaker(name=name))
-    store, now = await app.store(), app.now()
+    store, now = await app.control.store.open(), app.control.now()
     for name, until in (("sms", now + 60), ("fax", now - 60)):
         await store.put(Doc("breaker", name, msgpack.encode(BreakerState(open=True, until=until))))
     await app.start()

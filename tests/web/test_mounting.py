@@ -23,7 +23,7 @@ from tests.web.conftest import shop
 @pytest.fixture
 async def app() -> AsyncIterator[WorkerOrchestrator]:
     here = shop()
-    await here.store()
+    await here.control.store.open()
     yield here
     await here.close()
 
@@ -132,9 +132,7 @@ async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long(
 
 
 async def test_the_cookie_is_kept_to_the_path_it_was_set_below(app: WorkerOrchestrator) -> None:
-    from shiftwork.control.tokens import Tokens
-
-    _, token = await Tokens(await app.store(), app.now).create("ada", "read")
+    _, token = await app.control.tokens.create("ada", "read")
     inside = app.asgi()
     async with client(Starlette(routes=[Mount("/ops", app=inside)]), "10.0.0.1", "shop.example") as browser:
         response = await browser.post("/ops/api/v1/login", json={"token": token})
