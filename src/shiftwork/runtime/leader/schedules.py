@@ -10,6 +10,7 @@ from shiftwork.core.admission import Lane
 from shiftwork.core.docs import SCHEDULE
 from shiftwork.core.model import Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedule import Cursor, Fire, fire
+from shiftwork.core.words import counted
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.store.docs import stored_all, write
@@ -77,8 +78,7 @@ class Schedules:
 
     def _report_skipped(self, name: str, fired: Fire) -> None:
         if fired.skipped:
-            n = len(fired.skipped)
-            message = f"the schedule of {name} skipped {n} fire time{'s' if n > 1 else ''}: {fired.why}"
+            message = f"the schedule of {name} skipped {counted(len(fired.skipped), 'fire time')}: {fired.why}"
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
 
     async def _advance(self, name: str, at: float, doc: Doc | None) -> None:
