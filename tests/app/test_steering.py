@@ -93,18 +93,12 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     app, worker = app_with(stage, act)
     await app.start()
     assert app._node is not None
-    app._node.leader.leading = False
-    app._node.leader._held_until = clock.now() + 9999
-    app._node.leader._lead = _nobody_leads  # type: ignore[method-assign]
+    await app._node.leader.resign()
     await app.drain_node(name_of(app))
     await settle()
     job = await worker.enqueue()
     await settle()
     assert await status(job) is JobStatus.QUEUED
-
-
-async def _nobody_leads(now: float) -> bool:
-    return False
 
 
 async def test_undone_it_takes_work_again_and_loses_nothing(stage: Stage, clock: ManualClock) -> None:

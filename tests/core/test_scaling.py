@@ -36,7 +36,12 @@ def pool(**options: Any) -> PoolConfig:
         ({}, {"queue_depth": 3, "arrivals_per_second": 0.1, "mean_run_seconds": 30.0}, 3, "keep 3 busy"),
         ({}, {"queue_depth": 3, "arrivals_per_second": 2.0}, 1, "no change"),
         # the backlog within the target latency
-        ({"target_latency_seconds": 10.0}, {"queue_depth": 19, "mean_run_seconds": 2.0}, 4, "within 10 s, need 4"),
+        (
+            {"target_latency_seconds": 10.0},
+            {"queue_depth": 19, "mean_run_seconds": 2.0},
+            4,
+            "need 4 to be done within 10 s",
+        ),
         ({}, {"queue_depth": 19, "mean_run_seconds": 2.0}, 1, "no change"),
         # the oldest waits for too long
         (
@@ -76,7 +81,7 @@ class TestGoingDown:
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = decided(current=5)
         assert (decision.target, decision.action, decision.memory) == (5, "none", Memory(NOW))
-        assert "one less in 60 s" in decision.reason
+        assert "one fewer in 60 s" in decision.reason
 
     def test_after_a_while_of_wanting_less_one_goes(self) -> None:
         assert decided(current=5, memory=Memory(NOW - 59)).target == 5

@@ -54,7 +54,7 @@ from shiftwork.transfer import late, moving
 from shiftwork.transfer.late import left_behind
 from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
 from shiftwork.transfer.moving import Move, Moved, _opened, abandon
-from shiftwork.transfer.small import carry
+from shiftwork.transfer.records import carry
 from tests.store.conftest import Maker, postgres, sqlite, valkey
 from tests.store.servers.postgres import names
 
@@ -267,7 +267,7 @@ async def test_refused_if_the_destination_holds_something_else(what: str, pair: 
         await add(destination, job("2"))
         await finish(destination, failed(await claim_one(destination, "2")))
         await destination.amend(["2"], Discard(), NOW)
-    with pytest.raises(MoveError, match="is not empty, it holds"):
+    with pytest.raises(MoveError, match="is not empty: it holds"):
         await move(source, destination)
     await refuse_to_change(source)
     assert await statuses(destination, "1") == [None]
@@ -292,7 +292,7 @@ async def test_what_has_moved_is_neither_run_nor_added_to_nor_moved_again(
     for refuse in (refuse_to_add, refuse_to_change):
         with pytest.raises(MoveError, match=f"{source.url} has moved to {destination.url}: use that one"):
             await refuse(source)
-    with pytest.raises(MoveError, match=f"has moved already, to {destination.url}"):
+    with pytest.raises(MoveError, match=f"has already moved to {destination.url}"):
         await move(source, await opened(memory(request)()))
     with pytest.raises(MoveError, match="is not empty"):
         await move(destination, source)
@@ -436,7 +436,7 @@ async def test_interrupted_anywhere_it_goes_on(
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
     source, destination = pair
     await fill(source)
-    monkeypatch.setattr("shiftwork.transfer.small.BATCH", 4)
+    monkeypatch.setattr("shiftwork.transfer.records.BATCH", 4)
     genuine, calls = getattr(destination, step), count(1)
 
     async def interrupted(*args: Any) -> Any:
@@ -463,7 +463,7 @@ async def test_interrupted_anywhere_it_goes_on(
 async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What people did is pruned apart: what is left of the source is not the end of what was copied."""
     monkeypatch.setattr("shiftwork.store.memory.events.EVENTS_KEPT", 3)
-    monkeypatch.setattr("shiftwork.transfer.small.PAGE", 2)
+    monkeypatch.setattr("shiftwork.transfer.records.PAGE", 2)
     source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
     dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]
@@ -496,7 +496,7 @@ async def test_another_part_than_its_own_is_refused(
     await _interrupt(source, destination, monkeypatch, after=2)
     other = await opened(memory(request)())
     await add(other, job("other"))
-    with pytest.raises(MoveError, match=f"holds a part of another move, from {source.url}"):
+    with pytest.raises(MoveError, match=f"holds part of another move, from {source.url}"):
         await move(other, destination)
     await add(destination, job("stray"))
     with pytest.raises(MoveError, match=f"{destination.url} holds job stray, which {source.url} does not"):

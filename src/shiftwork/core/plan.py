@@ -159,7 +159,7 @@ def _fitted(decision: Decision, name: str, placement: Placement) -> Decision:
     if not placement.nodes:
         return replace(decision, reason=f"{decision.reason}; but {left.why}")
     target = decision.target - left.n
-    reason = f"{decision.reason}; {left.n} more fit nowhere: {left.why}"
+    reason = f"{decision.reason}; no room for {left.n} of them: {left.why}"
     action = "none" if target == decision.current else "scale_up" if target > decision.current else "scale_down"
     return replace(decision, target=target, action=action, reason=reason)
 

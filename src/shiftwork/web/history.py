@@ -23,8 +23,8 @@ from shiftwork.core.history import (
     ended,
     last_day,
     moment,
+    p95,
     spread,
-    tall,
     thinned,
 )
 from shiftwork.core.run_histograms import waits
@@ -87,7 +87,7 @@ class History:
         self._fine = Track(step, HOUR)
         self._minutes = Track(max(MINUTE, step), HOUR)
         self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
-        """Of each pool, up to when, as `marks.waits` counts them."""
+        """Of each pool, up to when, as `run_histograms.waits` counts them."""
         self._stored = Shared(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
         self._hours: dict[str, tuple[int, Hour | None]] = {}
         """What was read, and of which version of its doc."""
@@ -121,7 +121,7 @@ class History:
         if not self._waits or pool not in self._waits[-1][1]:
             return None
         now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
-        return tall([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+        return p95([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """The last so many seconds, of every pool or of one. Up to an hour in small steps, beyond in long ones."""

@@ -7,6 +7,7 @@ from typing import Final
 from shiftwork.core.breaker import BreakerState, step
 from shiftwork.core.docs import BREAKER
 from shiftwork.core.model import Breaker, JobStatus
+from shiftwork.core.words import counted
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.store.docs import change
@@ -70,7 +71,8 @@ class Breakers:
     def _report(self, name: str, before: BreakerState, after: BreakerState, last: Settled) -> None:
         if after.open and not before.open:
             policy = self._policy(last)
-            what = f"{len(after.failed_at)} failures in {policy.window_seconds:g} s, the last: {last.outcome.error}"
+            failures = counted(len(after.failed_at), "failure")
+            what = f"{failures} in {policy.window_seconds:g} s, the last: {last.outcome.error}"
             self._emit("breaker.opened", name, f"breaker {name} is open for {policy.cool_down_seconds:g} s: {what}")
         elif before.open and not after.open:
             why = f"a probe of {last.outcome.worker} succeeded"

@@ -270,7 +270,7 @@ class Node:
         """Decide how many workers each pool shall have, here and elsewhere."""
         planned = await self.planner.plan()
         for event in planned.events:
-            self.reporter.tell(event)
+            self.reporter.publish(event)
         return planned
 
     async def _plan_if_leading(self) -> float | None:
