@@ -15,10 +15,10 @@ from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import jobs as memory_jobs
 from shiftwork.store.memory import store as memory_store
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.totals import PoolTotals
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import scripts
 from shiftwork.store.sqlite import SqliteStore
@@ -111,7 +111,7 @@ def one_too_many(patch: Patch) -> None:
 
 
 def latest_first(patch: Patch) -> None:
-    patch.setattr(Line, "until", lambda self, at, n: [id for when, id in self if when <= at][::-1][:n])
+    patch.setattr(OrderedIds, "until", lambda self, at, n: [id for when, id in self if when <= at][::-1][:n])
 
 
 def nothing_is_ever_due(patch: Patch) -> None:
@@ -140,7 +140,7 @@ def everybody_leads(patch: Patch) -> None:
 
 
 def what_is_restored_counts_as_added(patch: Patch) -> None:
-    patch.setattr(Totals, "know", Totals.added)
+    patch.setattr(PoolTotals, "know", PoolTotals.added)
 
 
 def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
