@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork.store.sqlite import driver, schema, sql
 from shiftwork.store.sqlite.claim import _merged
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.turn import WriteTurn
 
 SERVES = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
 PROMISES = dict(SERVES.findall(sql.read("queries.sql")))
@@ -21,7 +21,7 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
     path = str(tmp_path_factory.mktemp("plans") / "plans.db")
     connection: driver.Connection = request.param.connect(path, isolation_level=None)
     driver.prepare_writer(connection, "normal")
-    turn = Turn(path, f"{path}.turn")
+    turn = WriteTurn(path, f"{path}.turn")
     schema.prepare(connection, turn, path=path, namespace="default")
     turn.close()
     yield connection

@@ -186,16 +186,16 @@ async def test_a_write_in_another_process_rings_here_at_once(store: SqliteStore,
 
 async def test_an_idle_store_is_not_woken(store: SqliteStore, path: str) -> None:
     bell = store.listen(["pool:p"])
-    ears = store._engine._ears
-    assert isinstance(ears, doorbell.Listener)
+    listener = store._threads._listener
+    assert isinstance(listener, doorbell.DoorbellListener)
     other = SqliteStore(path)
     await other.open()
-    assert ears.heard == 0
+    assert listener.heard == 0
     await add(other, job("1"))
     await rung(bell)
-    assert ears.heard == 1
+    assert listener.heard == 1
     await other.close()
-    assert ears.heard == 1
+    assert listener.heard == 1
 
 
 async def test_nobody_is_rung_where_nobody_listens(store: SqliteStore, path: str) -> None:
@@ -209,8 +209,8 @@ async def test_other_namespaces_and_topics_are_not_rung(store: SqliteStore, path
     foreign = SqliteStore(path, namespace="foreign")
     await add(foreign, job("1"))
     await add(other, job("2", pool="another"))
-    ears = store._engine._ears
-    assert isinstance(ears, doorbell.Listener)
+    listener = store._threads._listener
+    assert isinstance(listener, doorbell.DoorbellListener)
     rings: list[set[str] | None] = []
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
 
@@ -219,7 +219,7 @@ async def test_other_namespaces_and_topics_are_not_rung(store: SqliteStore, path
         if topics and "pool:p" in topics:
             loop.call_soon_threadsafe(heard.set)
 
-    ears._ring = hear_topics
+    listener._ring = hear_topics
     await add(foreign, job("3"))
     await add(other, job("4"))
     async with asyncio.timeout(DEADLINE):
@@ -257,7 +257,7 @@ async def test_a_long_path_has_a_doorbell_too(tmp_path: Path) -> None:
     store, other = (SqliteStore(str(folder / "shiftwork.db")) for _ in range(2))
     await store.open()
     bell = store.listen(["pool:p"])
-    assert isinstance(store._engine._ears, doorbell.Listener)
+    assert isinstance(store._threads._listener, doorbell.DoorbellListener)
     await add(other, job("1"))
     await rung(bell)
     await store.close()
@@ -268,7 +268,7 @@ async def test_without_sockets_the_file_is_looked_at(path: str, monkeypatch: pyt
     def refuse(*_: object) -> None:
         raise OSError("no sockets here")
 
-    monkeypatch.setattr(doorbell.Listener, "__init__", refuse)
+    monkeypatch.setattr(doorbell.DoorbellListener, "__init__", refuse)
     store, other = SqliteStore(path), SqliteStore(path)
     await store.open()
     bell = store.listen(["pool:p"])
@@ -290,20 +290,20 @@ async def test_a_store_whose_files_were_deleted_can_be_closed(path: str) -> None
 
 async def test_a_full_doorbell_rings_everything(store: SqliteStore, path: str) -> None:
     bells = [store.listen([topic]) for topic in ("pool:p", "ended", "orders")]
-    ears = store._engine._ears
-    assert isinstance(ears, doorbell.Listener)
-    assert ears._topics([b""] * doorbell.FULL_AFTER) is None
-    store._engine._hear(None)
+    listener = store._threads._listener
+    assert isinstance(listener, doorbell.DoorbellListener)
+    assert listener._topics([b""] * doorbell.FULL_AFTER) is None
+    store._threads._hear(None)
     for bell in bells:
         await rung(bell)
 
 
 async def test_a_stranger_s_message_is_ignored(store: SqliteStore) -> None:
     store.listen(["pool:p"])
-    ears = store._engine._ears
-    assert isinstance(ears, doorbell.Listener)
-    assert ears._topics([b"", b"\xc1", b"hello", b"\x91\xa7default"]) is None
-    assert ears._topics([b"", b"\xc1", b"hello", b"\x93\xa5other\xa1x\xa1y"]) == set()
+    listener = store._threads._listener
+    assert isinstance(listener, doorbell.DoorbellListener)
+    assert listener._topics([b"", b"\xc1", b"hello", b"\x91\xa7default"]) is None
+    assert listener._topics([b"", b"\xc1", b"hello", b"\x93\xa5other\xa1x\xa1y"]) == set()
 
 
 async def test_drained_by_two_processes_nobody_starves(store: SqliteStore, path: str) -> None:

@@ -18,7 +18,7 @@ from shiftwork.core.parking import free
 QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
 
 
-class Line:
+class OrderedIds:
     """Ids in the order of a number, then of the id."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Line:
 class KeyGroup(Struct):
     """The jobs of one worker that share a concurrency key."""
 
-    queued: Line = field(default_factory=Line)
+    queued: OrderedIds = field(default_factory=OrderedIds)
     processing: int = 0
     free: set[str] = field(default_factory=set)
     """The queued jobs that are not parked."""
@@ -68,15 +68,15 @@ class JobTable:
 
     def __init__(self) -> None:
         self.by_id: dict[str, JobRecord] = {}
-        self.ready: defaultdict[str, dict[str, Line]] = defaultdict(dict)
+        self.ready: defaultdict[str, dict[str, OrderedIds]] = defaultdict(dict)
         """By worker and pool: queued and not parked, by rank."""
-        self.running: defaultdict[str, Line] = defaultdict(Line)
+        self.running: defaultdict[str, OrderedIds] = defaultdict(OrderedIds)
         """By worker: processing, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
         """By instance: processing."""
-        self.due = Line()
+        self.due = OrderedIds()
         """Scheduled and to be retried, by `run_at`."""
-        self.disposable = Line()
+        self.disposable = OrderedIds()
         """Ended, by `keep_until`."""
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
@@ -142,7 +142,7 @@ class JobTable:
             self._make_ready(job)
 
     def _make_ready(self, job: JobRecord) -> None:
-        self.ready[job.worker].setdefault(job.pool, Line()).add(job.rank, job.id)
+        self.ready[job.worker].setdefault(job.pool, OrderedIds()).add(job.rank, job.id)
         self.topics.add(f"pool:{job.pool}")
 
     def _put_in_run(self, job: JobRecord) -> None:

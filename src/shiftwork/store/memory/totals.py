@@ -10,7 +10,7 @@ from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats
 from shiftwork.store.memory.jobs import JobTable
 
 
-class Totals:
+class PoolTotals:
     """By pool, since the store was made."""
 
     def __init__(self) -> None:

@@ -23,18 +23,9 @@ from shiftwork.core.model import (
     Outcome,
     Progress,
 )
+from shiftwork.core.statuses import NUMBERS, STATUSES
 
 STATE: Final = struct.Struct("<BBHIIddddd")
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 
 _encode: Final = msgpack.Encoder().encode

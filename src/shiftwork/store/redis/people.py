@@ -7,8 +7,8 @@ from typing import Any, Final
 from shiftwork.core.admission import Facts, Head, Lane, Running
 from shiftwork.core.docs import BEAT, read_event
 from shiftwork.core.model import Event, InstanceRecord, JobStatus, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.statuses import STATUSES
 from shiftwork.store.redis.docs import readable, stored
-from shiftwork.store.redis.jobs import STATUSES
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
@@ -26,7 +26,7 @@ NUMBER: Final = 8
 
 
 def state(worker: str, answer: Sequence[bytes | None]) -> WorkerState:
-    """A worker's state from the fields that `standing.lua` names."""
+    """A worker's state from the fields that `worker_state.lua` names."""
     on, why, at, failures, started, ended, success, error, rate = answer
     return WorkerState(
         worker=worker,

@@ -12,7 +12,7 @@ from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHE
 from shiftwork.core.worker_state import after_end
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.claim import stir
-from shiftwork.store.sqlite.session import Session, as_list
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 
@@ -35,13 +35,13 @@ class AmendableJob(NamedTuple):
         return STATUSES[self.number] if self.number in range(len(STATUSES)) else JobStatus.DEAD
 
 
-def amend(session: Session, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+def amend(session: SqliteSession, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
     """Apply one change to these jobs, and return what became of each, in order."""
     # One by one: the same id may come twice, and one requeued job may take the unique key of another.
     return [_amend(session, id, change, now) for id in ids]
 
 
-def _amend(session: Session, id: str, change: Change, now: float) -> Amended:
+def _amend(session: SqliteSession, id: str, change: Change, now: float) -> Amended:
     found = session.rows(AmendableJob, SQL["jobs_to_amend"], (session.namespace, as_list([id])))
     if not found:
         return Amended(id, ok=False, status=None)
@@ -52,7 +52,7 @@ def _amend(session: Session, id: str, change: Change, now: float) -> Amended:
     return Amended(id, ok=ok, status=job.status)
 
 
-def _apply(session: Session, job: AmendableJob, change: Change, now: float) -> None:
+def _apply(session: SqliteSession, job: AmendableJob, change: Change, now: float) -> None:
     match change:
         case Cancel():
             _cancel(session, job, change, now)
@@ -62,7 +62,7 @@ def _apply(session: Session, job: AmendableJob, change: Change, now: float) -> N
             jobs.delete(session, [(job.seq, job.pool, job.worker, job.number)])
 
 
-def _cancel(session: Session, job: AmendableJob, change: Cancel, now: float) -> None:
+def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: float) -> None:
     if job.number == PROCESSING:
         session.run("ask_cancel", (job.seq,))
         session.run("add_cancel", (job.seq,))
@@ -80,7 +80,7 @@ def _cancel(session: Session, job: AmendableJob, change: Cancel, now: float) -> 
     stir(session, session.workers.name(job.worker))
 
 
-def _requeue(session: Session, job: AmendableJob, change: Requeue, now: float) -> None:
+def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: float) -> None:
     key = job.key if change.payload is None else change.key
     landing = NUMBERS[JobStatus.waiting(change.run_at, now)]
     due = jobs.due_before(session, [landing])
@@ -98,12 +98,12 @@ def _requeue(session: Session, job: AmendableJob, change: Requeue, now: float) -
     stir(session, session.workers.name(job.worker))
 
 
-def _move(session: Session, job: AmendableJob, *, into: int) -> None:
+def _move(session: SqliteSession, job: AmendableJob, *, into: int) -> None:
     session.count(job.pool, job.worker, job.number, -1)
     session.count(job.pool, job.worker, into)
 
 
-def _clashes(session: Session, job: AmendableJob) -> bool:
+def _clashes(session: SqliteSession, job: AmendableJob) -> bool:
     """Whether another live job has its unique key."""
     if job.unique_key is None:
         return False

@@ -16,7 +16,7 @@ from shiftwork.core.statuses import PROCESSING, QUEUED
 from shiftwork.store.protocol import Claims
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.facts import facts
-from shiftwork.store.sqlite.session import Session, as_list
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 MOST_BRANCHES: Final = 100
@@ -46,7 +46,7 @@ class ReadyJob(NamedTuple):
     key: str | None
 
 
-def claim(session: Session, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
+def claim(session: SqliteSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
     """Hand up to `n` jobs of these workers in this pool to the instance."""
     pool_number = session.pools.find(pool)
     docs = session.docs()
@@ -63,14 +63,14 @@ def claim(session: Session, instance: str, pool: str, *, n: int, now: float, wor
     return Claims(_claim_first(session, pool_number, holder, lanes=enabled, n=n, now=now))
 
 
-def _lost(session: Session, holder: int) -> bool:
+def _lost(session: SqliteSession, holder: int) -> bool:
     lost = session.lost.get(holder)
     if lost is None:
         lost = session.lost[holder] = bool(session.value("is_lost", (holder,)))
     return lost
 
 
-def _lanes(session: Session, pool: int, workers: Collection[str]) -> dict[int, str]:
+def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[int, str]:
     """The workers among these that have a ready job in the pool, by number."""
     named = ((number, session.workers.name(number)) for number in session.values("ready_lanes", (pool,)))
     return {number: name for number, name in named if name in workers}
@@ -86,7 +86,7 @@ def _merged(lanes: int) -> str:
 
 
 def _claim_first(
-    session: Session, pool: int, holder: int, *, lanes: Sequence[int], n: int, now: float
+    session: SqliteSession, pool: int, holder: int, *, lanes: Sequence[int], n: int, now: float
 ) -> list[Claimed]:
     claimed: list[Claimed] = []
     while lanes and len(claimed) < n:
@@ -97,7 +97,7 @@ def _claim_first(
     return claimed
 
 
-def _first(session: Session, pool: int, lanes: Sequence[int], n: int) -> list[ReadyJob]:
+def _first(session: SqliteSession, pool: int, lanes: Sequence[int], n: int) -> list[ReadyJob]:
     rows: list[ReadyJob] = []
     for at in range(0, len(lanes), MOST_BRANCHES):
         branch = lanes[at : at + MOST_BRANCHES]
@@ -111,7 +111,9 @@ def _first(session: Session, pool: int, lanes: Sequence[int], n: int) -> list[Re
 # ── gates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float) -> Claims:
+def _claim_chosen(
+    session: SqliteSession, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float
+) -> Claims:
     known = facts(session, lanes.values(), now)
     candidates: dict[str, list[Head]] = {}
     seqs: dict[str, int] = {}
@@ -131,7 +133,7 @@ def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, 
     return Claims(started, choice.next_at)
 
 
-def _note_start(session: Session, name: str, choice: Choice) -> None:
+def _note_start(session: SqliteSession, name: str, choice: Choice) -> None:
     if name in choice.rate_at:
         worker = session.workers.number(name)
         session.state(worker).rate_at = choice.rate_at[name]
@@ -143,14 +145,14 @@ def _note_start(session: Session, name: str, choice: Choice) -> None:
         stir(session, name)
 
 
-def stir(session: Session, worker: str) -> None:
+def stir(session: SqliteSession, worker: str) -> None:
     """Something changed about a worker that others may wait for: ring wherever a job of theirs is ready."""
     gates = session.docs().gates.get(worker)
     if gates is not None and not gates.open:
         stir_all(session, neighbours([worker], session.docs().gates))
 
 
-def stir_all(session: Session, workers: Collection[str]) -> None:
+def stir_all(session: SqliteSession, workers: Collection[str]) -> None:
     """What these workers waited for may have changed: ring their pools."""
     session.flush()
     for name in workers:
@@ -165,7 +167,7 @@ def stir_all(session: Session, workers: Collection[str]) -> None:
 # ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _start(session: Session, pool: int, holder: int, *, rows: Sequence[ReadyJob], now: float) -> list[Claimed]:
+def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[ReadyJob], now: float) -> list[Claimed]:
     """Make these jobs processing, but for those that cannot be read."""
     rows = _readable(session, rows, now)
     if not rows:
@@ -188,7 +190,7 @@ def _start(session: Session, pool: int, holder: int, *, rows: Sequence[ReadyJob]
     ]
 
 
-def _readable(session: Session, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
+def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
     """Those of the rows that can be read, with their payloads; the others are buried."""
     if {tuple(map(type, row)) for row in rows} <= WHOLE:
         return rows

@@ -7,10 +7,10 @@ from msgspec.structs import replace as copy
 
 from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.core.model import WorkerState
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 
 
-def facts(session: Session, workers: Iterable[str], now: float) -> Facts:
+def facts(session: SqliteSession, workers: Iterable[str], now: float) -> Facts:
     """All that an admission of jobs of these workers looks at."""
     docs = session.docs()
     near = neighbours(workers, docs.gates)
@@ -24,14 +24,14 @@ def facts(session: Session, workers: Iterable[str], now: float) -> Facts:
     )
 
 
-def survey(session: Session, workers: Iterable[str] | None, now: float) -> Facts:
+def survey(session: SqliteSession, workers: Iterable[str] | None, now: float) -> Facts:
     """The facts about these workers and their neighbours, or about all."""
     if workers is None:
         workers = {*session.values("known_workers", (session.namespace,)), *session.docs().gates}
     return facts(session, workers, now)
 
 
-def _lane(session: Session, name: str) -> Lane:
+def _lane(session: SqliteSession, name: str) -> Lane:
     worker = session.workers.find(name)
     if worker is None:
         return Lane(state=WorkerState(worker=name))
@@ -60,7 +60,7 @@ def _head(row: Sequence[Any]) -> Head:
     return Head(rank, id, run_at)
 
 
-def _eldest(session: Session, worker: int) -> Running | None:
+def _eldest(session: SqliteSession, worker: int) -> Running | None:
     row = session.run("eldest_running", (worker,)).fetchone()
     if row is None:
         return None

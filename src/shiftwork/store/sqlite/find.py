@@ -13,7 +13,7 @@ from typing import Any, Final
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
 from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.store.sqlite.jobs import Unreadable, number, read_rows, records
-from shiftwork.store.sqlite.session import Session, as_list
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 FEW: Final = 10_000
@@ -42,7 +42,7 @@ class Nothing(Exception):  # noqa: N818 - it ends a search, it is no error
     """The filter names something that does not exist."""
 
 
-def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
+def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
     """Jobs that match, without their attempts."""
     try:
         search = _Search(session, wanted)
@@ -54,7 +54,7 @@ def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRec
     return records(session, {seq: rows[seq] for seq in seqs}, broken, whole=False)
 
 
-def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
     """The newest dead jobs behind a place."""
     rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
     return [
@@ -66,7 +66,7 @@ def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list
 class _Search:
     """One search: what is wanted, in numbers, and the best that was found so far."""
 
-    def __init__(self, session: Session, wanted: JobFilter) -> None:
+    def __init__(self, session: SqliteSession, wanted: JobFilter) -> None:
         self._session = session
         self._wanted = wanted
         self._found: list[Found] = []

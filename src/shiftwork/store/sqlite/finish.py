@@ -15,7 +15,7 @@ from shiftwork.core.worker_state import after_run
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner
-from shiftwork.store.sqlite.session import FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, Session, as_list
+from shiftwork.store.sqlite.session import FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 
@@ -36,7 +36,7 @@ Landed = tuple[Outcome, HeldJob, JobStatus, int]
 """An accepted outcome, its job as it was, and the status it lands in, also as a number."""
 
 
-def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finished:
+def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> Finished:
     """Write these outcomes, where the fence is right."""
     landed = _accepted(session, outcomes, now)
     ended = [each for each in landed if _has_ended(each)]
@@ -54,7 +54,7 @@ def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finishe
     return Finished([place in accepted for place in range(len(outcomes))], _judge(session, landed))
 
 
-def _accepted(session: Session, outcomes: Sequence[Outcome], now: float) -> list[Landed]:
+def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> list[Landed]:
     """The outcomes whose job runs under their fence, in order, each with the status it leads to."""
     ids = as_list([outcome.id for outcome in outcomes])
     seen: set[int] = set()
@@ -91,7 +91,7 @@ def _end_row(landed: Landed, now: float) -> tuple[Any, ...]:
     )
 
 
-def _return(session: Session, returned: Sequence[Landed]) -> None:
+def _return(session: SqliteSession, returned: Sequence[Landed]) -> None:
     """Write the jobs that will run again."""
     due = due_before(session, (number for _, _, _, number in returned))
     session.run_many("return_job", [_return_row(each) for each in returned])
@@ -116,7 +116,7 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
     )
 
 
-def _keep_extras(session: Session, landed: Sequence[Landed]) -> None:
+def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
     """Write what few outcomes have: a report, a large result, a cancel request that is settled now."""
     reports = [(job.seq, msgpack.encode(outcome.report)) for outcome, job, _, _ in landed if outcome.report is not None]
     if reports:
@@ -132,7 +132,7 @@ def _keep_extras(session: Session, landed: Sequence[Landed]) -> None:
         session.run_many("drop_cancel", cancelled)
 
 
-def _count(session: Session, landed: Sequence[Landed]) -> None:
+def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
     for outcome, job, _, number in landed:
         counts = session.lane(job.pool, job.worker)
         counts[PROCESSING] -= 1
@@ -145,7 +145,7 @@ def _count(session: Session, landed: Sequence[Landed]) -> None:
             counts[WAIT_SECONDS] += outcome.waited
 
 
-def _ring(session: Session, landed: Sequence[Landed]) -> None:
+def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:
     """Ring for the ends, and for the workers that may have waited for them."""
     causes = {outcome.cause for outcome, _, _, number in landed if number >= COMPLETED}
     if causes:
@@ -156,7 +156,7 @@ def _ring(session: Session, landed: Sequence[Landed]) -> None:
         stir(session, session.workers.name(worker))
 
 
-def _judge(session: Session, landed: Sequence[Landed]) -> list[str]:
+def _judge(session: SqliteSession, landed: Sequence[Landed]) -> list[str]:
     """Apply the outcomes to their workers' states, in order. Returns the workers they disabled."""
     disabled: list[str] = []
     states = {worker: session.state(worker) for worker in {job.worker for _, job, _, _ in landed}}
@@ -170,7 +170,7 @@ def _judge(session: Session, landed: Sequence[Landed]) -> list[str]:
     return disabled
 
 
-def note(session: Session, notes: Sequence[ProgressNote]) -> None:
+def note(session: SqliteSession, notes: Sequence[ProgressNote]) -> None:
     """Keep the progress of running jobs, where the fence is right."""
     rows = [(msgpack.encode(note.progress), session.namespace, note.id, note.fence) for note in notes]
     session.run_many("note_progress", rows)

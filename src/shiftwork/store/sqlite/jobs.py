@@ -12,7 +12,7 @@ from shiftwork.core.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.driver import Damaged
-from shiftwork.store.sqlite.session import ADDED, Session, as_list
+from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
 
 INLINE_BYTES: Final = 1024
 """Larger payloads and results lie in tables of their own: a job's row is rewritten with every change of its status."""
@@ -25,7 +25,7 @@ Place = tuple[int, int, int, int]
 # ── add ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def add(session: Session, jobs: Sequence[NewJob], now: float) -> list[Added]:
+def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
     """Keep these jobs, and return what became of each, in order."""
     first = session.next_seqs(len(jobs))
     places = [_place(session, seq, job, now) for seq, job in enumerate(jobs, first)]
@@ -40,7 +40,7 @@ def add(session: Session, jobs: Sequence[NewJob], now: float) -> list[Added]:
     return answers
 
 
-def _place(session: Session, seq: int, job: NewJob, now: float) -> Place:
+def _place(session: SqliteSession, seq: int, job: NewJob, now: float) -> Place:
     status = NUMBERS[JobStatus.waiting(job.run_at, now)]
     return seq, session.pools.number(job.pool), session.workers.number(job.worker), status
 
@@ -69,7 +69,7 @@ def _row(namespace: int, job: NewJob, place: Place, now: float) -> tuple[Any, ..
     )
 
 
-def _sort_out(session: Session, jobs: Sequence[NewJob], first: int) -> list[Added]:
+def _sort_out(session: SqliteSession, jobs: Sequence[NewJob], first: int) -> list[Added]:
     """Which of them were there already: those whose id has a lower number than the one meant for them.
 
     One whose id has a higher number, or none, met a live job with its unique key; its id was free for a later one.
@@ -85,7 +85,7 @@ def _sort_out(session: Session, jobs: Sequence[NewJob], first: int) -> list[Adde
     return answers
 
 
-def _after_add(session: Session, added: Sequence[tuple[NewJob, Place]]) -> None:
+def _after_add(session: SqliteSession, added: Sequence[tuple[NewJob, Place]]) -> None:
     lanes = Counter((pool, worker, status) for _, (_, pool, worker, status) in added)
     for (pool, worker, status), n in lanes.items():
         counts = session.lane(pool, worker)
@@ -101,7 +101,7 @@ def _after_add(session: Session, added: Sequence[tuple[NewJob, Place]]) -> None:
     keys.repark(session, groups)
 
 
-def due_before(session: Session, statuses: Iterable[int]) -> float | None:
+def due_before(session: SqliteSession, statuses: Iterable[int]) -> float | None:
     """When something was due next, before jobs of these statuses are written; None if none of them waits for a time."""
     if not any(status <= FAILED for status in statuses):
         return None
@@ -109,7 +109,7 @@ def due_before(session: Session, statuses: Iterable[int]) -> float | None:
     return float("inf") if due is None else float(due)
 
 
-def ring_if_sooner(session: Session, times: Iterable[float], due: float | None) -> None:
+def ring_if_sooner(session: SqliteSession, times: Iterable[float], due: float | None) -> None:
     """Wake the leader if something is due sooner than before."""
     if due is not None and min(times, default=due) < due:
         session.ring("leader")
@@ -122,25 +122,25 @@ class Unreadable(dict[int, str]):
     """Jobs whose rows cannot be read, by number, with the reason. They are to be buried."""
 
 
-def get(session: Session, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
+def get(session: SqliteSession, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
     """These jobs, whole, in order."""
     rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
     found = {record.id: record for record in records(session, rows, broken, whole=True)}
     return [found.get(id) for id in ids]
 
 
-def read_rows(session: Session, statement: str, args: Sequence[Any]) -> dict[int, Row]:
+def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> dict[int, Row]:
     """What a statement selects from the view `records`: the columns of `COLUMNS`, by the job's number."""
     return {seq: columns for seq, _, *columns in session.run(statement, args)}
 
 
-def records(session: Session, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
+def records(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
     """These rows as jobs, in order; whole ones with their attempts."""
     attempts = _attempts(session, rows) if whole else {}
     return [_record(seq, row, attempts.get(seq, ()), broken) for seq, row in rows.items()]
 
 
-def _attempts(session: Session, seqs: Iterable[int]) -> dict[int, tuple[Attempt, ...]]:
+def _attempts(session: SqliteSession, seqs: Iterable[int]) -> dict[int, tuple[Attempt, ...]]:
     found: dict[int, tuple[Attempt, ...]] = {}
     for seq, body in session.run("attempts_of_jobs", (as_list(seqs),)):
         found[seq] = (*found.get(seq, ()), read_attempt(body))
@@ -201,14 +201,14 @@ def number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def bury_unreadable(session: Session, suspects: Unreadable) -> None:
+def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
     """Bury those of the jobs that a reader could not read and that still cannot be read."""
     broken = Unreadable()
     records(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=False)
     bury(session, broken, None)
 
 
-def bury(session: Session, broken: Unreadable, now: float | None) -> None:
+def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
     """Put jobs whose rows cannot be read into the dead-letter queue, with the reason."""
     groups: set[tuple[int, str]] = set()
     for seq, reason in broken.items():
@@ -231,7 +231,7 @@ def bury(session: Session, broken: Unreadable, now: float | None) -> None:
     keys.repark(session, groups)
 
 
-def replace_payload(session: Session, seq: int, payload: bytes) -> None:
+def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
     """Give a job another payload."""
     small = len(payload) <= INLINE_BYTES
     session.run("change_payload", (payload if small else None, seq))
@@ -240,7 +240,7 @@ def replace_payload(session: Session, seq: int, payload: bytes) -> None:
         session.run("add_payload", (seq, payload))
 
 
-def delete(session: Session, doomed: Iterable[tuple[int, int, int, int]]) -> int:
+def delete(session: SqliteSession, doomed: Iterable[tuple[int, int, int, int]]) -> int:
     """Delete these jobs (number, pool, worker, status) and all that belongs to them. How many there were."""
     doomed = list(doomed)
     for _, pool, worker, status in doomed:

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from heapq import merge
 
 from shiftwork.core.parking import free
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 
 
-def repark(session: Session, groups: Iterable[tuple[int, str]]) -> None:
+def repark(session: SqliteSession, groups: Iterable[tuple[int, str]]) -> None:
     """Park and free the queued jobs of each (worker, key), after something about them has changed."""
     for worker, key in groups:
         _repark(session, worker, key)
 
 
-def _repark(session: Session, worker: int, key: str) -> None:
+def _repark(session: SqliteSession, worker: int, key: str) -> None:
     processing = session.value("count_key_running", (worker, key))
     free_rows = session.run("key_free", (worker, key)).fetchall()
     parked_rows = session.run("key_parked", (worker, key))

@@ -9,13 +9,13 @@ from msgspec import msgpack
 from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
-from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, Session
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 
 LAST: Final = 2**63 - 1
 """A number that no event has."""
 
 
-def stats(session: Session) -> Stats:
+def stats(session: SqliteSession) -> Stats:
     """All pools and workers that have jobs, in numbers."""
     answer = Stats()
     pools: dict[str, int] = {}
@@ -44,7 +44,7 @@ def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
     numbers.dead += counts[DEAD]
 
 
-def _oldest(session: Session, pool: int) -> float | None:
+def _oldest(session: SqliteSession, pool: int) -> float | None:
     """When the job at the head of the pool's queue became due."""
     workers = session.values("ready_lanes", (pool,))
     heads = [session.run("heads_of_lane", (pool, worker, 1)).fetchone() for worker in workers]
@@ -52,7 +52,7 @@ def _oldest(session: Session, pool: int) -> float | None:
     return run_at
 
 
-def record(session: Session, events: Sequence[Event]) -> None:
+def record(session: SqliteSession, events: Sequence[Event]) -> None:
     """Keep these events, numbered upwards."""
     last = session.value("last_event", (session.namespace,))
     places = {kind: count(session.value("last_place", (session.namespace, kind)) + 1) for kind in (True, False)}
@@ -63,7 +63,7 @@ def record(session: Session, events: Sequence[Event]) -> None:
     session.run_many("add_event", rows)
 
 
-def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
+def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
     """The newest events between two numbers, oldest of them first."""
     end = LAST if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()

@@ -111,7 +111,7 @@ class LaneCounts(NamedTuple):
     processing: int
 
 
-class Session:
+class SqliteSession:
     """A connection, its namespace, and what is known within it."""
 
     def __init__(self, db: Connection, namespace: int) -> None:
