@@ -115,7 +115,7 @@ def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
         port = int(host.site.address.rstrip("/").rpartition(":")[2])
     expect(page.get_by_role("alert")).to_contain_text("Connection lost")
     with served(nothing(), port):
-        expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
         expect(page.get_by_role("alert")).to_have_count(0)
         context.close()
 
@@ -164,7 +164,7 @@ def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
         watched = Watched(context, host.site)
         page = watched.open("workers")
         rows = page.get_by_role("region", name="Workers").get_by_role("row")
-        expect(rows).to_have_count(101, timeout=30_000)
+        expect(rows).to_have_count(101)
         page.get_by_label("Name contains").fill("worker-0777")
         expect(rows).to_have_count(11)
         page.get_by_label("Name contains").fill("")

@@ -41,10 +41,10 @@ def dead(shop: Terminal) -> list[str]:
         ids = []
         for payload in ({"path": "a\x1b[31m", "width": -1}, {"path": "b", "width": -2}, {"path": "c", "width": 1}):
             job, _ = await app.control.jobs.enqueue("resize", payload)
-            await job.ended(20)
+            await job.ended(30)
             ids.append(job.id)
         broken = await unchecked(app, {"wrong": 1})
-        await (await app.get_job(broken)).ended(20)
+        await (await app.get_job(broken)).ended(30)
         await app.stop()
         return [*ids[:2], broken]
 

@@ -161,7 +161,7 @@ def test_how_far_a_job_is(*, progress: Progress | None, cancelling: bool, words:
     assert lines[-1].endswith(f"  {words}")
 
 
-@pytest.mark.parametrize("height", range(1, 40))
+@pytest.mark.parametrize("height", [1, 4, 17, 39])
 @pytest.mark.parametrize("width", [1, 40, 200])
 def test_a_frame_fits_its_screen(width: int, height: int) -> None:
     many = glance(instances=50, jobs=[job(f"j{number}") for number in range(50)])

@@ -90,8 +90,8 @@ async def work(url: str) -> None:
     app.worker(name="tick", interval_seconds=3600)(lambda: None)
     await app.start()
     jobs = [(await app.control.jobs.enqueue("mail", {"to": "you"}))[0] for _ in range(3)]
-    assert [await job.result(10) for job in jobs] == ["to you"] * 3
-    assert await (await app.control.jobs.enqueue("post", {}))[0].result(10) == "sent"
+    assert [await job.result(30) for job in jobs] == ["to you"] * 3
+    assert await (await app.control.jobs.enqueue("post", {}))[0].result(30) == "sent"
     await app.stop()
     assert await app.discard_jobs(status="completed") >= 4
     await app.close()

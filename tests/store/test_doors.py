@@ -44,7 +44,7 @@ async def welcome(url: str) -> None:
     app.task(name="mail")(lambda: "sent")
     await app.start()
     job, _ = await app.control.jobs.enqueue("mail", {})
-    assert await job.result(10) == "sent"
+    assert await job.result(30) == "sent"
     await app.stop()
 
 
@@ -163,7 +163,7 @@ async def test_redis_that_is_full_is_worked_off_by_an_app_that_starts_then(valke
         job, _ = await apps[0].control.jobs.enqueue("mail", {})
         server.ask("CONFIG", "SET", "maxmemory", "1mb")
         await apps[1].start()
-        assert await job.result(10) == "sent"
+        assert await job.result(30) == "sent"
         await apps[1].stop()
         await apps[0].close()
 

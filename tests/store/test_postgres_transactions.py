@@ -208,7 +208,7 @@ async def test_other_stores_say_that_they_cannot() -> None:
         await send.enqueue_with(object(), to="a")
     await app.start()
     sent = await send.enqueue(to="a")
-    assert await sent.ended(10) is JobStatus.DEAD
+    assert await sent.ended(30) is JobStatus.DEAD
     assert "postgresql://" in (sent.error or "")
     await app.stop()
 
@@ -251,7 +251,7 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     await app.start()
     well = await count.enqueue(fail=False)
     late = await count.enqueue(fail=True)
-    assert [await well.ended(10), await late.ended(10)] == [JobStatus.COMPLETED] * 2
+    assert [await well.ended(30), await late.ended(30)] == [JobStatus.COMPLETED] * 2
     await app.stop()
     assert count_of(url, table) == 2
     assert (well.record.result, late.attempts) == (None, ())
@@ -271,7 +271,7 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
 
     await app.start()
     job = await count.enqueue()
-    assert await job.ended(20) is JobStatus.COMPLETED
+    assert await job.ended(30) is JobStatus.COMPLETED
     await app.stop()
     assert (count_of(url, table), job.attempt) == (1, 3)
     [pool] = (await (await app.control.store.open()).stats(app.control.now())).pools.values()
@@ -321,9 +321,9 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
 
     await app.start()
     for _ in range(2):
-        assert await (await act.enqueue(well=False)).ended(10) is JobStatus.DEAD
+        assert await (await act.enqueue(well=False)).ended(30) is JobStatus.DEAD
     jobs = [await act.enqueue(well=True) for _ in range(5)]  # the first of them is the probe
-    assert [await job.ended(10) for job in jobs] == [JobStatus.COMPLETED] * 5
+    assert [await job.ended(30) for job in jobs] == [JobStatus.COMPLETED] * 5
     await app.stop()  # what was ended is told by then
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()
