@@ -89,9 +89,9 @@ async def work(url: str) -> None:
     app.task(name="post", rate_limit="1000/s")(lambda: "sent")
     app.worker(name="tick", interval_seconds=3600)(lambda: None)
     await app.start()
-    jobs = [(await app.enqueue("mail", {"to": "you"}))[0] for _ in range(3)]
-    assert [await job.result(10) for job in jobs] == ["to you"] * 3
-    assert await (await app.enqueue("post", {}))[0].result(10) == "sent"
+    jobs = [(await app.control.jobs.enqueue("mail", {"to": "you"}))[0] for _ in range(3)]
+    assert [await job.result(30) for job in jobs] == ["to you"] * 3
+    assert await (await app.control.jobs.enqueue("post", {}))[0].result(30) == "sent"
     await app.stop()
     assert await app.discard_jobs(status="completed") >= 4
     await app.close()
@@ -333,7 +333,7 @@ def test_redis_needs_no_hand(valkey_server: Server) -> None:
 
 async def make(path: Path) -> None:
     app = WorkerOrchestrator(f"sqlite:///{path}")
-    await app.store()
+    await app.control.store.open()
     await app.close()
 
 

@@ -32,7 +32,7 @@ CANCEL_TIMEOUT: Final = 1.0
 """Seconds that a cancelled caller waits for its call to complete."""
 
 
-class QueuedCall(Generic[T]):
+class PendingCall(Generic[T]):
     """Work to be done on the connection, and the future that its caller awaits."""
 
     __slots__ = ("done", "work")
@@ -42,7 +42,7 @@ class QueuedCall(Generic[T]):
         self.done = done
 
 
-class BatchableCall(QueuedCall[Any]):
+class BatchableCall(PendingCall[Any]):
     """A call on a list of items, which can be made together with other calls of its kind."""
 
     __slots__ = ("batch_work", "items")
@@ -60,7 +60,7 @@ class CallQueue:
         self.loop = asyncio.get_running_loop()
         self._address = address
         self._prepare = prepare
-        self._calls: deque[QueuedCall[Any]] = deque()
+        self._calls: deque[PendingCall[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
         self.task: asyncio.Task[None] | None = None
         """The task that makes the calls, while there are any."""
@@ -71,7 +71,7 @@ class CallQueue:
     async def call(self, work: Work[T]) -> T:
         """Do this work after everything that was called before."""
         done: asyncio.Future[T] = self.loop.create_future()
-        return await self._enqueue(QueuedCall(work, done))
+        return await self._enqueue(PendingCall(work, done))
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
@@ -83,7 +83,7 @@ class CallQueue:
         """Return the latest call, unless it is done."""
         return self._last if self._last is not None and not self._last.done() else None
 
-    async def _enqueue(self, call: QueuedCall[T]) -> T:
+    async def _enqueue(self, call: PendingCall[T]) -> T:
         self._calls.append(call)
         self._last = call.done
         if self.task is None:
@@ -94,7 +94,7 @@ class CallQueue:
             await self._withdraw(call)
             raise
 
-    async def _withdraw(self, call: QueuedCall[Any]) -> None:
+    async def _withdraw(self, call: PendingCall[Any]) -> None:
         """Remove a call whose caller was cancelled; if it has begun, wait until it has happened."""
         if call in self._calls:
             self._calls.remove(call)
@@ -114,7 +114,7 @@ class CallQueue:
         finally:
             self.task = None
 
-    def _next(self) -> list[QueuedCall[Any]]:
+    def _next(self) -> list[PendingCall[Any]]:
         """Take the next call off the queue, and those that can be made together with it."""
         calls = [self._calls.popleft()]
         first = calls[0]
@@ -127,7 +127,7 @@ class CallQueue:
             calls.append(self._calls.popleft())
         return calls
 
-    async def _make(self, calls: list[QueuedCall[Any]]) -> None:
+    async def _make(self, calls: list[PendingCall[Any]]) -> None:
         if len(calls) == 1:
             await self._make_one(calls[0])
             return
@@ -149,7 +149,7 @@ class CallQueue:
                 own, answers = answers[: len(call.items)], answers[len(call.items) :]
                 _succeed(call, own)
 
-    async def _make_one(self, call: QueuedCall[Any]) -> None:
+    async def _make_one(self, call: PendingCall[Any]) -> None:
         try:
             answer = await self._try(call.work)
         except StoreError as error:
@@ -220,12 +220,12 @@ class CallQueue:
         self._disconnect()
 
 
-def _succeed(call: QueuedCall[Any], answer: Any) -> None:
+def _succeed(call: PendingCall[Any], answer: Any) -> None:
     if not call.done.done():
         call.done.set_result(answer)
 
 
-def _fail(call: QueuedCall[Any], error: Exception) -> None:
+def _fail(call: PendingCall[Any], error: Exception) -> None:
     if not call.done.done():
         call.done.set_exception(error)
         call.done.exception()  # asyncio must not log it if the caller was cancelled

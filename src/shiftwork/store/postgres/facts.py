@@ -3,16 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import MsgspecError, Struct, json, msgpack
+from msgspec import Struct, json
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, Running, neighbours
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
+from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.model import WorkerState
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.session import PostgresSession
-
-READ: dict[str, type[Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims read."""
 
 
 class _LaneJson(Struct):
@@ -45,20 +42,12 @@ class _FactsJson(Struct):
 _facts = json.Decoder(_FactsJson)
 
 
-def read_doc(kind: str, body: bytes) -> Any:
-    """Decode a doc that claims read; None if it is damaged, which counts as absent."""
-    try:
-        return msgpack.decode(body, type=READ[kind])
-    except (MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def decode(text: str, workers: Iterable[str] | None) -> Facts:
     """Return the facts about these workers and their neighbours, or about all workers."""
     found = _facts.decode(text)
-    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
+    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ_BY_CLAIMS}
     for kind, name, body in found.docs:
-        doc = read_doc(kind, body)
+        doc = READ_BY_CLAIMS[kind].decode(body)
         if doc is not None:
             docs[kind][name] = doc
     lanes = {lane.state.worker: lane.lane() for lane in found.lanes}

@@ -6,12 +6,11 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
+from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.postgres import rows
-from shiftwork.store.postgres.rows import NUMBERS
 from shiftwork.store.postgres.session import PostgresSession
 
-QUEUED, PROCESSING, COMPLETED = 2, 3, 4
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),
     ("worker", "j.worker = %(worker)s"),

@@ -18,8 +18,8 @@ from shiftwork.core.model import (
     ProgressNote,
     Requeue,
 )
+from shiftwork.core.statuses import STATUSES
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.rows import STATUSES
 from shiftwork.store.postgres.session import PostgresSession
 
 Timed = tuple[NewJob, float]

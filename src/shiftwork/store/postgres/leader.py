@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 from msgspec.structs import replace
 
+from shiftwork.core.docs import BEAT
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get
@@ -57,10 +58,9 @@ async def instances(session: PostgresSession) -> list[InstanceRecord]:
     """Return all instances that have sent a beat and have neither left nor lost their jobs."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in await session.rows("instances", (session.namespace,)):
-        try:
-            found.append(InstanceRecord(msgpack.decode(body, type=Beat), expires_at, last_beat_at))
-        except (MsgspecError, UnicodeDecodeError):
-            continue  # its next beat replaces it
+        known = BEAT.decode(body)
+        if known is not None:  # the next beat replaces a damaged one
+            found.append(InstanceRecord(known, expires_at, last_beat_at))
     return found
 
 

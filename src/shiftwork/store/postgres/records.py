@@ -7,14 +7,14 @@ without decoding docs.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import MsgspecError, json, msgpack
-from msgspec.structs import replace
+from msgspec import json, msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
 from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.facts import READ, read_doc, survey
+from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.session import PostgresSession
 
 END: Final = 2**63 - 1
@@ -59,11 +59,21 @@ async def docs(session: PostgresSession, kind: str | None) -> list[Doc]:
 
 async def put(session: PostgresSession, doc: Doc) -> bool:
     """Write the doc if the stored version is the one it was made from."""
-    read = read_doc(doc.kind, doc.body) if doc.kind in READ else None
+    read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
     paused = isinstance(read, PoolDoc) and read.paused
     wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
     guard = read.breaker if isinstance(read, Gates) else None
-    args = (session.namespace, doc.kind, doc.name, doc.version, doc.body, paused, wakes, guard, doc.kind in READ)
+    args = (
+        session.namespace,
+        doc.kind,
+        doc.name,
+        doc.version,
+        doc.body,
+        paused,
+        wakes,
+        guard,
+        doc.kind in READ_BY_CLAIMS,
+    )
     if doc.kind != "gates":
         written, topics = await session.row("put", args)
     else:
@@ -82,7 +92,7 @@ async def _tie(session: PostgresSession, written: str, gate: Gates | None) -> No
     if (gate is None or gate.open) and await session.value("ties_of", (session.namespace, written)) is None:
         return
     found = await session.rows("tied", (session.namespace,))
-    gates = {name: read for name, body, _ in found if isinstance(read := read_doc("gates", body), Gates)}
+    gates = {name: read for name, body, _ in found if (read := GATES.decode(body))}
     tied = ties(gates)
     for name, _, had in found:
         names = tied.get(name)
@@ -127,15 +137,7 @@ async def events(session: PostgresSession, after: int, before: int | None, limit
     """Return the newest events between two numbers, the oldest of them first."""
     end = END if before is None else before
     found = await session.rows("events", (session.namespace, after, end, limit))
-    return [_event(seq, body) for seq, body in reversed(found)]
-
-
-def _event(seq: int, body: bytes) -> Event:
-    try:
-        return replace(msgpack.decode(body, type=Event), seq=seq)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        message = f"event {seq} cannot be read: {error}"
-        return Event(at=0.0, name="unreadable", subject="store", message=message, seq=seq)
+    return [read_event(seq, body) for seq, body in reversed(found)]
 
 
 async def stats(session: PostgresSession) -> Stats:
@@ -177,4 +179,4 @@ def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:
 
 def unreadable(found: Iterable[tuple[str, str, bytes]]) -> list[str]:
     """Return a message for each doc (kind, name, body) that claims read and that cannot be decoded."""
-    return [f"the doc {kind} {name} cannot be read" for kind, name, body in found if read_doc(kind, body) is None]
+    return [why for kind, name, body in found if (why := damaged_doc(Doc(kind, name, body)))]

@@ -6,32 +6,21 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
 
+from shiftwork.core.docs import read_attempt
+from shiftwork.core.landing import COUNTED
 from shiftwork.core.model import (
-    Attempt,
     Claimed,
     JobPriority,
     JobRecord,
-    JobStatus,
     NewJob,
     Outcome,
     Progress,
 )
+from shiftwork.core.statuses import NUMBERS, STATUSES
 from shiftwork.errors import StoreError
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.postgres import arrays
 
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-"""The statuses by their number in the column `status`."""
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
-RAN: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
 WAITED: Final = ""
 """The name under which the table `marks` has the seconds that runs had waited."""
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
@@ -126,7 +115,7 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
 
 def _outcome_marks(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
     """Return what the outcomes add to the marks of their pools: summed up by pool and name, and one by one."""
-    one_by_one = [(one.pool, one.marks, one.waited if one.status in RAN else 0.0) for one in outcomes]
+    one_by_one = [(one.pool, one.marks, one.waited if one.status in COUNTED else 0.0) for one in outcomes]
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
     for (pool, marks), n in Counter([(pool, marks) for pool, marks, _ in one_by_one]).items():
         for mark in marks.split():
@@ -197,7 +186,7 @@ def record(row: Row, attempts: Sequence[bytes] | None = None) -> JobRecord:
     if fields["progress"] is not None:
         fields["progress"] = _progress(fields["progress"])
     if attempts:
-        fields["attempts"] = tuple(_attempt(body) for body in attempts)
+        fields["attempts"] = tuple(read_attempt(body) for body in attempts)
     return JobRecord(**fields)
 
 
@@ -206,10 +195,3 @@ def _progress(body: bytes) -> Progress | None:
         return msgpack.decode(body, type=Progress)
     except (MsgspecError, UnicodeDecodeError):
         return None  # the next progress note replaces it
-
-
-def _attempt(body: bytes) -> Attempt:
-    try:
-        return msgpack.decode(body, type=Attempt)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))

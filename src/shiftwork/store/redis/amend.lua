@@ -1,6 +1,7 @@
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
--- unknown id) and whether it was changed.
+-- unknown id) and whether it was changed. The originals are `shiftwork.core.statuses` (which status allows which
+-- change) and `shiftwork.core.amending` (how the change alters a job).
 
 local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
@@ -26,7 +27,7 @@ local function cancel(job)
   put_in(job, now + A_DAY)
   write_error(job, A[4])
   settle(job)
-  worker_state(job.worker).changes.ended = now
+  after_end(job.worker, now)
   return true
 end
 
@@ -99,7 +100,7 @@ for n, id in ipairs(ids) do
 end
 flush()
 flush_groups()
-flush_worker_states()
+flush_states()
 for worker in pairs(changed) do
   wake_tied(worker)
 end

@@ -4,16 +4,14 @@ A doc that cannot be decoded counts as absent; `unreadable` names it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
 from shiftwork.core.model import Doc, PoolDoc
-
-READ: Final[dict[str, type[Struct]]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims read."""
 
 ClaimView = tuple[Any, bytes]
 """Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, or a breaker; and packed gates."""
@@ -30,31 +28,20 @@ def _doc(kind: str, name: bytes, value: bytes) -> Doc:
     return Doc(kind, name.decode(), body, int(version))
 
 
-def read(kind: str, body: bytes) -> Any:
-    """Return the decoded doc, or the reason why it cannot be decoded."""
-    try:
-        return msgpack.decode(body, type=READ[kind])
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return str(error)
-
-
 def readable(docs: Iterable[Doc]) -> dict[str, Any]:
     """Return the decoded docs by name, without those that cannot be decoded."""
-    decoded = ((doc.name, read(doc.kind, doc.body)) for doc in docs)
-    return {name: doc for name, doc in decoded if not isinstance(doc, str)}
+    decoded = ((doc.name, READ_BY_CLAIMS[doc.kind].decode(doc.body)) for doc in docs)
+    return {name: value for name, value in decoded if value is not None}
 
 
 def unreadable(docs: Iterable[Doc]) -> Iterator[str]:
     """Yield a message for each doc that cannot be decoded."""
-    for doc in docs:
-        why = read(doc.kind, doc.body)
-        if isinstance(why, str):
-            yield f"the doc {doc.kind} {doc.name} cannot be read: {why}"
+    yield from filter(None, map(damaged_doc, docs))
 
 
 def claim_view(doc: Doc) -> ClaimView:
     """Return the part of a doc that claims read."""
-    match read(doc.kind, doc.body) if doc.kind in READ else None:
+    match READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None:
         case Gates() as gates:
             return gates.breaker or False, _gates(gates)
         case BreakerState(open=True, until=until):

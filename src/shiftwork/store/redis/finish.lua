@@ -20,7 +20,7 @@ end
 local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
 
-local function landing(job, said, run_at)
+local function landing(job, said, run_at) -- the original is `shiftwork.core.landing`
   if said >= COMPLETED then
     return said
   elseif is(job, CANCELLING) then
@@ -211,7 +211,7 @@ in_slices('ZADD', P .. 'done', done)
 flush()
 flush_marks()
 flush_groups()
-flush_worker_states()
+flush_states()
 for worker in pairs(workers) do
   wake_tied(worker)
 end

@@ -42,6 +42,7 @@
 local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
+-- The original is `shiftwork.core.statuses`.
 local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
 local SLICE = 1000 -- arguments of one call
 

@@ -1,5 +1,4 @@
--- The state of a worker, and how the end of a run changes it: `shiftwork.core.worker_state` is the original of this
--- rule.
+-- The state of a worker, and how the end of a run changes it. The original is `shiftwork.core.worker_state`.
 --
 -- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
 
@@ -13,26 +12,31 @@ local function fields_of_worker(worker)
   return call('HMGET', P .. 'w:' .. worker, unpack(STATE))
 end
 
-local worker_states = {}
+local states = {}
 
-local function worker_state(worker)
-  local state = worker_states[worker]
+local function known_state(worker)
+  local state = states[worker]
   if not state then
     local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success')
     state = { on = stored[1] ~= '0', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
     state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
-    worker_states[worker] = state
+    states[worker] = state
   end
   return state
 end
 
+local function after_end(worker, ended_at)
+  local state = known_state(worker)
+  state.ended = math.max(state.ended, ended_at)
+  state.changes.ended = state.ended
+end
+
 -- Returns whether the end of this run disabled the worker.
 local function after_run(worker, ended, ended_at, verdict, failure, disable_after)
-  local state = worker_state(worker)
+  local state = known_state(worker)
   local changes = state.changes
   if ended then
-    state.ended = math.max(state.ended, ended_at)
-    changes.ended = state.ended
+    after_end(worker, ended_at)
   end
   if verdict == 'success' then
     state.success = math.max(state.success, ended_at)
@@ -52,8 +56,8 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
   return true
 end
 
-local function flush_worker_states()
-  for worker, state in pairs(worker_states) do
+local function flush_states()
+  for worker, state in pairs(states) do
     local set = {}
     for field, value in pairs(state.changes) do
       if value == false then

@@ -1,6 +1,6 @@
-"""The layout of a store's data: its version, what is left to change, and changing it, for `shiftwork db`.
+"""The layout of a store's data: its version, the pending steps, and carrying them out, for `shiftwork db`.
 
-Only where a store is a database that people look after themselves is there something to do by hand.
+Only a store in a database that people administer themselves has steps to carry out by hand.
 """
 
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ from shiftwork.store.protocol import SchemaStep, Store, migratable
 
 
 class SchemaView(Struct, frozen=True):
-    """What is there."""
+    """The layout of a store's data."""
 
     version: int | None
-    """0 in an empty database; None in a store that has none."""
+    """The version of the schema: 0 in an empty database, None in a store that has no schema."""
     by_hand: bool
-    """Whether steps can be done by hand; otherwise opening the store does all there is to do."""
+    """True if steps can be carried out by hand; otherwise opening the store does everything."""
     steps: Sequence[SchemaStep] = ()
 
 
-class Schema:
+class StoreSchema:
     """The schema of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def look(self) -> SchemaView:
-        """Only looks; where steps are done by hand, the store is not even opened."""
+        """Return the schema as it is. Where steps are carried out by hand, the store is not even opened."""
         migrating = migratable(self._store)
         if migrating is None:
             await self._store.open()
@@ -38,11 +38,11 @@ class Schema:
         return SchemaView(version_done, by_hand=True, steps=steps)
 
     async def upgrade(self, *, after: bool) -> Sequence[SchemaStep]:
-        """Do what is left to do, and answer with that."""
+        """Carry out the pending steps, and return them."""
         migrating = migratable(self._store)
         return await migrating.upgrade_schema(after=after) if migrating else ()
 
     async def sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str | None:
-        """What an administrator would run; None where there is no such thing."""
+        """Return the SQL that an administrator would run; None if the store has none."""
         migrating = migratable(self._store)
         return await migrating.schema_sql(pending=pending, after=after, grant_to=grant_to) if migrating else None

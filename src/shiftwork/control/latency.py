@@ -1,4 +1,4 @@
-"""How far away the store is, and whether its clock agrees with ours. Measured, for `shiftwork doctor`."""
+"""How long the store takes, and whether its clock agrees with ours: measured, for `shiftwork doctor`."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -12,16 +12,16 @@ from shiftwork.store.protocol import Store
 
 TRIPS: Final = 5
 SLOW_SECONDS: Final = 0.1
-"""A write that takes longer than this makes everything slow: a job needs two, one after the other."""
+"""A write slower than this slows everything down: a job needs two of them in a row."""
 SKEW_SECONDS: Final = 1.0
-"""A difference of clocks above this is worth a word."""
+"""A difference of clocks above this is reported."""
 PLACE: Final = "doctor"
 MANY: Final = 1_000_000
-"""More places than doctors."""
+"""A limit on holders that is never reached."""
 
 
 async def measure(store: Store, clock: Clock) -> dict[str, Finding]:
-    """The latency and the clock."""
+    """Return findings about the latency and the clock."""
     trip = await _median(store.server_time)
     return {"latency": await _latency(store, clock, trip), "clock": await _clock(store)}
 
@@ -36,11 +36,13 @@ async def _latency(store: Store, clock: Clock, trip: float) -> Finding:
         written = await _median(write)
         await store.drop(PLACE, holder)
     except StoreError as error:
-        return Finding(f"{_ms(trip)} a round trip; A WRITE FAILS: {error}", "see what it says", "critical")
-    text = f"{_ms(trip)} a round trip, {_ms(written)} a write (median of {TRIPS})"
+        return Finding(
+            f"{_ms(trip)} per round trip; A WRITE FAILS: {error}", "fix the cause that the message names", "critical"
+        )
+    text = f"{_ms(trip)} per round trip, {_ms(written)} per write (median of {TRIPS})"
     if written <= SLOW_SECONDS:
         return Finding(text)
-    return Finding(f"slow: {text}", "look at the store's disk, its load, and the network in between", "warning")
+    return Finding(f"slow: {text}", "check the store's disk, its load, and the network in between", "warning")
 
 
 async def _clock(store: Store) -> Finding:

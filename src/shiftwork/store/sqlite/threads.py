@@ -15,12 +15,12 @@ from typing import Any, Final, TypeVar
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite import driver, faults, schema
-from shiftwork.store.sqlite.calls import Desk
-from shiftwork.store.sqlite.doorbell import Doorbells, Listener
+from shiftwork.store.sqlite.calls import CallThread
+from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
 from shiftwork.store.sqlite.poller import Poller
 from shiftwork.store.sqlite.reader import Reader
-from shiftwork.store.sqlite.session import Session
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.turn import WriteTurn
 from shiftwork.store.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ UNSYNCED: Final = ("off", "normal")
 """The settings of `synchronous` under which a commit does not wait for the disk."""
 
 
-class Engine:
+class StoreThreads:
     """What a store is made of, while it is open."""
 
     def __init__(self, path: str, *, synchronous: str, namespace: str) -> None:
@@ -39,16 +39,16 @@ class Engine:
         self._bells = Bells()
         self._lock = threading.Lock()
         self._closed = False
-        self._writer: Desk | None = None
-        self._reader: Desk | None = None
-        self._ears: Listener | Poller | None = None
+        self._writer: CallThread | None = None
+        self._reader: CallThread | None = None
+        self._listener: DoorbellListener | Poller | None = None
         self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
         self._number = 0
         """The namespace's, once the writer has prepared the file."""
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, todo: Callable[[Session], T], *, quick: bool = False) -> "Future[T]":
+    def write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> "Future[T]":
         """Have the writer do it. A quick one may be done at once, unless each commit waits for the disk."""
         with self._lock:
             answer = self._started_writer().call(todo, quick=quick and self._synchronous in UNSYNCED)
@@ -63,12 +63,12 @@ class Engine:
         last = self._last_write.get(asyncio.get_running_loop())
         return None if last is None or last.done() else last
 
-    def read(self, todo: Callable[[Session], T]) -> "Future[T]":
+    def read(self, todo: Callable[[SqliteSession], T]) -> "Future[T]":
         """Have the reader do it."""
         with self._lock:
             writer = self._started_writer()
             if self._reader is None or self._reader.ended:
-                self._reader = Desk("shiftwork-reader", lambda: self._open_reader(writer))
+                self._reader = CallThread("shiftwork-reader", lambda: self._open_reader(writer))
             return self._reader.call(todo)
 
     def listen(self, topics: Collection[str]) -> LoopBell:
@@ -76,7 +76,7 @@ class Engine:
         bell = self._bells.listen(topics)
         with self._lock:
             if self._side.is_dir():
-                self._prick_ears()
+                self._start_listening()
         return bell
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,22 +96,22 @@ class Engine:
         """End every thread soon: nobody will call again."""
         self._end()
 
-    def _end(self) -> list[Desk | Listener | Poller]:
+    def _end(self) -> list[CallThread | DoorbellListener | Poller]:
         with self._lock:
             self._closed = True
-            threads = [thread for thread in (self._ears, self._reader, self._writer) if thread is not None]
-            self._ears = self._reader = self._writer = None
+            threads = [thread for thread in (self._listener, self._reader, self._writer) if thread is not None]
+            self._listener = self._reader = self._writer = None
         for thread in threads:
             thread.end()
         return threads
 
     # ── the writer ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _started_writer(self) -> Desk:
+    def _started_writer(self) -> CallThread:
         if self._closed:
             raise LifecycleError(f"the store {self._path} is closed")
         if self._writer is None or self._writer.ended:
-            self._writer = Desk("shiftwork-writer", self._open_writer)
+            self._writer = CallThread("shiftwork-writer", self._open_writer)
         return self._writer
 
     def _open_writer(self) -> Writer:
@@ -126,35 +126,35 @@ class Engine:
             opened.pop_all()  # they are the writer's now
         with self._lock:
             if self._bells.topics():
-                self._prick_ears()
+                self._start_listening()
         return writer
 
     def _prepare_writer(self, opened: ExitStack) -> Writer:
         self._side.mkdir(exist_ok=True)
-        turn = opened.enter_context(closing(Turn(self._path, str(self._side / "turn"))))
+        turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
         db = opened.enter_context(closing(driver.connect(self._path)))
         turn.patiently(lambda: schema.require_ours(db, self._path))
         turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
         self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
         doorbells = opened.enter_context(closing(Doorbells(self._side, self._namespace, self._own_bell)))
-        return Writer(Session(db, self._number), turn, path=self._path, bells=self._bells, doorbells=doorbells)
+        return Writer(SqliteSession(db, self._number), turn, path=self._path, bells=self._bells, doorbells=doorbells)
 
     # ── the reader ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _open_reader(self, writer: Desk) -> Reader:
+    def _open_reader(self, writer: CallThread) -> Reader:
         writer.await_start()
         try:
             db = driver.connect(self._path)
             driver.prepare_reader(db)
         except driver.Error as error:
             raise faults.translate(error, self._path) from error
-        return Reader(Session(db, self._number), path=self._path)
+        return Reader(SqliteSession(db, self._number), path=self._path)
 
     # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _own_bell(self) -> str | None:
-        ears = self._ears
-        return ears.name if isinstance(ears, Listener) else None
+        listener = self._listener
+        return listener.name if isinstance(listener, DoorbellListener) else None
 
     def _hear(self, topics: Collection[str] | None) -> None:
         if topics is None:
@@ -162,11 +162,11 @@ class Engine:
         else:
             self._bells.ring(topics)
 
-    def _prick_ears(self) -> None:
+    def _start_listening(self) -> None:
         """Hear what other processes ring, from now on."""
-        if self._ears is not None or self._closed:
+        if self._listener is not None or self._closed:
             return
         try:
-            self._ears = Listener(self._side, self._namespace, self._hear)
+            self._listener = DoorbellListener(self._side, self._namespace, self._hear)
         except OSError:
-            self._ears = Poller(driver.connect(self._path), self._bells.ring_all)
+            self._listener = Poller(driver.connect(self._path), self._bells.ring_all)

@@ -1,4 +1,4 @@
-"""All that moves and is no job: docs, events, the states of workers, what only grows, the fence."""
+"""What moves besides jobs: docs, events, worker states, pool totals, and the fence."""
 
 from collections.abc import Mapping, Sequence
 from math import isclose
@@ -10,23 +10,23 @@ from msgspec.structs import replace
 from shiftwork.core.model import Doc, Event, PoolStats, WorkerState
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.move_record import KIND
+from shiftwork.transfer.move_record import STAYING
 from shiftwork.transfer.tally import storable
 
 PAGE: Final = 10_000
 BATCH: Final = 500
 
 
-class Small(Struct, frozen=True):
-    """How many of each."""
+class CarriedRecords(Struct, frozen=True):
+    """How many of each were carried."""
 
     docs: int = 0
     workers: int = 0
     events: int = 0
 
 
-async def carry(source: Store, destination: Store) -> Small:
-    """Make the destination say what the source says. Again is harmless."""
+async def carry(source: Store, destination: Store) -> CarriedRecords:
+    """Copy everything but the jobs to the destination. Repeating this is harmless."""
     docs = await _carry_docs(source, destination)
     events = await _carry_events(source, destination)
     states = await _states(source)
@@ -36,15 +36,15 @@ async def carry(source: Store, destination: Store) -> Small:
     wrong = [*await _other_docs(destination, docs), *await _other_numbers(destination, states, totals)]
     if wrong:
         raise MoveError(
-            f"{destination.url} does not say the same as {source.url} of {', '.join(wrong)}. Somebody changes one of "
-            "them; stop that, then run this again"
+            f"{destination.url} and {source.url} differ in {', '.join(wrong)}. Something is changing one of them; "
+            "stop it, then run this again"
         )
-    return Small(len(docs), len(states), events)
+    return CarriedRecords(len(docs), len(states), events)
 
 
 async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
     there = {(doc.kind, doc.name): doc for doc in await destination.docs()}
-    docs = [doc for doc in await source.docs() if doc.kind != KIND]
+    docs = [doc for doc in await source.docs() if doc.kind not in STAYING]
     for doc in docs:
         other = there.get((doc.kind, doc.name))
         if other is None or other.body != doc.body:
@@ -53,7 +53,11 @@ async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
 
 
 async def _carry_events(source: Store, destination: Store) -> int:
-    """Of each kind, those that are there already end with what the source's begin with: kinds are pruned apart."""
+    """Copy the events that are missing; return how many the source has.
+
+    Events by people and others are pruned apart. Of each kind, the last events of the destination are the first ones
+    of the source, as far as an interrupted move has copied them.
+    """
     there, events = await _events(destination), await _events(source)
     known: set[int] = set()
     for kind in (True, False):
@@ -67,7 +71,7 @@ async def _carry_events(source: Store, destination: Store) -> int:
 
 
 async def _events(store: Store) -> list[Event]:
-    """All there are, oldest first."""
+    """Return all events, oldest first."""
     events: list[Event] = []
     before: int | None = None
     while page := await store.events(0, PAGE, before=before):
@@ -77,13 +81,13 @@ async def _events(store: Store) -> list[Event]:
 
 
 def _overlap(there: Sequence[Event], ours: Sequence[Event]) -> int:
-    """How many of ours are the last ones there, whatever their numbers."""
+    """Return how many of our first events are the last ones there, whatever their numbers."""
     last, first = [replace(event, seq=0) for event in there], [replace(event, seq=0) for event in ours]
     return next((n for n in range(min(len(last), len(first)), 0, -1) if last[-n:] == first[:n]), 0)
 
 
 async def _states(store: Store) -> list[WorkerState]:
-    """What is remembered of workers; most of what is known by name only is not worth a word."""
+    """Return the states of all workers that differ from the state of a new worker."""
     lanes = (await store.survey(None, await store.server_time())).lanes.values()
     return [lane.state for lane in lanes if lane.state != WorkerState(worker=lane.state.worker)]
 
@@ -97,7 +101,7 @@ async def _other_numbers(store: Store, states: Sequence[WorkerState], totals: Ma
     there = {state.worker: state for state in await _states(store)}
     pools = (await store.stats(await store.server_time())).pools
     wrong = [f"worker {one.worker}" for one in states if there.get(one.worker) != _stored(one)]
-    return wrong + [f"pool {name}" for name, told in totals.items() if not _alike(pools.get(name), told)]
+    return wrong + [f"pool {name}" for name, stats in totals.items() if not _alike(pools.get(name), stats)]
 
 
 def _stored(state: WorkerState) -> WorkerState:
