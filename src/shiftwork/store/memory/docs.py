@@ -1,6 +1,6 @@
 """The small versioned records of a memory store, and what a claim reads out of them.
 
-A record of a kind that claims look into is decoded once, when it is written. One that cannot be decoded counts as
+A record of a kind that claims read is decoded once, when it is written. A record that cannot be decoded counts as
 absent and is named in `unreadable`; it never makes a claim fail.
 """
 
@@ -14,7 +14,7 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Doc, PoolDoc
 
 READ: Final = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds that claims look into."""
+"""The kinds that claims read."""
 
 
 class DocTable:
