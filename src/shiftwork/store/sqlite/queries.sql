@@ -1,12 +1,13 @@
 -- Every statement of the SQLite store. schema.sql draws the tables. Each statement names the index that serves it, and
 -- tests/store/test_sqlite_plans.py verifies that; where more than one could, INDEXED BY chooses.
 --
--- Lists travel as JSON arrays, read by json_each. {(…)} is repeated for each row that is written, because a statement that
--- runs once for every row opens every index each time. In there, nullif(?, 0) takes a text or a blob and nullif(?, '') a
--- number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
+-- Lists travel as JSON arrays, read by json_each. {(…)} is repeated for each row that is written, because a statement
+-- that runs once for every row opens every index each time. In there, nullif(?, 0) takes a text or a blob and
+-- nullif(?, '') a number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
 --
--- The rules are in shiftwork.core (statuses, landing, parking, amending). The numbers of the statuses, and the columns that
--- a cancel or a requeue sets, are repeated here; shiftwork.testing.checks.originals compares them with the originals.
+-- The rules are in shiftwork.core (statuses, landing, parking, amending). The numbers of the statuses, and the columns
+-- that a cancel or a requeue sets, are repeated here; shiftwork.testing.checks.originals compares them with the
+-- originals.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 

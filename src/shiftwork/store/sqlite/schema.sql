@@ -15,8 +15,9 @@
 --               ├─▶ docs        small records by compare-and-set
 --               └─▶ events
 --
--- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 3), "waits for its
--- time" (<= 1) and "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row written.
+-- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 3), "waits for
+-- its time" (<= 1) and "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row
+-- written.
 --
 --   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
 

@@ -1,7 +1,7 @@
 """Cost: a claim is as quick beside a hundred thousand jobs that cannot run as it is beside none.
 
-Measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd and
-beside it.
+It is measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd
+and beside it.
 """
 
 import time
@@ -21,7 +21,7 @@ BATCH = 5_000
 CLAIMS = 40
 WORKERS = ("probe", "crowd")
 RATIO, NOISE = 5.0, 0.001
-"""How much longer a claim may take: so many times, plus so many seconds."""
+"""How much longer a claim may take: this factor, plus these seconds."""
 
 
 async def check_claims_beside_parked_jobs(lab: Lab) -> None:
@@ -86,9 +86,9 @@ async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
 
 
 async def _usual_claim(store: Store) -> float:
-    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd.
+    """How many seconds a claim of one job takes, for an instance that would also take jobs of the crowd.
 
-    The first quartile: what else this machine does makes some claims longer, but none shorter.
+    It is the first quartile: other work on the machine makes some claims longer, but none shorter.
     """
     seconds = []
     for number in range(CLAIMS):
@@ -102,5 +102,5 @@ async def _usual_claim(store: Store) -> float:
 
 
 def _is_as_quick(beside: float, alone: float) -> None:
-    told = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
-    holds(beside <= alone * RATIO + NOISE, told)
+    measured = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
+    holds(beside <= alone * RATIO + NOISE, measured)
