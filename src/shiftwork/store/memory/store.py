@@ -281,8 +281,8 @@ class MemoryStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         with self._change() as table:
-            everybody = {*self._states, *self._docs.gates, *table.by_worker}
-            return self._facts(everybody if workers is None else workers, now)
+            every_worker = {*self._states, *self._docs.gates, *table.by_worker}
+            return self._facts(every_worker if workers is None else workers, now)
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         with self._change() as table:
