@@ -318,7 +318,7 @@ def test_doctor_ends_with_one_when_something_is_critical(shop: Terminal) -> None
     assert re.search(r"^durability +synchronous=normal", result.stdout, re.MULTILINE)
     assert re.search(r"^integrity +ok$", result.stdout, re.MULTILINE)
     assert re.search(r"^app +shop, 6 workers in 2 pools, can start$", result.stdout, re.MULTILINE)
-    assert "nobody leads" in result.stdout
+    assert "no node leads" in result.stdout
 
 
 def test_doctor_in_json(shop: Terminal) -> None:
