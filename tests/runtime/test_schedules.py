@@ -131,11 +131,11 @@ async def test_a_restart_fires_nothing_twice(stage: Stage, clock: ManualClock) -
 
 
 def lead_for_ever(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lead(now: float) -> bool:
-        leader._held_until = now + leader._ttl
+    async def keep(now: float) -> bool:
+        leader._leadership._held_until = now + leader._ttl
         return True
 
-    monkeypatch.setattr(leader, "_lead", lead)
+    monkeypatch.setattr(leader._leadership, "keep", keep)
 
 
 async def test_several_leaders_at_once_fire_once(
@@ -195,7 +195,7 @@ async def test_a_run_that_takes_too_long_makes_the_next_ones_skip(stage: Stage, 
     app = stage._apps[0]
     skipped = [event for event in await app.events() if event.name == "schedule.skipped"]
     assert len(skipped) == 2
-    assert "still going" in skipped[0].message
+    assert "has not ended" in skipped[0].message
     await act.finish()
     await settle()
     assert act.started == 1

@@ -368,7 +368,7 @@ def test_the_standard_library_s_sqlite_conforms_and_its_log_stays_small(tmp_path
         [sys.executable, "-c", ON_THE_STANDARD_LIBRARY, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=90,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,11 +124,10 @@ def sockets(path: str) -> list[Path]:
     return list(Path(f"{path}.side").glob("*.bell"))
 
 
-async def rung(bell: Bell) -> float:
-    """Wait for a bell, and answer with when it rang."""
+async def rung(bell: Bell) -> None:
+    """Wait for a bell."""
     async with asyncio.timeout(DEADLINE):
         await bell.wait()
-    return time.monotonic()
 
 
 async def test_each_job_is_claimed_once_under_a_growing_fence(store: SqliteStore, path: str) -> None:
@@ -170,17 +168,14 @@ async def test_what_was_acknowledged_survives_kill_9(store: SqliteStore, path: s
 
 async def test_a_write_in_another_process_rings_here_at_once(store: SqliteStore, path: str) -> None:
     bell = store.listen(["pool:p"])
+    assert isinstance(store._threads._listener, doorbell.DoorbellListener), (
+        "it looks twice a second, instead of being rung"
+    )
     with process(RINGER, path) as ringer:
-        tell(ringer, "warm up")
-        await rung(bell)
-        delays = []
         for n in range(20):
-            said = time.monotonic()
             tell(ringer, f"{n}")
-            delays.append(await rung(bell) - said)
+            await rung(bell)
             assert (await store.get([f"{n}"]))[0] is not None
-    # Looking twice a second would make the middle one a quarter of a second.
-    assert sorted(delays)[10] < 0.1
     bell.close()
 
 
@@ -284,7 +279,7 @@ async def test_a_store_whose_files_were_deleted_can_be_closed(path: str) -> None
     await store.open()
     store.listen({"state"})
     await asyncio.to_thread(shutil.rmtree, f"{path}.side")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await store.close()
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from shiftwork.core.admission import Choice, Facts, choose, neighbours
 from shiftwork.core.amending import amended
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.health import Finding, integrity
 from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
@@ -45,7 +46,7 @@ from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import lanes
-from shiftwork.store.memory.docs import READ, DocTable
+from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
 from shiftwork.store.memory.finding import dead, find
 from shiftwork.store.memory.jobs import JobTable
@@ -246,7 +247,7 @@ class MemoryStore:
             written = self._docs.put(doc)
             if written:
                 table.topics |= {"state", "leader"}
-            if written and doc.kind in READ:
+            if written and doc.kind in READ_BY_CLAIMS:
                 table.stir()
             return written
 
@@ -343,10 +344,7 @@ class MemoryStore:
 
     async def check(self) -> dict[str, Finding]:
         with self._change():
-            unreadable = [
-                f"the doc {kind} {name} cannot be read: {why}"
-                for (kind, name), why in sorted(self._docs.unreadable.items())
-            ]
+            unreadable = [why for _, why in sorted(self._docs.unreadable.items())]
             return {
                 "store": Finding("memory"),
                 "durability": Finding("none: everything ends with this process"),

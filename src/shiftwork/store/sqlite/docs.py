@@ -4,10 +4,11 @@ from msgspec.structs import replace
 
 from shiftwork.core import worker_state
 from shiftwork.core.admission import neighbours
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.model import Doc, WorkerState
 from shiftwork.store.sqlite.claim import stir_all
 from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.session import READ, SqliteSession
+from shiftwork.store.sqlite.session import SqliteSession
 
 
 def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
@@ -45,7 +46,7 @@ def put(session: SqliteSession, doc: Doc) -> bool:
     if not written:
         return False
     session.ring("state", "leader")
-    if doc.kind in READ:
+    if doc.kind in READ_BY_CLAIMS:
         session.doc_changed()
         stir_everybody(session)
     return True

@@ -56,7 +56,7 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
 def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
     number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
     unreadable = Docs.load(db, number).unreadable
-    return [f"the doc {kind} {name} cannot be read: {why}" for (kind, name), why in sorted(unreadable.items())]
+    return [why for _, why in sorted(unreadable.items())]
 
 
 def _exposure() -> str:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
+from shiftwork.core.docs import BEAT
 from shiftwork.core.model import Beat, InstanceRecord, Orders
 from shiftwork.store.sqlite.session import SqliteSession
 
@@ -43,8 +44,7 @@ def instances(session: SqliteSession) -> list[InstanceRecord]:
     """All instances that have beaten and neither left nor were reaped."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in session.run("all_instances", (session.namespace,)):
-        try:
-            found.append(InstanceRecord(msgpack.decode(body, type=Beat), expires_at, last_beat_at))
-        except (MsgspecError, TypeError):
-            continue  # the next beat replaces it
+        beat = BEAT.decode(body)
+        if beat is not None:  # a damaged one is overwritten by the next beat
+            found.append(InstanceRecord(beat, expires_at, last_beat_at))
     return found

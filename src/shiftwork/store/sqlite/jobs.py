@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
+from shiftwork.core.docs import read_attempt
 from shiftwork.core.model import Added, Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
 from shiftwork.core.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES
 from shiftwork.store.columns import COLUMNS
@@ -142,11 +143,7 @@ def records(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable,
 def _attempts(session: SqliteSession, seqs: Iterable[int]) -> dict[int, tuple[Attempt, ...]]:
     found: dict[int, tuple[Attempt, ...]] = {}
     for seq, body in session.run("attempts_of_jobs", (as_list(seqs),)):
-        try:
-            attempt = msgpack.decode(body, type=Attempt)
-        except (MsgspecError, TypeError) as error:
-            attempt = Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
-        found[seq] = (*found.get(seq, ()), attempt)
+        found[seq] = (*found.get(seq, ()), read_attempt(body))
     return found
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
-from msgspec.structs import replace
+from msgspec import msgpack
 
+from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
 from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
@@ -67,13 +67,4 @@ def events(session: SqliteSession, after: int, before: int | None, limit: int) -
     """The newest events between two numbers, oldest first."""
     end = LAST if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
-    return [_event(seq, body) for seq, body in reversed(rows)]
-
-
-def _event(seq: int, body: bytes) -> Event:
-    try:
-        return replace(msgpack.decode(body, type=Event), seq=seq)
-    except (MsgspecError, TypeError) as error:
-        return Event(
-            at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq
-        )
+    return [read_event(seq, body) for seq, body in reversed(rows)]

@@ -12,11 +12,12 @@ from itertools import chain
 from sqlite3 import Cursor
 from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import MsgspecError, json, msgpack
+from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.model import Doc, PoolDoc, WorkerState
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
@@ -26,8 +27,6 @@ ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len
 """The places of a lane's counters that only grow, behind those of the statuses."""
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
-READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims read."""
 
 
 class Names:
@@ -83,9 +82,9 @@ class Docs:
     """The docs that claims read, decoded. A doc that cannot be decoded counts as absent."""
 
     def __init__(self) -> None:
-        self.gates: dict[str, Gates] = {}
-        self.pools: dict[str, PoolDoc] = {}
-        self.breakers: dict[str, BreakerState] = {}
+        self.gates = dict[str, Gates]()
+        self.pools = dict[str, PoolDoc]()
+        self.breakers = dict[str, BreakerState]()
         self.unreadable: dict[tuple[str, str], str] = {}
 
     @classmethod
@@ -94,10 +93,11 @@ class Docs:
         shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                try:
-                    shelf[name] = msgpack.decode(body, type=READ[kind])
-                except (MsgspecError, UnicodeDecodeError, TypeError) as error:
-                    docs.unreadable[kind, name] = str(error)
+                value = READ_BY_CLAIMS[kind].decode(body)
+                if value is not None:
+                    shelf[name] = value
+                else:
+                    docs.unreadable[kind, name] = damaged_doc(Doc(kind, name, body)) or ""
         return docs
 
 
