@@ -26,7 +26,7 @@ FORMS: Final = {
 Node = tuple[str, int]
 
 
-class Address(Struct, frozen=True, kw_only=True):
+class RedisAddress(Struct, frozen=True, kw_only=True):
     """All that is needed to reach the server."""
 
     scheme: str
@@ -83,14 +83,14 @@ def named(node: Node) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def parse(scheme: str, rest: str, options: dict[str, str]) -> Address:
+def parse(scheme: str, rest: str, options: dict[str, str]) -> RedisAddress:
     """The address in what follows `scheme://`, without the parameters."""
     login, _, located = rest.rpartition("@")
     username, _, password = login.partition(":")
     hosts, _, path = located.partition("/")
     service, db = _path(scheme, path)
     shown = "&".join(f"{name}={quote(value, safe='/')}" for name, value in options.items() if name not in SECRET)
-    return Address(
+    return RedisAddress(
         scheme=scheme,
         nodes=_nodes(scheme, hosts),
         username=unquote(username) or None,

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.redis import faults
-from shiftwork.store.redis.address import Address
+from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.dial import dial
 from shiftwork.store.redis.scripts import Script, script
 from shiftwork.store.redis.wire import Argument, LostError, Wire
@@ -28,10 +28,10 @@ ELSEWHERE: Final = ("MOVED", "READONLY", "CLUSTERDOWN", "MASTERDOWN")
 Command = tuple[Argument, ...]
 
 
-class Line:
+class LoopConnection:
     """The connection of one event loop."""
 
-    def __init__(self, address: Address, prefix: bytes, on_loss: Callable[[], None]) -> None:
+    def __init__(self, address: RedisAddress, prefix: bytes, on_loss: Callable[[], None]) -> None:
         self.before: Callable[[], object] | None = None
         """Sends what somebody has gathered to send it together: nothing that is asked later overtakes it."""
         self._address = address
@@ -107,7 +107,7 @@ class Line:
 class Sent(Struct):
     """A command that is on its way, and what it takes to send it again."""
 
-    line: Line
+    line: LoopConnection
     answer: asyncio.Future[Any]
     command: Command
     wanted: Script | None
@@ -117,14 +117,14 @@ class Client:
     """Runs scripts and commands for one namespace."""
 
     def __init__(
-        self, address: Address, prefix: bytes, *, on_loss: Callable[[], None], on_move: Callable[[], None]
+        self, address: RedisAddress, prefix: bytes, *, on_loss: Callable[[], None], on_move: Callable[[], None]
     ) -> None:
         self._address = address
         self._prefix = prefix
         self._on_loss = on_loss
         self._on_move = on_move
         self._lock = Lock()
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnection] = WeakKeyDictionary()
         self._closed = False
 
     def reopen(self) -> None:
@@ -168,7 +168,7 @@ class Client:
             line = self.line()
             answer = line.ask(command)
 
-    def line(self) -> Line:
+    def line(self) -> LoopConnection:
         """The connection of this event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -176,7 +176,7 @@ class Client:
                 raise LifecycleError(f"the store {self._address.url} is closed")
             line = self._lines.get(loop)
             if line is None:
-                line = self._lines[loop] = Line(self._address, self._prefix, self._on_loss)
+                line = self._lines[loop] = LoopConnection(self._address, self._prefix, self._on_loss)
             return line
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from hiredis import ReplyError
 
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.redis import faults
-from shiftwork.store.redis.address import Address, Node, named
+from shiftwork.store.redis.address import Node, RedisAddress, named
 from shiftwork.store.redis.scripts import PARTS, script
 from shiftwork.store.redis.wire import LostError, Wire
 
@@ -19,7 +19,7 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """A peer that vanished without a word is noticed after 25 seconds, also by a connection that only listens."""
 
 
-async def dial(address: Address, prefix: bytes) -> Wire:
+async def dial(address: RedisAddress, prefix: bytes) -> Wire:
     """A connection, logged in, to the node that has the keys with this beginning, which knows our scripts."""
     failure: StoreError | None = None
     for node in await _candidates(address):
@@ -30,7 +30,7 @@ async def dial(address: Address, prefix: bytes) -> Wire:
     raise failure or StoreUnavailableError(f"there is no server at {address.place}")
 
 
-async def _candidates(address: Address) -> list[Node]:
+async def _candidates(address: RedisAddress) -> list[Node]:
     if address.service is None:
         return list(address.nodes)
     failure: StoreError | None = None
@@ -42,7 +42,7 @@ async def _candidates(address: Address) -> list[Node]:
     raise failure or StoreUnavailableError(f"there is no sentinel at {address.place}")
 
 
-async def _ask_sentinel(address: Address, sentinel: Node) -> Node:
+async def _ask_sentinel(address: RedisAddress, sentinel: Node) -> Node:
     wire = await _connect(address, sentinel)
     try:
         if address.sentinel_password:
@@ -62,7 +62,7 @@ async def _ask_sentinel(address: Address, sentinel: Node) -> Node:
     return found[0].decode(), int(found[1])
 
 
-async def _follow(address: Address, node: Node, prefix: bytes) -> Wire:
+async def _follow(address: RedisAddress, node: Node, prefix: bytes) -> Wire:
     """Connect to this node, or to the one it sends us to."""
     for _ in range(REDIRECTIONS):
         wire = await _connect(address, node)
@@ -80,7 +80,7 @@ async def _follow(address: Address, node: Node, prefix: bytes) -> Wire:
     )
 
 
-async def _connect(address: Address, node: Node) -> Wire:
+async def _connect(address: RedisAddress, node: Node) -> Wire:
     loop = asyncio.get_running_loop()
     host, port = node
     try:
@@ -98,7 +98,7 @@ async def _connect(address: Address, node: Node) -> Wire:
     return wire
 
 
-async def _greet(wire: Wire, address: Address, node: Node, prefix: bytes) -> Node | None:
+async def _greet(wire: Wire, address: RedisAddress, node: Node, prefix: bytes) -> Node | None:
     """Log in, look whom we are talking to, and teach it our scripts; the node to go to instead, if it says so."""
     try:
         if address.password:

@@ -6,7 +6,7 @@ from typing import Final
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.health import Finding, integrity
 from shiftwork.errors import StoreError
-from shiftwork.store.redis.address import Address
+from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.client import Client
 from shiftwork.store.redis.dial import info
 from shiftwork.store.redis.docs import stored, unreadable
@@ -37,7 +37,7 @@ FULL: Final = 0.9
 """The part of its memory from which on a server counts as nearly full."""
 
 
-async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Finding]:
+async def check(client: Client, address: RedisAddress, prefix: bytes) -> dict[str, Finding]:
     """The findings, by name."""
     facts = info(await client.ask("INFO", "everything"))
     settings = await _settings(client)

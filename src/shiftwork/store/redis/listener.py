@@ -14,7 +14,7 @@ from hiredis import ReplyError
 from shiftwork.errors import StoreError
 from shiftwork.store.bells import Bells
 from shiftwork.store.redis import faults
-from shiftwork.store.redis.address import Address
+from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.dial import dial
 from shiftwork.store.redis.wire import LostError, Wire
 
@@ -26,7 +26,7 @@ LONGEST_PAUSE: Final = 1.0
 class Listener:
     """Rings the bells of this process for what other handles and processes have written."""
 
-    def __init__(self, address: Address, prefix: bytes, origin: bytes, bells: Bells) -> None:
+    def __init__(self, address: RedisAddress, prefix: bytes, origin: bytes, bells: Bells) -> None:
         self._address = address
         self._prefix = prefix
         self._origin = origin

@@ -45,8 +45,8 @@ from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, people
-from shiftwork.store.redis.address import Address
-from shiftwork.store.redis.client import Client, Line, Sent
+from shiftwork.store.redis.address import RedisAddress
+from shiftwork.store.redis.client import Client, LoopConnection, Sent
 from shiftwork.store.redis.docs import stored, told
 from shiftwork.store.redis.finding import Found, criteria, decoded
 from shiftwork.store.redis.jobs import whole_jobs
@@ -62,7 +62,7 @@ LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 class RedisStore:
     """A store on a server. All keys of a namespace carry one hash tag: a cluster spreads namespaces over its nodes."""
 
-    def __init__(self, address: Address, *, namespace: str = "default") -> None:
+    def __init__(self, address: RedisAddress, *, namespace: str = "default") -> None:
         self.url = address.url
         self._address = address
         self._keep = address.keep
@@ -71,7 +71,7 @@ class RedisStore:
         self._bells = Bells()
         self._listener = Listener(address, self._prefix, self._origin, self._bells)
         self._client = Client(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
-        self._together: weakref.WeakKeyDictionary[Line, Together] = weakref.WeakKeyDictionary()
+        self._together: weakref.WeakKeyDictionary[LoopConnection, Together] = weakref.WeakKeyDictionary()
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
 

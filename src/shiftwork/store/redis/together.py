@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shiftwork.core.model import NewJob
 from shiftwork.errors import LifecycleError
-from shiftwork.store.redis.client import Client, Line, Sent
+from shiftwork.store.redis.client import Client, LoopConnection, Sent
 
 ENOUGH: Final = 500
 ENOUGH_BYTES: Final = 1_000_000
@@ -30,7 +30,7 @@ class Together:
     def __init__(
         self,
         client: Client,
-        line: Line,
+        line: LoopConnection,
         *,
         send: Callable[[Rows, Sequence[bytes]], Sent],
         hear: Callable[[list[Any]], list[Any]],
