@@ -8,7 +8,7 @@ from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.leader.planner import read_plan
 from shiftwork.views.overview import NodeView
-from tests.runtime.stage import Act, Stage, status
+from tests.runtime.stage import Act, Stage, node_of, status
 
 
 def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator, Worker[[], object]]:
@@ -20,8 +20,7 @@ def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator
 
 def name_of(app: WorkerOrchestrator) -> str:
     """The name of its node."""
-    assert app._node is not None
-    return app._node.name
+    return node_of(app).name
 
 
 async def node(app: WorkerOrchestrator, name: str) -> NodeView:
@@ -91,19 +90,12 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     act = Act()
     app, worker = app_with(stage, act)
     await app.start()
-    assert app._node is not None
-    app._node.leader.leading = False
-    app._node.leader._held_until = clock.now() + 9999
-    app._node.leader._lead = _nobody_leads  # type: ignore[method-assign]
+    await stage.depose(app)
     await app.drain_node(name_of(app))
     await settle()
     job = await worker.enqueue()
     await settle()
     assert await status(job) is JobStatus.QUEUED
-
-
-async def _nobody_leads(now: float) -> bool:
-    return False
 
 
 async def test_undone_it_takes_work_again_and_loses_nothing(stage: Stage, clock: ManualClock) -> None:

@@ -17,7 +17,7 @@ from shiftwork.views.shapes import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import looking
 from shiftwork.web.routing import ROUTES
-from tests.runtime.stage import Hatch
+from tests.runtime.stage import Hatch, worker_of
 from tests.web.conftest import JSON, Web
 
 
@@ -319,7 +319,7 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
 
 async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
     hatch = Hatch()
-    open_web.app._registered.workers["resize"].function = lambda path, width=1: hatch.wait()
+    worker_of(open_web.app, "resize").function = lambda path, width=1: hatch.wait()
     id = await job_that(open_web)
     await hatch.reached()
     seen = (await open_web.post(f"jobs/{id}/stack")).json()

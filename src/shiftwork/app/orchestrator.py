@@ -33,7 +33,7 @@ from shiftwork.runtime.leader.planner import Planner
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
-from shiftwork.runtime.processes.messages import Definition, Hello
+from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.transfer.move_record import refuse_to_change
@@ -218,7 +218,7 @@ class WorkerOrchestrator(Client):
         try:
             await self._store.open()
             await refuse_to_change(self._store)
-            node = self._new_node(registry, self._settings, self._hello(registry))
+            node = self._new_node(registry, self._settings, self._setup(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now, lambda: node.leader.leading)
                 node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
@@ -289,7 +289,7 @@ class WorkerOrchestrator(Client):
         self._portal.close()
         await self._close_store()
 
-    def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
+    def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
         return Node(
             registry,
             store=self._store,
@@ -297,7 +297,7 @@ class WorkerOrchestrator(Client):
             hooks=self._hooks,
             states=self._states,
             settings=settings,
-            hello=hello,
+            setup=setup,
         )
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -333,12 +333,12 @@ class WorkerOrchestrator(Client):
             hooks=bool(self._hooks),
         )
 
-    def _hello(self, registry: Registry) -> Hello | None:
+    def _setup(self, registry: Registry) -> Setup | None:
         """What the processes of process pools are told; None if there are none."""
         apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
         if not apart:
             return None
-        return Hello(
+        return Setup(
             app=import_name(self, apart[0]),
             role="alone",
             now=self.now(),
