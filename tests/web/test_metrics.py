@@ -161,7 +161,7 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     (tmp_path / "mail.py").write_text(MAIL)
     nodes = [start("run", "mail:app", "--web", "127.0.0.1:0") for _ in range(2)]
     addresses = [node.address() for node in nodes]
-    eventually(lambda: all(" workers in " in node.said for node in nodes))
+    eventually(lambda: all(node.serves for node in nodes))
     subprocess.run([sys.executable, "mail.py"], cwd=tmp_path, check=True)
 
     def told(address: str) -> dict[str, float | None]:

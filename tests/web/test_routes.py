@@ -18,7 +18,7 @@ from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import looking
 from shiftwork.web.routing import ROUTES
-from tests.runtime.stage import Faults, FaultyStore, Hatch
+from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
 from tests.web.conftest import JSON, Web
 
 
@@ -121,7 +121,7 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     from tests.web.conftest import shop
 
     app, faults = shop(), Faults()
-    store: Any = FaultyStore(app._store, faults)
+    store: Any = FaultyStore(await app.control.store.open(), faults)
     web = Web(WorkerOrchestrator(store))
     await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="one"))
     assert (await web.get("jobs/one"))["why"].startswith("waits: ")
@@ -335,7 +335,7 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
 
 async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
     hatch = Hatch()
-    open_web.app._registered.workers["resize"].function = lambda path, width=1: hatch.wait()
+    worker_of(open_web.app, "resize").function = lambda path, width=1: hatch.wait()
     id = await job_that(open_web)
     await hatch.reached()
     seen = (await open_web.post(f"jobs/{id}/stack")).json()

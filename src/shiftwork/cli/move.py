@@ -11,7 +11,7 @@ import click
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.core.model import JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 
