@@ -301,4 +301,4 @@ async def test_a_schedule_survives_a_job_that_cannot_be_read(tmp_path: Path) -> 
         await app.resume_pool("default")
         await eventually(lambda: len(ran) >= 3, "the third run")
         dead = await app.find_jobs(status="dead")
-        assert [job.error for job in dead] == ["unreadable: text that is no UTF-8"]
+        assert [job.error for job in dead] == ["unreadable: text that is not valid UTF-8"]

@@ -87,7 +87,7 @@ async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(str(tmp_path / "file" / "shiftwork.db"), StoreUnavailableError, "is no folder")
+    await refused(str(tmp_path / "file" / "shiftwork.db"), StoreUnavailableError, "is not a folder")
 
 
 def make_folder(path: str) -> None:
@@ -118,7 +118,7 @@ async def test_a_file_that_is_no_database(path: str) -> None:
 async def test_a_database_of_something_else(path: str) -> None:
     with closing(driver.connect(path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
-    await refused(path, StoreUnavailableError, "database of something else")
+    await refused(path, StoreUnavailableError, "database of another program")
 
 
 def test_a_file_that_another_process_is_just_making_is_ours(path: str) -> None:
@@ -241,7 +241,7 @@ async def test_a_full_disk_loses_nothing_and_is_survived(store: SqliteStore) -> 
     pages = await store._write(lambda session: session.db.execute("PRAGMA page_count").fetchone()[0])
     await tamper(store, f"PRAGMA max_page_count = {pages + 40}")
     acknowledged: list[str] = []
-    with pytest.raises(StoreFullError, match="no room left"):
+    with pytest.raises(StoreFullError, match="no space left"):
         await fill_up(store, acknowledged)
     assert acknowledged
     assert [record is not None for record in await store.get(acknowledged)] == [True] * len(acknowledged)

@@ -286,7 +286,7 @@ async def test_a_full_doorbell_rings_everything(store: SqliteStore, path: str) -
     listener = store._threads._listener
     assert isinstance(listener, doorbell.DoorbellListener)
     assert listener._topics([b""] * doorbell.FULL_AFTER) is None
-    store._threads._hear(None)
+    store._threads._ring(None)
     for bell in bells:
         await rung(bell)
 
