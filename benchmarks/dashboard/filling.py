@@ -45,7 +45,7 @@ async def fill(url: str, jobs: int) -> None:
     app = company(url)
     await app.start()  # its definitions are known from now on
     await app.stop()
-    store, now, chance = await company(url).store(), time.time(), random.Random(5)
+    store, now, chance = await company(url).control.store.open(), time.time(), random.Random(5)
     await _nodes(store, now)
     await _running(store, now)
     for pool in POOLS:
@@ -151,7 +151,7 @@ def settle(url: str) -> None:
 
 async def add_workers(url: str, n: int) -> None:
     """Register this many more workers, as an app would."""
-    store = await company(url).store()
+    store = await company(url).control.store.open()
     named = [WorkerConfig(name=f"tenant-{number:05}-sync", pool=POOLS[number % len(POOLS)]) for number in range(n)]
     docs = [Doc("worker", config.name, msgpack.encode(config)) for config in named]
     docs += [Doc("gates", one.name, msgpack.encode(Gates(worker=one.name, pool=one.pool))) for one in named]

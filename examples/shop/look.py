@@ -69,7 +69,7 @@ class Observer:
     """Reads the state of the shop repeatedly, and collects the news."""
 
     def __init__(self) -> None:
-        self._opened_at = app.now()
+        self._opened_at = app.control.now()
         self._last_event = 0
         self._news: list[News] = []
         self._told: list[News] = []
@@ -77,17 +77,17 @@ class Observer:
 
     def tell(self, text: str) -> None:
         """Add a step of the story to the news."""
-        self._told.append(News(app.now() - self._opened_at, "story", text))
+        self._told.append(News(app.control.now() - self._opened_at, "story", text))
 
     async def look(self) -> Picture:
         """Read everything that is shown."""
         await self._hear()
         pools, workers, health = await self._pools(), await self._workers(), await self._health()
-        return Picture(app.now() - self._opened_at, pools, workers, self._news, health)
+        return Picture(app.control.now() - self._opened_at, pools, workers, self._news, health)
 
     async def disabled(self, worker: str) -> bool:
         """Whether shiftwork has disabled this worker."""
-        facts = await (await app.store()).survey([worker], app.now())
+        facts = await (await app.control.store.open()).survey([worker], app.control.now())
         return worker in facts.lanes and not facts.lanes[worker].state.enabled
 
     # ── events ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,16 +105,16 @@ class Observer:
         for instance in [instance for instance in self._lost if instance not in lost]:
             n = self._lost.pop(instance)
             text = f"instance {instance.replace(HOST, '')} vanished: its {n} job{'s run' if n > 1 else ' runs'} again"
-            heard.append(News(app.now() - self._opened_at, "job.lost", text))
+            heard.append(News(app.control.now() - self._opened_at, "job.lost", text))
         self._news += sorted(heard, key=lambda news: news.seconds)
 
     # ── pools ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _pools(self) -> list[Pool]:
         configs = await app.pools()
-        alive_since = app.now() - SILENT_SECONDS
+        alive_since = app.control.now() - SILENT_SECONDS
         slots: Counter[str] = Counter()
-        for instance in await (await app.store()).instances():
+        for instance in await (await app.control.store.open()).instances():
             if instance.last_beat_at > alive_since:
                 slots[instance.beat.pool] += instance.beat.slots
         pools = []
@@ -139,7 +139,7 @@ class Observer:
     # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _workers(self) -> list[Worker]:
-        facts = await (await app.store()).survey(None, app.now())
+        facts = await (await app.control.store.open()).survey(None, app.control.now())
         workers = []
         for name, config in (await app.workers()).items():
             lane = facts.lanes.get(name)

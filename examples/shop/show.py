@@ -16,7 +16,7 @@ from examples.shop.app import app, call_partner, charge_card, image_resize, send
 from examples.shop.look import Observer
 from examples.shop.view import View, open_view
 from shiftwork import JobPriority
-from shiftwork.handles.worker import Call
+from shiftwork.handles.call import Call
 
 LOOK_SECONDS: Final = 0.25
 START_SECONDS: Final = 15.0

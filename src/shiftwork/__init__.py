@@ -47,8 +47,8 @@ from shiftwork.errors import (
     UnknownStoreError,
     UnknownWorkerError,
 )
+from shiftwork.handles.job import Job
 from shiftwork.handles.redaction import Secret
-from shiftwork.handles.worker import Job
 from shiftwork.runtime.engine.context import Context
 
 __all__ = [

@@ -225,4 +225,4 @@ async def test_cancelling_all_that_match_leaves_ended_ones_alone(stage: Stage, c
     assert await app.cancel_jobs() == 1
     assert await status(later) is JobStatus.CANCELLED
     names = [event for event in await app.events() if event.name == "jobs.amended"]
-    assert names[-1].message == "1 jobs were cancelled"
+    assert names[-1].message == "1 job was cancelled"

@@ -70,7 +70,7 @@ async def test_nothing_of_an_orchestrator_goes_on_after_a_cancelled_stop(tmp_pat
             await stopping
     await settle()
     assert asyncio.all_tasks() == before
-    assert await (await app.store()).instances() == []
+    assert await (await app.control.store.open()).instances() == []
     await app.close()
 
 
@@ -169,7 +169,7 @@ async def test_whoever_waits_for_a_result_is_told_when_the_store_is_closed(tmp_p
         job = await later.with_options(delay_seconds=600).enqueue()
         waiting = asyncio.create_task(job.result())
         await eventually(lambda: faults.calls["get"] > 0)
-    with pytest.raises(LifecycleError, match=f"the store was closed while job {job.id} of later was waited for"):
+    with pytest.raises(LifecycleError, match=f"the store was closed while waiting for job {job.id} of later"):
         async with asyncio.timeout(DEADLINE):
             await waiting
 

@@ -21,8 +21,10 @@ from shiftwork import (
     WorkerOrchestrator,
 )
 from shiftwork.core.model import JobRecord, NewJob
-from shiftwork.handles.worker import Options, Worker
+from shiftwork.handles.options import Options
+from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses
 
 
@@ -83,9 +85,9 @@ async def test_a_time_that_has_passed_is_now(stage: Stage, clock: ManualClock) -
         ({"run_at": "tomorrow"}, "work: run_at must be"),
         ({"priority": 7}, "work: priority must be a JobPriority, not 7"),
         ({"priority": "high"}, "work: priority must be a JobPriority, not 'high'"),
-        ({"unique_key": ""}, "work: unique_key must be a string that is not empty, not ''"),
-        ({"unique_key": 5}, "work: unique_key must be a string"),
-        ({"job_id": b"x"}, "work: job_id must be a string"),
+        ({"unique_key": ""}, "work: unique_key must be a non-empty string, not ''"),
+        ({"unique_key": 5}, "work: unique_key must be a non-empty string"),
+        ({"job_id": b"x"}, "work: job_id must be a non-empty string"),
     ],
 )
 async def test_options_that_make_no_sense_are_refused(stage: Stage, options: dict[str, Any], words: str) -> None:
@@ -358,7 +360,7 @@ async def test_a_handle_of_a_job_that_is_gone(stage: Stage) -> None:
     job = await work.enqueue(1)
     await job.result(DEADLINE)
     await app.discard_job(job.id)
-    with pytest.raises(UnknownJobError, match=f"job {job.id} of work is no longer there"):
+    with pytest.raises(UnknownJobError, match=f"job {job.id} of work no longer exists"):
         await job.refresh()
 
 
@@ -390,6 +392,34 @@ async def test_more_than_one_batch_is_pruned_without_waiting(stage: Stage, clock
     assert await app.find_jobs() == []
 
 
+# ── the clock ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RestlessClock(ManualClock):
+    """Moves on whenever it is read."""
+
+    def now(self) -> float:
+        self._now += 1.0
+        return self._now
+
+
+@pytest.mark.parametrize("how", ["enqueue", "enqueue_many", "by name"])
+async def test_the_clock_is_read_once_so_a_job_without_delay_is_due_when_it_is_created(how: str) -> None:
+    app = WorkerOrchestrator(MemoryStore(), clock=RestlessClock())
+    work = task_of(app)
+    if how == "enqueue":
+        jobs = [await work.enqueue(1)]
+    elif how == "enqueue_many":
+        jobs = await app.enqueue_many([work.call(n) for n in range(3)])
+    else:
+        jobs = [(await app.control.jobs.enqueue("work", {"n": 1}))[0]]
+    for job in jobs:
+        assert (job.status, job.record.run_at) == (JobStatus.QUEUED, job.record.created_at)
+        stored = (await app.get_job(job.id)).record
+        assert (stored.run_at, stored.created_at) == (job.record.run_at, job.record.created_at)
+    assert len({job.record.created_at for job in jobs}) == 1
+
+
 # ── by name ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -401,28 +431,28 @@ async def test_by_name_from_a_process_that_has_not_the_function(stage: Stage) ->
         return f"hello {user}" * times
 
     await server.start()
-    job, new = await client.enqueue("greet", {"user": "Ada"})
+    job, new = await client.control.jobs.enqueue("greet", {"user": "Ada"})
     assert (new, job.priority, job.record.key) == (True, JobPriority.HIGH, "Ada")
     assert await job.result(DEADLINE) == "hello Ada"
     with pytest.raises(PayloadTypeError, match="needs the argument 'user'"):
-        await client.enqueue("greet", {})
+        await client.control.jobs.enqueue("greet", {})
     for app in (client, server):
         with pytest.raises(PayloadTypeError, match="'tmes': did you mean 'times'"):
-            await app.enqueue("greet", {"user": "Ada", "tmes": 2})
+            await app.control.jobs.enqueue("greet", {"user": "Ada", "tmes": 2})
 
 
 async def test_by_a_name_nobody_knows(stage: Stage) -> None:
     app = stage.app()
     task_of(app)
     with pytest.raises(UnknownWorkerError, match="there is no worker 'wrk': did you mean 'work'"):
-        await app.enqueue("wrk", {})
+        await app.control.jobs.enqueue("wrk", {})
 
 
 async def test_by_name_what_is_there_already_is_said_to_be(stage: Stage) -> None:
     app = stage.app()
     task_of(app)
-    first, new = await app.enqueue("work", {"n": 1}, Options(job_id="mine"))
-    again, still_new = await app.enqueue("work", {"n": 1}, Options(job_id="mine"))
+    first, new = await app.control.jobs.enqueue("work", {"n": 1}, Options(job_id="mine"))
+    again, still_new = await app.control.jobs.enqueue("work", {"n": 1}, Options(job_id="mine"))
     assert (first.id, again.id, new, still_new) == ("mine", "mine", True, False)
 
 
@@ -431,6 +461,6 @@ async def test_by_name_a_scheduled_worker_takes_no_payload(stage: Stage) -> None
     server.register_worker("tick", lambda: None)
     await server.start()
     with pytest.raises(PayloadTypeError, match="tick"):
-        await client.enqueue("tick", {"n": 1})
-    job, _ = await client.enqueue("tick", {})
+        await client.control.jobs.enqueue("tick", {"n": 1})
+    job, _ = await client.control.jobs.enqueue("tick", {})
     assert await job.ended(DEADLINE) is JobStatus.COMPLETED

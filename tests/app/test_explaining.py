@@ -195,7 +195,7 @@ async def test_no_free_worker_and_others_ahead(stage: Stage) -> None:
     await settle()
     next_one, behind = [(await app.explain_job(job.id)).waits[0] for job in jobs[1:]]
     assert (next_one.code, behind.code) == ("queue", "queue")
-    assert "no free worker" in next_one.why
+    assert "no free slot" in next_one.why
     assert "ahead" in behind.why
 
 
@@ -229,3 +229,13 @@ async def test_several_reasons_at_once_are_all_told(cast: Cast) -> None:
     await cast.app.disable_worker("needy")
     job = await cast.enqueue("needy")
     assert [wait.code for wait in (await cast.explain(job)).waits] == ["paused", "disabled", "dependency"]
+
+
+async def test_a_job_and_its_explanation_come_from_one_read(stage: Stage) -> None:
+    app = stage.faulty_app()
+    worker = app.register_worker("act", Act(), execution_mode="triggered")
+    job = await worker.enqueue()
+    await app.get_job(job.id)
+    stage.faults.calls.clear()
+    found, why = await app.control.jobs.get_explained(job.id)
+    assert (found.id, why.job_id, stage.faults.calls["get"]) == (job.id, job.id, 1)

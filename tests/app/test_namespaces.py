@@ -36,12 +36,12 @@ async def test_another_app_in_the_same_namespace_is_refused(url: str) -> None:
             await blog.start()
         assert blog.get_status()["state"] == "stopped"
         assert await shop.workers() == known, "the refused one has left definitions behind"
-        assert len((await shop.overview()).nodes) == 1, "the refused one has left a lease behind"
-        job, _ = await shop.enqueue("mail", {})
+        assert len((await shop.control.system.overview()).nodes) == 1, "the refused one has left a lease behind"
+        job, _ = await shop.control.jobs.enqueue("mail", {})
         assert await job.result(DEADLINE) == "done"
     told = str(caught.value)
     assert "namespace 'default' of " in told
-    assert "runs mail, resize there" in told
+    assert "runs mail, resize, and none of the workers of this app" in told
     assert "(publish)" in told
     assert re.search(r'namespace="…"\). If that node is gone, its lease ends in 1\d s', told)
 

@@ -69,7 +69,7 @@ async def test_the_function_gets_them_and_nobody_else_sees_them(stage: Stage) ->
 async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name: bool) -> None:
     app, sign_in, _ = keeper(stage)
     if by_name:
-        job, _ = await app.enqueue("sign_in", {"site": "bank", "token": HUSH})
+        job, _ = await app.control.jobs.enqueue("sign_in", {"site": "bank", "token": HUSH})
     else:
         job = await sign_in.enqueue("bank", HUSH)
     assert job_shape(await stage.app().get_job(job.id)).payload == {"site": "bank", "token": MASK}
@@ -79,7 +79,9 @@ async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name
 async def test_whoever_looked_just_before_it_was_known_looks_again(stage: Stage) -> None:
     app, sign_in, _ = keeper(stage)
     other = stage.app()
-    await stage.store.add([NewJob(id="1", worker="gone", pool="default", payload=b"\x80", run_at=0.0)], app.now())
+    await stage.store.add(
+        [NewJob(id="1", worker="gone", pool="default", payload=b"\x80", run_at=0.0)], app.control.now()
+    )
     await other.get_job("1")
     job = await sign_in.enqueue("bank", HUSH)
     assert job_shape(await other.get_job(job.id)).payload == {"site": "bank", "token": MASK}
@@ -122,7 +124,7 @@ async def test_the_schema_says_so_and_tells_no_default(stage: Stage) -> None:
     @app.task
     async def sign_in(login: Login, token: Annotated[str, Secret] = HUSH) -> None: ...
 
-    schema = await app.payload_schema("sign_in")
+    schema = await app.control.workers.payload_schema("sign_in")
     assert schema is not None
     assert schema["properties"]["token"]["writeOnly"] is True
     assert HUSH not in json.dumps(schema)
@@ -133,7 +135,7 @@ async def test_what_the_worker_no_longer_knows_is_not_shown(stage: Stage) -> Non
     app, sign_in, _ = keeper(stage)
     known = await sign_in.enqueue("bank", HUSH)
     for payload in (msgspec.msgpack.encode({"site": "bank", "passphrase": HUSH}), b"\xc1hunter2"):
-        job: Job[None] = Job(replace(known.record, payload=payload), app, secrets=known.secrets)
+        job: Job[None] = Job(replace(known.record, payload=payload), app.control.store.open, secrets=known.secrets)
         assert HUSH not in str(job_shape(job).payload)
         assert b"hunter2".hex() not in str(job_shape(job).payload)
 
@@ -153,7 +155,7 @@ async def test_a_payload_that_is_edited_keeps_what_was_hidden(stage: Stage) -> N
 async def test_the_mask_is_no_secret(stage: Stage) -> None:
     app, sign_in, _ = keeper(stage)
     with pytest.raises(PayloadTypeError, match="give the secret itself"):
-        await app.enqueue("sign_in", {"site": "bank", "token": MASK})
+        await app.control.jobs.enqueue("sign_in", {"site": "bank", "token": MASK})
     job = await sign_in.enqueue("bank", HUSH)
     await app.cancel_job(job.id)
     with pytest.raises(PayloadTypeError, match="give the secret itself"):

@@ -3,10 +3,11 @@
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Doc, Event
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, status
 
@@ -92,18 +93,12 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     app, worker = app_with(stage, act)
     await app.start()
     assert app._node is not None
-    app._node.leader.leading = False
-    app._node.leader._held_until = clock.now() + 9999
-    app._node.leader._lead = _nobody_leads  # type: ignore[method-assign]
+    await app._node.leader.resign()
     await app.drain_node(name_of(app))
     await settle()
     job = await worker.enqueue()
     await settle()
     assert await status(job) is JobStatus.QUEUED
-
-
-async def _nobody_leads(now: float) -> bool:
-    return False
 
 
 async def test_undone_it_takes_work_again_and_loses_nothing(stage: Stage, clock: ManualClock) -> None:
@@ -183,7 +178,9 @@ async def test_a_node_that_was_not_heard_of_for_a_while_is_still_drained(stage: 
     await stage.crash(one)
     await clock.advance(120)
     assert gone not in {seen.name for seen in await two.nodes()}
-    assert gone in (await read_plan(stage.store))[1].drained
+    plan = await read(stage.store, PLAN, PLAN_NAME)
+    assert plan is not None
+    assert gone in plan.drained
 
 
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +230,7 @@ async def test_a_pause_and_bounds_do_not_undo_each_other(stage: Stage) -> None:
     await app.pause_pool("p", "audit")
     await app.scale_pool("p", min_workers=2)
     await app.resume_pool("p")
-    (pool,) = [pool for pool in (await app.overview()).pools if pool.name == "p"]
+    (pool,) = [pool for pool in (await app.control.system.overview()).pools if pool.name == "p"]
     assert pool.config is not None
     assert (pool.config.min_workers, pool.config.max_workers, pool.by_hand) == (2, 3, True)
 
@@ -273,7 +270,7 @@ async def test_bounds_that_the_app_no_longer_allows_make_it_give_way(stage: Stag
     later, _ = app_with(stage, act, min_workers=1, max_workers=3)
     await later.start()
     await clock.advance(6)
-    (pool,) = [pool for pool in (await later.overview()).pools if pool.name == "p"]
+    (pool,) = [pool for pool in (await later.control.system.overview()).pools if pool.name == "p"]
     assert pool.config is not None
     assert (pool.config.min_workers, pool.config.max_workers, pool.workers, pool.wanted) == (6, 6, 6, 6)
 
@@ -310,9 +307,9 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
     await app.enqueue_many([worker.call() for _ in range(5)])
     await clock.advance(6)
     watcher = stage.faulty_app()
-    await watcher.glance()
+    await watcher.control.system.glance()
     stage.faults.calls.clear()
-    seen = await watcher.glance()
+    seen = await watcher.control.system.glance()
     assert stage.faults.calls == {"stats": 1, "survey": 1, "instances": 1, "find": 1}
     (pool,) = seen.pools
     assert (pool.workers, pool.wanted, pool.stats.queued, pool.stats.processing) == (2, 2, 3, 2)
@@ -322,10 +319,10 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
 async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     app, _ = app_with(stage, Act())
     await app.start()
-    doc, _ = await read_plan(stage.store)
-    assert await stage.store.put(Doc("plan", "workers", b"\xc1", doc.version))
+    doc = await stored(stage.store, PLAN, PLAN_NAME)
+    assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
     assert [seen.status for seen in await app.nodes()] == ["serving"]
-    assert {pool.name for pool in (await app.overview()).pools} == {"p"}
+    assert {pool.name for pool in (await app.control.system.overview()).pools} == {"p"}
 
 
 # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,20 @@ from typing import Any
 
 import pytest
 
-from shiftwork import JobPriority, JobStatus, PayloadTypeError, Retry, UnknownWorkerError, WorkerOrchestrator
+from shiftwork import (
+    Context,
+    JobPriority,
+    JobStatus,
+    PayloadTypeError,
+    Retry,
+    UnknownWorkerError,
+    WorkerConfig,
+    WorkerExecutionMode,
+    WorkerOrchestrator,
+)
+from shiftwork.control.workers import trigger_refusal
+from shiftwork.core.admission import Lane
+from shiftwork.core.model import WorkerState
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Stage, status
 
@@ -68,9 +81,9 @@ async def test_a_worker_nobody_knows_or_that_runs_already_is_not_triggered(
     await app.start()
     await settle()
     assert await app.trigger_worker("acts") is False
-    assert "there is no worker 'acts' to trigger: did you mean 'act'?" in caplog.text
+    assert "not triggered: there is no worker 'acts': did you mean 'act'?" in caplog.text
     assert await app.trigger_worker("act") is False
-    assert "act is not triggered: it is already running" in caplog.text
+    assert "not triggered: worker act is already running" in caplog.text
     assert act.started == 1
 
 
@@ -83,6 +96,64 @@ async def test_a_worker_that_runs_in_another_process_runs_already(stage: Stage) 
     await there._registered.workers["act"].enqueue()
     await settle()
     assert await here.trigger_worker("act") is False
+
+
+async def test_a_worker_with_a_payload_is_triggered_beside_its_other_runs(stage: Stage) -> None:
+    act = Act()
+    app = stage.app()
+
+    @app.task()
+    async def work(ctx: Context, n: int) -> None:
+        await act(ctx)
+
+    await app.start()
+    runs = [asyncio.create_task(app.trigger_worker("work", n=n)) for n in (1, 2)]
+    await settle()
+    third = asyncio.create_task(app.trigger_worker("work", n=3))
+    await settle()
+    assert act.running == 3
+    for _ in range(3):
+        await act.finish()
+    async with asyncio.timeout(DEADLINE):
+        assert await asyncio.gather(*runs, third) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("mode", "payload", "running", "enabled", "refused"),
+    [
+        ("triggered", {}, 0, True, None),
+        ("triggered", {}, 1, True, "worker w is already running"),
+        ("triggered", {"n": 1}, 1, True, None),
+        ("triggered", {"n": 1}, 0, False, "worker w is disabled: by hand; enable it first"),
+        ("scheduled", {}, 0, True, None),
+        ("scheduled", {}, 1, True, "worker w is already running"),
+        ("continuous", {}, 1, True, "worker w is already running"),
+        ("continuous", {}, 1, False, "worker w is disabled"),
+    ],
+)
+def test_the_one_rule_that_decides_whether_a_worker_is_triggered(
+    *, mode: str, payload: dict[str, Any], running: int, enabled: bool, refused: str | None
+) -> None:
+    config = WorkerConfig(name="w", execution_mode=WorkerExecutionMode(mode))
+    state = WorkerState(worker="w", enabled=enabled, reason=None if enabled else "by hand")
+    said = trigger_refusal(config, Lane(state=state, running=running), payload)
+    assert said is None if refused is None else said is not None and said.startswith(refused)
+    assert trigger_refusal(config, None, payload) is None  # one that has never run
+
+
+async def test_a_worker_that_only_another_process_has_is_triggered_there(stage: Stage) -> None:
+    act = Act()
+    server, client = stage.app(), stage.app()
+    server.register_worker("theirs", act, execution_mode="triggered")
+    await server.start()
+    triggered = asyncio.create_task(client.trigger_worker("theirs"))
+    await settle()
+    assert act.running == 1
+    await act.finish()
+    async with asyncio.timeout(DEADLINE):
+        assert await triggered
+    await stage.stop(server)
+    assert await client.trigger_worker("theirs") is False
 
 
 async def test_a_disabled_worker_is_not_triggered(stage: Stage) -> None:
@@ -177,7 +248,7 @@ async def test_there_it_does_not_wait_for_what_nobody_will_ever_do(
     app.register_worker("b", lambda: ran.append("b"), depends_on=["a"])
     async with asyncio.timeout(DEADLINE):
         assert await app.trigger_worker("b") is False
-        assert "b is not triggered: depends on a, which has not succeeded yet" in caplog.text
+        assert "not triggered: worker b: depends on a, which has not succeeded yet" in caplog.text
         assert await app.trigger_worker("a")
         assert await app.trigger_worker("b")
         assert ran == ["a", "b"]

@@ -40,13 +40,13 @@ class Site:
         self.address = address
 
     def ask(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=30) as answer:
             return json.load(answer)
 
     def act(self, path: str, **body: Any) -> Any:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
     def enqueue(self, worker: str, **payload: Any) -> str:
@@ -72,7 +72,7 @@ def market(folder: Path) -> Iterator[Site]:
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(30)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -97,7 +97,7 @@ def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[H
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = WebServer(app, host="127.0.0.1", port=port, **options)
+    server = WebServer(app.control, host="127.0.0.1", port=port, **options)
     host = Host(app, loop)
     try:
         host.run(server.start())
@@ -116,7 +116,7 @@ class Watched:
 
     def __init__(self, context: BrowserContext, site: Site) -> None:
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         self.site = site
         self.wrong: list[str] = []
         """Errors in the console, and requests to other hosts."""

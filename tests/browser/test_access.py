@@ -3,7 +3,6 @@
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.tokens import Tokens
 from shiftwork.core.token import Role
 from tests.browser.stage import Host, Watched, served
 
@@ -19,12 +18,12 @@ def small() -> WorkerOrchestrator:
 
 
 async def token(app: WorkerOrchestrator, role: Role) -> str:
-    _, shown = await Tokens(await app.store(), app.now).create(f"to {role}", role)
+    _, shown = await app.control.tokens.create(f"to {role}", role)
     return shown
 
 
 async def revoke(app: WorkerOrchestrator, name: str) -> None:
-    await Tokens(await app.store(), app.now).revoke(name)
+    await app.control.tokens.revoke(name)
 
 
 def signed_in(page: Page, host: Host, role: Role) -> None:
@@ -58,7 +57,7 @@ def test_operator_acts_by_cookie_until_the_token_is_revoked(chromium: Browser) -
         page.get_by_role("dialog").get_by_role("button", name="Disable").click()
         expect(page.get_by_role("button", name="Enable")).to_be_visible()
         host.run(revoke(host.app, "to operate"))
-        expect(page.get_by_label("Token")).to_be_visible(timeout=20_000)
+        expect(page.get_by_label("Token")).to_be_visible()
         context.close()
 
 

@@ -27,9 +27,12 @@ def ten_thousand() -> WorkerOrchestrator:
 
 
 async def many_events(app: WorkerOrchestrator) -> None:
-    store = await app.store()
+    store = await app.control.store.open()
     await store.record(
-        [Event(at=app.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}") for n in range(1_150)]
+        [
+            Event(at=app.control.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}")
+            for n in range(1_150)
+        ]
     )
 
 
@@ -112,7 +115,7 @@ def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
         port = int(host.site.address.rstrip("/").rpartition(":")[2])
     expect(page.get_by_role("alert")).to_contain_text("Connection lost")
     with served(nothing(), port):
-        expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
         expect(page.get_by_role("alert")).to_have_count(0)
         context.close()
 
@@ -161,7 +164,7 @@ def test_ten_thousand_workers_do_not_slow_the_page(chromium: Browser) -> None:
         watched = Watched(context, host.site)
         page = watched.open("workers")
         rows = page.get_by_role("region", name="Workers").get_by_role("row")
-        expect(rows).to_have_count(101, timeout=30_000)
+        expect(rows).to_have_count(101)
         page.get_by_label("Name contains").fill("worker-0777")
         expect(rows).to_have_count(11)
         page.get_by_label("Name contains").fill("")

@@ -78,7 +78,7 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     page.keyboard.press("Escape")
     running = node.enqueue("long_report", pages=500)
     page.goto(f"{watched.site.address}#/jobs/{running}")
-    expect(page.get_by_role("log")).to_contain_text("page 4 is written", timeout=20_000)
+    expect(page.get_by_role("log")).to_contain_text("page 4 is written")
     assert violations(page, axe) == []
     node.act(f"jobs/{running}/cancel")
     page.set_viewport_size({"width": 360, "height": 740})
@@ -103,7 +103,7 @@ def test_overview_draws_its_charts(watched: Watched) -> None:
         "95 % ran less than": "mail",
     }
     for chart, line in charts.items():
-        expect(page.get_by_role("img", name=chart)).to_have_accessible_name(re.compile(line), timeout=20_000)
+        expect(page.get_by_role("img", name=chart)).to_have_accessible_name(re.compile(line))
     assert page.locator("canvas").count() == len(charts)
     page.get_by_role("group", name="Time shown").get_by_role("button", name="15 min").click()
     expect(page).to_have_url(re.compile(r"overview\?seconds=900$"))
@@ -116,7 +116,7 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
         node.enqueue("send_mail", to=f"step-{number}@example.org")
     page = watched.open("pools/mail")
     steps = page.get_by_role("list", name="Scaling steps")
-    expect(steps).to_contain_text("workers:", timeout=20_000)
+    expect(steps).to_contain_text("workers:")
     reason = str(steps.get_by_role("listitem").filter(has_text="→").first.locator("span").last.text_content())
     chart = page.get_by_role("img", name="Slots,")
     eventually(lambda: reason in told_along(page, chart))
@@ -163,9 +163,9 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
         expect(page.get_by_role("meter", name=f"{what} of {known['name']}")).to_be_visible()
     running = node.enqueue("long_report", pages=500)
     row = page.get_by_role("region", name="Processes").get_by_role("row").filter(has_text="reports")
-    expect(row.locator(f'a[title="{running}"]')).to_be_visible(timeout=20_000)
+    expect(row.locator(f'a[title="{running}"]')).to_be_visible()
     row.get_by_role("button", name=f"Show the stack of {running}").click()
-    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report", timeout=20_000)
+    expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")
     node.act(f"jobs/{running}/cancel")
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.actor import whoever
-from shiftwork.handles.worker import Options
+from shiftwork.control.actor import current_actor
+from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -16,7 +16,9 @@ def add(n: int = 1, *, delay: float = 0.0) -> list[str]:
 
     async def work(app: WorkerOrchestrator) -> list[str]:
         options = Options(delay_seconds=delay)
-        return [(await app.enqueue("resize", {"path": f"{number}.png"}, options))[0].id for number in range(n)]
+        return [
+            (await app.control.jobs.enqueue("resize", {"path": f"{number}.png"}, options))[0].id for number in range(n)
+        ]
 
     return in_shop(work)
 
@@ -28,8 +30,8 @@ def bury(n: int) -> None:
         node = load_app("shop")
         await node.start()
         for number in range(n):
-            job, _ = await app.enqueue("resize", {"path": "x", "width": -1 - number})
-            await job.ended(20)
+            job, _ = await app.control.jobs.enqueue("resize", {"path": "x", "width": -1 - number})
+            await job.ended(30)
         await node.stop()
 
     in_shop(work)
@@ -83,7 +85,7 @@ def test_cancel_retry_discard(shop: Terminal) -> None:
     assert "no job has the id" in shop.refused("job", job_id)
     told = [event for event in shop.json("events")["events"] if event["data"].get("id") == job_id]
     assert [event["subject"] for event in told] == ["cancelled", "retried", "cancelled", "discarded"]
-    assert {event["data"]["by"] for event in told} == {whoever()}
+    assert {event["data"]["by"] for event in told} == {current_actor()}
 
 
 def test_retry_with_another_payload(shop: Terminal) -> None:

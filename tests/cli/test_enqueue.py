@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.cli.parameters import payload_of
-from shiftwork.control.actor import whoever
+from shiftwork.control.actor import current_actor
 from tests.cli.terminal import Terminal, until
 
 
@@ -115,7 +115,7 @@ def test_trigger_ends_with_one_when_the_job_failed(shop: Terminal) -> None:
 def test_trigger_without_waiting(shop: Terminal) -> None:
     assert re.fullmatch(r"job \S+ of fetch is queued, in pool default\n", shop.ok("trigger", "fetch", "--no-wait"))
     event = shop.json("events")["events"][-1]
-    assert (event["name"], event["data"]) == ("job.triggered", {"by": whoever(), "worker": "fetch"})
+    assert (event["name"], event["data"]) == ("job.triggered", {"by": current_actor(), "worker": "fetch"})
 
 
 def test_trigger_says_why_nothing_happens(shop: Terminal) -> None:
@@ -134,7 +134,7 @@ def test_what_runs_already_is_not_triggered_again(shop: Terminal) -> None:
     node = shop.node()
     shop.ok("trigger", "watch", "--no-wait")
     node.wait_for("watching")
-    assert "worker watch is running already; see: shiftwork jobs --worker watch" in shop.refused("trigger", "watch")
+    assert "worker watch is already running; see: shiftwork jobs --worker watch" in shop.refused("trigger", "watch")
 
 
 def test_what_is_triggered_may_be_cancelled(shop: Terminal) -> None:

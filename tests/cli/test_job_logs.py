@@ -22,8 +22,8 @@ def packed(order: int) -> str:
     async def run() -> str:
         app = load_app("talker:app")
         await app.start()
-        job, _ = await app.enqueue("pack", {"order": order})
-        await job.ended(20)
+        job, _ = await app.control.jobs.enqueue("pack", {"order": order})
+        await job.ended(30)
         await app.stop()
         return job.id
 

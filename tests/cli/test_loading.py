@@ -82,4 +82,4 @@ def test_nonsense_is_no_name(terminal: Terminal) -> None:
 
 def test_an_attribute_of_an_attribute(terminal: Terminal) -> None:
     Path("nested.py").write_text(HEAD + "class Holder:\n    app = WorkerOrchestrator('memory://')\n")
-    assert load_app("nested:Holder.app").store_url == "memory://"
+    assert load_app("nested:Holder.app").control.store.url == "memory://"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from msgspec import to_builtins
 
 from shiftwork import JobStatus, WorkerOrchestrator
 from shiftwork.core.model import LogLine
+from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed, encode_plain
-from shiftwork.handles.worker import Options, new_job
+from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
+from shiftwork.store.sqlite import SqliteStore
 from shiftwork.views.shapes import log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
@@ -24,8 +27,8 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
     """A job as a version of the app left it whose function took something else."""
     config, pool = (await app.workers())["resize"], (await app.pools())["images"]
-    job = new_job(config, pool, Packed(encode_plain(payload), None), Options(), now=app.now())
-    await (await app.store()).add([job], app.now())
+    job = new_job(config, pool, Packed(encode_plain(payload), None), Options(), now=app.control.now())
+    await (await app.control.store.open()).add([job], app.control.now())
     return job.id
 
 
@@ -37,11 +40,11 @@ def dead(shop: Terminal) -> list[str]:
         await app.start()
         ids = []
         for payload in ({"path": "a\x1b[31m", "width": -1}, {"path": "b", "width": -2}, {"path": "c", "width": 1}):
-            job, _ = await app.enqueue("resize", payload)
-            await job.ended(20)
+            job, _ = await app.control.jobs.enqueue("resize", payload)
+            await job.ended(30)
             ids.append(job.id)
         broken = await unchecked(app, {"wrong": 1})
-        await (await app.get_job(broken)).ended(20)
+        await (await app.get_job(broken)).ended(30)
         await app.stop()
         return [*ids[:2], broken]
 
@@ -52,7 +55,9 @@ def waiting(worker: str = "resize", **options: Any) -> str:
     """A job that nobody runs."""
 
     async def add(app: WorkerOrchestrator) -> str:
-        return (await app.enqueue(worker, {"path": "a.png"} if worker == "resize" else {}, Options(**options)))[0].id
+        return (
+            await app.control.jobs.enqueue(worker, {"path": "a.png"} if worker == "resize" else {}, Options(**options))
+        )[0].id
 
     return in_shop(add)
 
@@ -322,7 +327,7 @@ def test_doctor_in_json(shop: Terminal) -> None:
     assert (result.exit_code, report["status"]) == (1, "failing")
     assert report["findings"]["integrity"] == "ok"
     assert report["findings"]["clock"].startswith("agrees with the store's")
-    assert re.fullmatch(r"[\d.]+ ms a round trip, [\d.]+ ms a write \(median of 5\)", report["findings"]["latency"])
+    assert re.fullmatch(r"[\d.]+ ms per round trip, [\d.]+ ms per write \(median of 5\)", report["findings"]["latency"])
     assert report["problems"][0]["code"] == "no_leader"
 
 
@@ -391,3 +396,16 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]
     documented = set(re.findall(r"`([a-z0-9_]+)`", page)) - {"at", "_at", "_seconds"}
     assert fields(documents) - {"at"} == documented
+
+
+def test_a_job_is_read_once(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+    get = SqliteStore.get
+
+    async def counted(store: SqliteStore, ids: Sequence[str]) -> Any:
+        asked.append(ids)
+        return await get(store, ids)
+
+    monkeypatch.setattr(SqliteStore, "get", counted)
+    assert shop.ok("job", "fetch@first").startswith("job fetch@first\n")
+    assert asked == [["fetch@first"]]

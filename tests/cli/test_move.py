@@ -16,7 +16,7 @@ OLD, NEW = "sqlite:///shop.db", "sqlite:///new.db"
 def add(n: int) -> None:
     async def work(app: WorkerOrchestrator) -> None:
         for number in range(n):
-            await app.enqueue("resize", {"path": f"{number}.png"})
+            await app.control.jobs.enqueue("resize", {"path": f"{number}.png"})
 
     in_shop(work)
 
@@ -88,9 +88,9 @@ def test_what_moved_is_left_alone_and_the_new_place_is_named(shop: Terminal) -> 
 def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
     async def untold() -> None:
         old = WorkerOrchestrator(OLD)
-        await old.enqueue("resize", {"path": "before.png"})
+        await old.control.jobs.enqueue("resize", {"path": "before.png"})
         await asyncio.to_thread(shop.ok, "move", OLD, NEW, store=None)
-        await old.enqueue("resize", {"path": "after.png"})
+        await old.control.jobs.enqueue("resize", {"path": "after.png"})
         await old.close()
 
     asyncio.run(untold())

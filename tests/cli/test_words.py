@@ -6,8 +6,9 @@ import click
 import pytest
 
 from shiftwork.cli.output import show_wrapped, table
-from shiftwork.cli.words import ago, counted, one_line, printable, span, took
-from shiftwork.views.shapes import iso
+from shiftwork.cli.words import ago, one_line, printable, span, took
+from shiftwork.core.wording import counted
+from shiftwork.views.instants import iso
 
 
 @pytest.mark.parametrize(

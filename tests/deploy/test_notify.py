@@ -77,7 +77,7 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
     assert node.said("workers in 2 pools"), "it was ready before it had started"
     assert listener.hear("STATUS=") == "STATUS=leads: 7 workers in 2 pools, 0 jobs running"
     for _ in range(4):
-        listener.hear("WATCHDOG=1", within=10)
+        listener.hear("WATCHDOG=1", within=30)
 
     node.signal(signal.SIGTERM)
     listener.hear("STOPPING=1")

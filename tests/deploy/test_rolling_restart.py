@@ -72,7 +72,7 @@ def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str
 
     new = nodes.up("--stop-timeout", "30")
     old.signal(signal.SIGTERM)
-    assert old.end(within=20) == 0, old.log()
+    assert old.end(within=30) == 0, old.log()
     nodes.completed([job_id])
     [job] = nodes.jobs([job_id])
     assert job.attempt == 1, "the run that was cut off was counted"
@@ -90,7 +90,7 @@ def test_a_second_signal_hands_over_now(nodes: Nodes) -> None:
     old.signal(signal.SIGTERM)
     old.wait_for("a second signal stops it now")
     old.signal(signal.SIGTERM)
-    assert old.end(within=20) == 0
+    assert old.end(within=30) == 0
     nodes.completed([job_id])
     assert nodes.runs("end") == {(1, new.pid): 1}
     assert nodes.jobs([job_id])[0].attempt == 1

@@ -13,7 +13,7 @@ from msgspec.structs import fields
 import shiftwork
 from shiftwork import WorkerOrchestrator, errors
 from shiftwork.cli.entry import main
-from shiftwork.control import operations
+from shiftwork.control import explanations
 from shiftwork.core import admission, health
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
@@ -105,7 +105,7 @@ def test_context(docs: Path) -> None:
 
 
 def test_why_a_job_waits(docs: Path) -> None:
-    source = inspect.getsource(admission) + inspect.getsource(operations)
+    source = inspect.getsource(admission) + inspect.getsource(explanations)
     assert set(codes(rows(docs / "rules.md", "code"))) == set(re.findall(r"\bWait\(\s*\"(\w+)\"", source))
 
 

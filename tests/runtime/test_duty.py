@@ -201,7 +201,7 @@ def test_a_portal_hands_on_what_is_raised() -> None:
 
 async def test_a_portal_runs_on_the_given_loop_and_refuses_to_block_one() -> None:
     portal = Portal()
-    loop = asyncio.get_running_loop()
-    assert await asyncio.to_thread(lambda: portal.call(ident, loop=loop)) == threading.get_ident()
+    portal.loop = asyncio.get_running_loop()
+    assert await asyncio.to_thread(lambda: portal.call(ident)) == threading.get_ident()
     with pytest.raises(LifecycleError, match="would stop this thread's event loop"):
         portal.call(ident)

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model import JobFilter
+from shiftwork.core.docs import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
+from shiftwork.core.history import hour_name
+from shiftwork.core.model import Doc, JobFilter
 from shiftwork.runtime.clock import ManualClock, settle
+from tests.core.records import damages
 from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, statuses
 
 if TYPE_CHECKING:
@@ -289,13 +292,10 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
     assert await status(job) is JobStatus.COMPLETED
 
 
-@pytest.mark.parametrize("kind", ["pool", "breaker", "gates", "schedule", "worker", "pool_config"])
-async def test_corrupt_records_in_the_store_stop_nobody(
-    stage: Stage, clock: ManualClock, kind: str, tolerated: list[str]
-) -> None:
-    from shiftwork.core.model import Doc
-
-    tolerated.append("the schedule of")
+@pytest.mark.parametrize("harm", ["never used byte", "invalid UTF-8 inside"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str, harm: str) -> None:
+    body = {damage.name: damage.body for damage in damages(kind)}.get(harm, b"\xa1\xff")
     app = stage.app()
     runs: Counter[str] = Counter()
     app.register_pool("elastic", min_workers=1, max_workers=3)
@@ -310,9 +310,9 @@ async def test_corrupt_records_in_the_store_stop_nobody(
     app.register_worker("fail", fail, execution_mode="triggered", pool="elastic", max_retries=0, breaker=Breaker(1))
     app.register_worker("tick", tick, cron="* * * * *", pool="elastic")
     await app.start()
-    for name in ("fail", "tick", "elastic", "default"):
+    for name in ("fail", "tick", "elastic", "default", PLAN_NAME, STACKS_NAME, MOVE_NAME, hour_name(0)):
         there = {doc.name: doc.version for doc in await stage.store.docs(kind)}
-        await stage.store.put(Doc(kind, name, b"\xc1 nonsense", there.get(name, 0)))
+        await stage.store.put(Doc(kind, name, body, there.get(name, 0)))
     await app._registered.workers["fail"].enqueue()
     await clock.advance(200)
     assert runs["fail"] == 1
@@ -321,6 +321,7 @@ async def test_corrupt_records_in_the_store_stop_nobody(
     await app.get_health()
     await app.get_pool_dashboard()
     await app.workers()
+    await app.control.system.overview()
     await app.pause_pool("elastic")
     ticks = runs["tick"]
     await clock.advance(200)

@@ -115,7 +115,7 @@ async def test_a_node_in_place_tells_of_its_process_its_loop_and_the_store(stage
     assert node.memory_used > 1_000_000, "from the first beat on"
     await clock.advance(16)
     (node,) = await app.nodes()
-    (instance,) = await app.instances()
+    (instance,) = await app.control.pools.instances()
     assert (node.lag, node.store_seconds) == (0.0, 0.0), "the clock stands still meanwhile"
     assert node.cpu is not None
     assert (instance.cpu, instance.memory, instance.lag) == (node.cpu, node.memory_used, node.lag), "it is the same"

@@ -214,7 +214,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     await clock.advance(LEASE)
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "by the second"
-    assert node.reporter.refused == 1
+    assert node.reporter.rejected == 1
     assert node.teams["default"].engines[0].instance == f"{name}.1"
     await stage.stop(second)
     again = await first._registered.workers["act"].enqueue()

@@ -131,11 +131,11 @@ async def test_a_restart_fires_nothing_twice(stage: Stage, clock: ManualClock) -
 
 
 def lead_for_ever(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lead(now: float) -> bool:
-        leader._held_until = now + leader._ttl
+    async def keep(now: float) -> bool:
+        leader._leadership._held_until = now + leader._ttl
         return True
 
-    monkeypatch.setattr(leader, "_lead", lead)
+    monkeypatch.setattr(leader._leadership, "keep", keep)
 
 
 async def test_several_leaders_at_once_fire_once(

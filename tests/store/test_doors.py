@@ -43,8 +43,8 @@ async def welcome(url: str) -> None:
     app = WorkerOrchestrator(url, namespace=namespace())
     app.task(name="mail")(lambda: "sent")
     await app.start()
-    job, _ = await app.enqueue("mail", {})
-    assert await job.result(10) == "sent"
+    job, _ = await app.control.jobs.enqueue("mail", {})
+    assert await job.result(30) == "sent"
     await app.stop()
 
 
@@ -160,10 +160,10 @@ async def test_redis_that_is_full_is_worked_off_by_an_app_that_starts_then(valke
             app.task(name="mail", keep_completed_seconds=60)(lambda: "sent")
         await apps[0].start()
         await apps[0].stop()
-        job, _ = await apps[0].enqueue("mail", {})
+        job, _ = await apps[0].control.jobs.enqueue("mail", {})
         server.ask("CONFIG", "SET", "maxmemory", "1mb")
         await apps[1].start()
-        assert await job.result(10) == "sent"
+        assert await job.result(30) == "sent"
         await apps[1].stop()
         await apps[0].close()
 
@@ -333,5 +333,5 @@ async def test_of_many_apps_that_start_at_once_in_one_namespace_one_stays(factor
     answers = await asyncio.gather(*(app.start() for app in apps), return_exceptions=True)
     assert [type(answer) for answer in answers if answer is not None] == [NamespaceInUseError] * 3, answers
     [left] = [app for app, answer in zip(apps, answers, strict=True) if answer is None]
-    assert len((await left.overview()).nodes) == 1
+    assert len((await left.control.system.overview()).nodes) == 1
     await left.stop()

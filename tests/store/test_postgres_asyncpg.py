@@ -47,7 +47,7 @@ def send(app: WorkerOrchestrator) -> Any:
 
 
 async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
-    store = await app.store()
+    store = await app.control.store.open()
     return [record is not None for record in await store.get([one.id for one in jobs])]
 
 

@@ -46,9 +46,9 @@ async def count_under_fire(url: str, total: int, kills: int) -> None:
 
     await app.enqueue_many([count.call() for _ in range(total)])
     processes = [start(url, namespace) for _ in range(PROCESSES)]
-    store = await app.store()
+    store = await app.control.store.open()
     targets = sorted(random.Random(7).sample(range(total), kills))
-    while (done := (await store.stats(app.now())).pools["default"].completed) < total:
+    while (done := (await store.stats(app.control.now())).pools["default"].completed) < total:
         if targets and done >= targets[0]:
             targets.pop(0)
             victim = processes.pop(0)

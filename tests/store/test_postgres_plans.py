@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from shiftwork.core.model import JobFilter, JobStatus
-from shiftwork.store.postgres import sql
+from shiftwork.store.postgres import queries, sql
 from shiftwork.store.postgres.find import _COLUMNS
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
@@ -64,7 +64,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
         await store.close()
         conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
-    text = sql.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
+    text = queries.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
     args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
     steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
     used = {one or other for one, other in INDEX.findall(steps)}

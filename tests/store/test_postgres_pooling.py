@@ -14,6 +14,8 @@ from shiftwork.testing.expect import soon
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
 
+pytestmark = pytest.mark.needs("pgbouncer")
+
 
 @pytest.fixture(scope="module")
 def pooled() -> Iterator[str]:

@@ -61,7 +61,7 @@ def alchemy(url: str) -> sqlalchemy.URL:
 
 
 async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
-    store = await app.store()
+    store = await app.control.store.open()
     return [record is not None for record in await store.get([one.id for one in jobs])]
 
 
@@ -69,7 +69,7 @@ async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:
 
 
 async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) -> None:
-    bell = (await app.store()).listen({"pool:mail"})
+    bell = (await app.control.store.open()).listen({"pool:mail"})
     async with await AsyncConnection.connect(url) as conn:
         undone = await send(app).enqueue_with(conn, to="a")
         await conn.rollback()
@@ -81,7 +81,7 @@ async def test_psycopg_commits_or_rolls_back(app: WorkerOrchestrator, url: str) 
     assert await there(app, undone, done) == [False, True]
     await soon(bell.wait(), "a ring with the commit")
     bell.close()
-    stats = await (await app.store()).stats(app.now())
+    stats = await (await app.control.store.open()).stats(app.control.now())
     assert (stats.pools["mail"].queued, stats.pools["mail"].added) == (1, 1)
 
 
@@ -208,7 +208,7 @@ async def test_other_stores_say_that_they_cannot() -> None:
         await send.enqueue_with(object(), to="a")
     await app.start()
     sent = await send.enqueue(to="a")
-    assert await sent.ended(10) is JobStatus.DEAD
+    assert await sent.ended(30) is JobStatus.DEAD
     assert "postgresql://" in (sent.error or "")
     await app.stop()
 
@@ -251,7 +251,7 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     await app.start()
     well = await count.enqueue(fail=False)
     late = await count.enqueue(fail=True)
-    assert [await well.ended(10), await late.ended(10)] == [JobStatus.COMPLETED] * 2
+    assert [await well.ended(30), await late.ended(30)] == [JobStatus.COMPLETED] * 2
     await app.stop()
     assert count_of(url, table) == 2
     assert (well.record.result, late.attempts) == (None, ())
@@ -271,17 +271,17 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
 
     await app.start()
     job = await count.enqueue()
-    assert await job.ended(20) is JobStatus.COMPLETED
+    assert await job.ended(30) is JobStatus.COMPLETED
     await app.stop()
     assert (count_of(url, table), job.attempt) == (1, 3)
-    [pool] = (await (await app.store()).stats(app.now())).pools.values()
+    [pool] = (await (await app.control.store.open()).stats(app.control.now())).pools.values()
     assert (sum(waits(pool.marks)), pool.marks["raised"], pool.marks["retried"]) == (3, 2, 2)
     await app.close()
 
 
 async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
-    store = await app.store()
+    store = await app.control.store.open()
     refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     @app.task()
@@ -290,9 +290,9 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
             async with ctx.transaction() as conn:
                 await conn.execute(f"UPDATE {table} SET n = n + 1")
                 [record] = await store.get([ctx.job_id])
-                await store.leave([str(record and record.instance)], app.now())
-                while not await store.reap("another", 10, app.now()):  # it may have beaten in between
-                    await store.leave([str(record and record.instance)], app.now())
+                await store.leave([str(record and record.instance)], app.control.now())
+                while not await store.reap("another", 10, app.control.now()):  # it may have beaten in between
+                    await store.leave([str(record and record.instance)], app.control.now())
         except (JobStateError, asyncio.CancelledError) as error:  # or it is told first that it has lost its lease
             refused.set_result(str(error) or "stale: cancelled")
             raise
@@ -321,9 +321,9 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
 
     await app.start()
     for _ in range(2):
-        assert await (await act.enqueue(well=False)).ended(10) is JobStatus.DEAD
+        assert await (await act.enqueue(well=False)).ended(30) is JobStatus.DEAD
     jobs = [await act.enqueue(well=True) for _ in range(5)]  # the first of them is the probe
-    assert [await job.ended(10) for job in jobs] == [JobStatus.COMPLETED] * 5
+    assert [await job.ended(30) for job in jobs] == [JobStatus.COMPLETED] * 5
     await app.stop()  # what was ended is told by then
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()

@@ -114,14 +114,14 @@ async def test_a_full_server_refuses_new_jobs_and_works_off_the_others(valkey_pr
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that nobody has signed, and its key."""
     program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("openssl is missing")
+    assert program, "there is no openssl"
     made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     asked = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
     subprocess.run([program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *asked], check=True, capture_output=True)
     return made, key
 
 
+@pytest.mark.needs("openssl")
 async def test_tls(valkey_url: str, valkey_server: Server, certificate: tuple[Path, Path]) -> None:
     made, key = certificate
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

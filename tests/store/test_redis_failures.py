@@ -90,7 +90,7 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
     heir = start("sleepers.py", valkey_url, log, gate)
     eventually(all_complete(valkey_url, ids))
     heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=20) == 0
+    assert heir.wait(timeout=30) == 0
     assert started(log)[heir.pid] == JOBS
 
 
@@ -110,7 +110,7 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
         eventually(all_complete(server.url, ids))
         for worker in workers:
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(timeout=20) == 0
+            assert worker.wait(timeout=30) == 0
         nothing_is_left(server)
 
 
@@ -160,7 +160,7 @@ def test_a_failover_loses_nothing_that_was_replicated(
     eventually(all_complete(url, ids))
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=20) == 0
+        assert worker.wait(timeout=30) == 0
     nothing_is_left(replica)
 
 
@@ -191,17 +191,17 @@ async def test_machines_whose_clocks_differ_by_minutes_agree_on_due_times_and_le
     tasks = [(app.task(name="hold")(hold), app.task(name="later")(later)) for app in (behind, ahead)]
     await behind.start()
     held = await tasks[1][0].enqueue()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await begun.wait()
     assert await ahead.recover_stuck_jobs() == 0, "a lease that one machine renewed has not ended for the other"
     await ahead.start()
     for _, task in tasks:
         job = await task.with_options(delay_seconds=0.2).enqueue()
-        await job.ended(timeout_seconds=10)
+        await job.ended(timeout_seconds=30)
         waited = (job.record.started_at or 0.0) - job.record.created_at
-        assert 0.2 <= waited < 10
+        assert 0.2 <= waited < 60, "the machines differ by twenty minutes"
     go_on.set()
-    await held.ended(timeout_seconds=10)
+    await held.ended(timeout_seconds=30)
     assert (held.attempt, held.crashes, held.status) == (1, 0, JobStatus.COMPLETED)
     await behind.stop()
     await ahead.stop()

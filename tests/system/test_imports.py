@@ -25,12 +25,12 @@ async def fragile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 async def events(mill: Mill, name: str) -> list[str]:
-    store = await mill.app.store()
+    store = await mill.app.control.store.open()
     return [event.message for event in await store.events(limit=1000) if event.name == name]
 
 
 async def beats(mill: Mill) -> list[Beat]:
-    store = await mill.app.store()
+    store = await mill.app.control.store.open()
     return [known.beat for known in await store.instances() if known.beat.machine is not None]
 
 

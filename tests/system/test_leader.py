@@ -26,7 +26,7 @@ async def clockwork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_goes_on(clockwork: Mill) -> None:
     nodes = [await clockwork.up(clockwork.node()) for _ in range(2)]
-    leader = (await clockwork.app.overview()).leader
+    leader = (await clockwork.app.control.system.overview()).leader
     assert leader is not None
     first, second = nodes if f"node {leader} leads" in nodes[0].said else reversed(nodes)
     await until(lambda: len(clockwork.lines()) > 5)
@@ -34,7 +34,7 @@ async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_goes_on(c
     first.signal(signal.SIGKILL)
 
     async def moved() -> bool:
-        return (await clockwork.app.overview()).leader not in {leader, None}
+        return (await clockwork.app.control.system.overview()).leader not in {leader, None}
 
     await until(moved, what=clockwork.logs)
     assert "leads" in second.said

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
 async def spinning_is_seen(mill: Mill, pid: int) -> bool:
     """The process that spins uses the processor; what all use of the memory is counted as their node's."""
-    beats = [known.beat for known in await (await mill.app.store()).instances()]
+    beats = [known.beat for known in await (await mill.app.control.store.open()).instances()]
     (spinning,) = [beat for beat in beats if beat.pid == pid]
     (node,) = [beat.machine for beat in beats if beat.machine is not None]
     members = [beat for beat in beats if beat.pool]

@@ -7,7 +7,6 @@ import pytest
 from httpx2 import ASGITransport, AsyncClient, Response
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.control.tokens import Tokens
 from shiftwork.core.token import Role
 from shiftwork.web.api import Api
 from shiftwork.web.limits import Rate
@@ -46,7 +45,7 @@ class Web:
     def __init__(self, app: WorkerOrchestrator, **options: Any) -> None:
         self.app = app
         defaults: dict[str, Any] = {"rate": Rate(1e6, 1e6), "step_seconds": 1_000.0}
-        self.site = Site(app, **(defaults | options))
+        self.site = Site(app.control, **(defaults | options))
         self.api = Api(self.site)
 
     def client(
@@ -62,7 +61,7 @@ class Web:
 
     async def token(self, name: str, role: Role) -> str:
         """A new token, as its holder shows it."""
-        _, shown = await Tokens(await self.app.store(), self.app.now).create(name, role)
+        _, shown = await self.app.control.tokens.create(name, role)
         return shown
 
     async def get(self, path: str, **query: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
-from shiftwork.control.tokens import Tokens
 from shiftwork.errors import ConfigurationError, DuplicateNameError
 from shiftwork.web.access import COOKIE
 from shiftwork.web.openapi import document
@@ -156,22 +155,22 @@ async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: 
 
 
 async def test_a_token_is_kept_as_a_hash_and_ends_when_it_is_revoked_or_its_time_is_over(web: Web) -> None:
-    from shiftwork.control.tokens import Turnstile
+    from shiftwork.control.tokens import TokenCheck
 
-    store = await web.app.store()
-    tokens = Tokens(store, web.app.now)
+    store = await web.app.control.store.open()
+    tokens = web.app.control.tokens
     shown = await web.token("ci", "operate")
     secret = shown.rpartition("_")[2] if shown.count("_") == 2 else shown.split("_", 2)[2]
     assert secret.encode() not in b"".join(doc.body for doc in await store.docs())
-    turnstile = Turnstile(tokens, web.app.now, seconds=0.0)
-    assert (await turnstile.admit(shown)) is not None
-    assert (await turnstile.admit(shown[:-1] + ("A" if shown[-1] != "A" else "B"))) is None
+    check = TokenCheck(tokens, web.app.control.now, seconds=0.0)
+    assert (await check.admit(shown)) is not None
+    assert (await check.admit(shown[:-1] + ("A" if shown[-1] != "A" else "B"))) is None
     await tokens.revoke("ci")
-    assert (await turnstile.admit(shown)) is None
+    assert (await check.admit(shown)) is None
 
     _, brief = await tokens.create("brief", "read", valid_seconds=100)
-    assert (await turnstile.admit(brief)) is not None
-    late = Turnstile(tokens, lambda: web.app.now() + 101, seconds=0.0)
+    assert (await check.admit(brief)) is not None
+    late = TokenCheck(tokens, lambda: web.app.control.now() + 101, seconds=0.0)
     assert (await late.admit(brief)) is None
 
 
@@ -189,7 +188,7 @@ async def test_every_answer_has_the_headers_that_keep_a_browser_safe(web: Web) -
 
 
 async def test_a_token_has_a_name_of_its_own_and_only_what_is_there_is_revoked(web: Web) -> None:
-    tokens = Tokens(await web.app.store(), web.app.now)
+    tokens = web.app.control.tokens
     await tokens.create("ci", "read")
     with pytest.raises(DuplicateNameError, match="shiftwork token revoke ci"):
         await tokens.create("ci", "operate")

@@ -91,7 +91,7 @@ async def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         counting.watch(db)
 
     monkeypatch.setattr(driver, "prepare_reader", prepare_and_count)
-    monkeypatch.setattr("shiftwork.web.searching.ENOUGH_SECONDS", 0.0)
+    monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
     await store.open()
     for start in range(0, JOBS, BATCH):
         await store.restore([_job(number) for number in range(start, start + BATCH)], 1_800_000_000.0)

@@ -33,7 +33,7 @@ def _dead(number: int, worker: str = "resize", error: str | None = None) -> JobR
 
 
 async def _bury(web: Web, *jobs: JobRecord) -> None:
-    await (await web.app.store()).restore(jobs, web.app.now())
+    await (await web.app.control.store.open()).restore(jobs, web.app.control.now())
 
 
 async def _bulk(web: Web, action: str, wanted: dict[str, Any], **more: Any) -> Any:
@@ -72,13 +72,13 @@ async def test_a_look_at_dead_letters_is_shared_until_some_are_changed(
 ) -> None:
     await _bury(web, *(_dead(number) for number in range(3)))
     asked: list[Any] = []
-    look = web.app.dead_jobs
+    look = web.app.control.bulk.dead
 
     async def counted(limit: int | None = None) -> Any:
         asked.append(limit)
         return await look(limit)
 
-    monkeypatch.setattr(web.app, "dead_jobs", counted)
+    monkeypatch.setattr(web.app.control.bulk, "dead", counted)
     for _ in range(5):
         await web.get("dead")
         await web.post("jobs", {"worker": "resize", "payload": {"path": "a"}})  # nothing to do with dead ones
@@ -95,7 +95,7 @@ async def test_jobs_are_queued_again_one_after_the_other(web: Web) -> None:
     due = sorted(job.record.run_at for job in jobs)
     assert [after - before for before, after in pairwise(due)] == pytest.approx([0.1] * 24, abs=1e-3)
     assert datetime.fromisoformat(answer["until"]).timestamp() == pytest.approx(due[-1], abs=1e-3)
-    assert due[0] <= web.app.now()
+    assert due[0] <= web.app.control.now()
 
 
 async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
@@ -109,7 +109,7 @@ async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
 
 async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     await _bury(web, *(_dead(number) for number in range(FEW + 30)))
-    store = await web.app.store()
+    store = await web.app.control.store.open()
     amend = store.amend
 
     async def once(*asked: Any) -> Any:
@@ -133,8 +133,8 @@ async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkey
         ({"action": "retry", "filter": {}, "rate": "soon"}, 'rate must be a count per time, such as "100/m"'),
         ({"action": "retry", "filter": {}, "rate": "0/s"}, "rate must be a count per time"),
         ({"action": "retry", "filter": {}, "rate": "1/9999d"}, "too slow: the last job would be due in 27 years"),
-        ({"action": "discard", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: discard knows none"),
-        ({"action": "cancel", "filter": {}, "rate": "1/s"}, "a rate is for queueing jobs again: cancel knows none"),
+        ({"action": "discard", "filter": {}, "rate": "1/s"}, "a rate is for retrying jobs: discard takes none"),
+        ({"action": "cancel", "filter": {}, "rate": "1/s"}, "a rate is for retrying jobs: cancel takes none"),
         ({"action": "bury", "filter": {}}, "Invalid value 'bury'"),
     ],
 )
@@ -147,7 +147,7 @@ async def test_what_makes_no_sense_is_refused(web: Web, body: Any, words: str) -
 
 async def test_what_the_store_counts_anyway_is_not_counted_again(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
-        await web.app.enqueue("resize", {"path": f"{number}.png"})
+        await web.app.control.jobs.enqueue("resize", {"path": f"{number}.png"})
     await _bury(web, *(_dead(number) for number in range(5)), _dead(7, "fetch", "out of paper"))
 
     async def matched(action: str, **wanted: Any) -> int:
@@ -158,7 +158,7 @@ async def test_what_the_store_counts_anyway_is_not_counted_again(web: Web, monke
     async def found(_: Any) -> Any:
         pytest.fail("jobs were looked at")
 
-    monkeypatch.setattr(await web.app.store(), "find", found)
+    monkeypatch.setattr(await web.app.control.store.open(), "find", found)
     assert (paper, await matched("retry"), await matched("retry", worker="fetch")) == (1, 6, 1)
     assert (await matched("cancel"), await matched("cancel", pool="images")) == (3, 3)
     assert await matched("retry", worker="nobody") == 0

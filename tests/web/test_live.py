@@ -45,7 +45,7 @@ async def test_a_change_made_elsewhere_is_told(open_web: Web) -> None:
     async with aclosing(open_web.site.live.stream(None)) as stream:
         listener = Listener(stream)
         assert "jobs" in (await listener.next("change"))["topics"]
-        await open_web.app.enqueue("resize", {"path": "a.png"})
+        await open_web.app.control.jobs.enqueue("resize", {"path": "a.png"})
         while "jobs" not in (await listener.next("change"))["topics"]:
             pass
 
@@ -101,7 +101,7 @@ async def test_a_listener_that_fails_ends_its_streams_so_that_they_come_back(
         message = "nobody foresaw this"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(await web.app.store(), "events", broken)
+    monkeypatch.setattr(await web.app.control.store.open(), "events", broken)
     async with asyncio.timeout(DEADLINE):
         async for _ in stream:
             pass

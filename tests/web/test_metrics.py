@@ -65,8 +65,8 @@ def value(text: str, name: str, **labels: str) -> float | None:
 
 async def test_a_parser_reads_what_the_store_counts(open_web: Web) -> None:
     for width in (1, 2, -1):
-        job, _ = await open_web.app.enqueue("resize", {"path": "a.png", "width": width})
-        await job.ended(20)
+        job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": width})
+        await job.ended(30)
     await open_web.app.disable_worker("fetch", 'it said "no"\n')
     async with open_web.client() as client:
         response = await client.get(URL)
@@ -115,7 +115,7 @@ async def test_a_histogram_counts_what_took_no_longer() -> None:
         "lease_lost": 1,
     }
     told = PoolStats(added=9, completed=5, failed=3, run_seconds=6.5, wait_seconds=8000.25, marks=marks)
-    await (await app.store()).take_over([], {"p": told}, 0)
+    await (await app.control.store.open()).take_over([], {"p": told}, 0)
     text = await scrape(app)
     buckets = {
         edge: value(text, "shiftwork_wait_seconds_bucket", pool="p", le=edge) for edge in ("0.005", "0.05", "7200")
@@ -135,7 +135,7 @@ async def test_a_breaker_is_a_number() -> None:
     app = WorkerOrchestrator("memory://")
     for name in ("smtp", "sms", "fax"):
         app.register_worker(name, lambda: None, breaker=Breaker(name=name))
-    store, now = await app.store(), app.now()
+    store, now = await app.control.store.open(), app.control.now()
     for name, until in (("sms", now + 60), ("fax", now - 60)):
         await store.put(Doc("breaker", name, msgpack.encode(BreakerState(open=True, until=until))))
     await app.start()
@@ -165,7 +165,7 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     subprocess.run([sys.executable, "mail.py"], cwd=tmp_path, check=True)
 
     def told(address: str) -> dict[str, float | None]:
-        text = httpx2.get(f"{address}metrics", timeout=20).text
+        text = httpx2.get(f"{address}metrics", timeout=30).text
         names = ["jobs_added_total", "jobs_completed_total", "attempts_failed_total", "retries_total"]
         names += ("crashes_total", "leases_lost_total", "wait_seconds_count", "run_seconds_count")
         found = {name: value(text, f"shiftwork_{name}", pool="mail") for name in names}
@@ -176,8 +176,8 @@ def test_a_scrape_of_any_process_is_the_truth_about_all(start: Start, tmp_path: 
     truth |= {"jobs_completed_total": JOBS * 0.99, "returned": JOBS * 0.99, "dead": JOBS * 0.01}
     truth |= {"attempts_failed_total": JOBS * 0.11, "raised": JOBS * 0.11, "retries_total": JOBS * 0.1}
     truth |= {"wait_seconds_count": JOBS * 1.1, "run_seconds_count": JOBS * 1.1}
-    eventually(lambda: [told(address) for address in addresses] == [truth, truth], within=55)
-    text = httpx2.get(f"{addresses[0]}metrics", timeout=20).text
+    eventually(lambda: [told(address) for address in addresses] == [truth, truth], within=90)
+    text = httpx2.get(f"{addresses[0]}metrics", timeout=30).text
     for node in nodes:
         assert node.stop() == 0
     for name, seconds in asyncio.run(_taken(tmp_path)).items():

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
-from shiftwork import JobStatus, ShiftworkError, errors
+from shiftwork import JobStatus, ShiftworkError, WorkerOrchestrator, errors
 from shiftwork.core.model import Event, JobPriority, JobRecord
-from shiftwork.views.shapes import iso
+from shiftwork.handles.options import Options
+from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import looking
 from shiftwork.web.routing import ROUTES
-from tests.runtime.stage import Hatch
+from tests.runtime.stage import Faults, FaultyStore, Hatch
 from tests.web.conftest import JSON, Web
 
 
 async def job_that(web: Web, **payload: Any) -> str:
-    job, _ = await web.app.enqueue("resize", {"path": "a.png"} | payload)
+    job, _ = await web.app.control.jobs.enqueue("resize", {"path": "a.png"} | payload)
     return job.id
 
 
@@ -105,8 +106,8 @@ async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> Non
 async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shiftwork.web.searching.PAGE", 2)
-    monkeypatch.setattr("shiftwork.web.searching.MOST_LOOKED_AT", 4)
+    monkeypatch.setattr("shiftwork.web.job_search.PAGE", 2)
+    monkeypatch.setattr("shiftwork.web.job_search.MOST_LOOKED_AT", 4)
     wanted = await job_that(web, path="needle.png")
     for width in range(5):
         await job_that(web, width=width)
@@ -116,9 +117,22 @@ async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
     assert [job["id"] for job in second["jobs"]] == [wanted]
 
 
+async def test_a_page_of_one_job_reads_it_once() -> None:
+    from tests.web.conftest import shop
+
+    app, faults = shop(), Faults()
+    store: Any = FaultyStore(app._store, faults)
+    web = Web(WorkerOrchestrator(store))
+    await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="one"))
+    assert (await web.get("jobs/one"))["why"].startswith("waits: ")
+    assert faults.calls["get"] == 1
+    await web.site.close()
+    await app.close()
+
+
 async def test_a_page_of_large_jobs_is_short_and_goes_on(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shiftwork.web.searching.PAGE_BYTES", 5_000)
-    monkeypatch.setattr("shiftwork.web.searching.FEW", 4)
+    monkeypatch.setattr("shiftwork.web.job_search.PAGE_BYTES", 5_000)
+    monkeypatch.setattr("shiftwork.web.job_search.FEW", 4)
     ids = [await job_that(web, path="x" * 2_000) for _ in range(6)]
     first = await web.get("jobs", limit=500)
     second = await web.get("jobs", limit=500, after=first["next_after"])
@@ -130,11 +144,11 @@ async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every match is told once, also those that were created at the very instant between two stretches of time."""
-    store, now = await web.app.store(), web.app.now()
+    store, now = await web.app.control.store.open(), web.app.control.now()
     ages = [-5.0, 0.0, 1.0, 300.0, 300.0, 301.0, 2_700.0, 2_750.0, 2_999.0, 3_001.0]
     await store.restore([_dead(n, now - age, "needle" if n % 4 else "hay") for n, age in enumerate(ages)], now)
-    monkeypatch.setattr(web.app, "now", lambda: now)
-    monkeypatch.setattr("shiftwork.web.searching.ENOUGH_SECONDS", 0.0)
+    monkeypatch.setattr(web.app.control, "now", lambda: now)
+    monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
     told, after, requests = [], {"created_after": iso(now - 3_000)}, 0
     while requests < 100:
         answer = await web.get("jobs", error="needle", limit=2, **after)
@@ -164,8 +178,8 @@ def _dead(number: int, created: float, error: str) -> JobRecord:
 
 
 async def test_a_job_is_told_whole(open_web: Web) -> None:
-    job, _ = await open_web.app.enqueue("resize", {"path": "a.png", "width": -1})
-    await job.ended(20)
+    job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": -1})
+    await job.ended(30)
     told = await open_web.get(f"jobs/{job.id}")
     assert (told["status"], told["error"]) == ("dead", "ValueError: width -1 is negative")
     assert "raise ValueError" in told["attempts"][0]["traceback"]
@@ -174,9 +188,11 @@ async def test_a_job_is_told_whole(open_web: Web) -> None:
 
 
 async def test_dead_letters_are_summed_up_by_what_went_wrong(open_web: Web) -> None:
-    jobs = [(await open_web.app.enqueue("resize", {"path": "a.png", "width": width}))[0] for width in (-1, -22)]
+    jobs = [
+        (await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": width}))[0] for width in (-1, -22)
+    ]
     for job in jobs:
-        await job.ended(20)
+        await job.ended(30)
     dead = await open_web.get("dead")
     (group,) = dead["groups"]
     assert (dead["total"], group["worker"], group["count"]) == (2, "resize", 2)
@@ -199,7 +215,7 @@ async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
 async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "PAGE", 4)
     monkeypatch.setattr(looking, "MOST_LOOKED_AT", 8)
-    store = await web.app.store()
+    store = await web.app.control.store.open()
     names = ["rare" if number == 2 else "odd" if number % 2 else "even" for number in range(20)]
     await store.record([Event(at=1.0, name=name, subject="s", message="") for name in names])
 
@@ -221,8 +237,8 @@ async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.Monk
 
 async def test_the_history_counts_what_ended_between_two_looks(open_web: Web) -> None:
     await open_web.site.history.sample()
-    job, _ = await open_web.app.enqueue("resize", {"path": "a.png"})
-    await job.ended(20)
+    job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png"})
+    await job.ended(30)
     await open_web.site.history.sample()
     history = await open_web.get("history", seconds=600)
     images = history["pools"]["images"]
@@ -328,7 +344,7 @@ async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: We
     event = (await open_web.get("events", name="job.inspected"))["events"][-1]
     assert (event["subject"], event["data"]["by"]) == (id, "loopback")
     hatch.open()
-    await (await open_web.app.get_job(id)).ended(20)
+    await (await open_web.app.get_job(id)).ended(30)
     refused = await open_web.post(f"jobs/{id}/stack")
     assert (refused.status_code, "is completed" in refused.json()["detail"]) == (409, True)
     assert problem(errors.NodeSilentError("it is away")).status_code == 504
@@ -445,7 +461,7 @@ async def test_what_nobody_foresaw_is_not_told(web: Web, monkeypatch: pytest.Mon
         message = "the password is hunter2"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(web.app, "nodes", broken)
+    monkeypatch.setattr(web.app.control.nodes, "all", broken)
     async with web.client() as client:
         response = await client.get("nodes")
     assert response.status_code == 500
@@ -462,15 +478,15 @@ async def test_probes_ask_for_no_token_and_alive_asks_no_store(web: Web, monkeyp
         async def away() -> None:
             raise errors.StoreUnavailableError("the store is away")
 
-        monkeypatch.setattr(web.app, "store", away)
+        monkeypatch.setattr(web.app.control.store, "open", away)
         assert [await ask(client, path) for path in ("livez", "readyz")] == [200, 503]
 
 
 async def test_a_store_that_hangs_is_not_waited_for_by_probes(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     back = asyncio.Event()
-    monkeypatch.setattr(web.app, "store", back.wait)
+    monkeypatch.setattr(web.app.control.store, "open", back.wait)
     monkeypatch.setattr("shiftwork.web.site.READY_SECONDS", 0.01)
-    async with web.client() as client, asyncio.timeout(5):
+    async with web.client() as client, asyncio.timeout(30):
         response = await client.get("http://127.0.0.1:8421/readyz")
     assert response.status_code == 503
     assert "has not answered" in response.json()["detail"]

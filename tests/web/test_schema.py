@@ -24,7 +24,7 @@ def _web() -> Web:
 
     async def fill() -> None:
         for number in range(3):
-            await web.app.enqueue("resize", {"path": "a.png", "width": number})
+            await web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": number})
         await web.app.close()
 
     asyncio.run(fill())

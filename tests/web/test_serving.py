@@ -70,7 +70,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def ask(address: str, path: str, **options: Any) -> Any:
-    response = httpx2.get(f"{address}api/v1/{path}", timeout=10, **options)
+    response = httpx2.get(f"{address}api/v1/{path}", timeout=30, **options)
     assert response.status_code == 200, response.text
     return response.json()
 
@@ -105,9 +105,9 @@ def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    assert heard.wait(20)
+    assert heard.wait(30)
     assert node.stop() == 0
-    listener.join(20)
+    listener.join(30)
     assert not listener.is_alive()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from httpx2 import Response
 
-from shiftwork.control.tokens import Tokens, Turnstile
+from shiftwork.control.tokens import TokenCheck, Tokens
 from shiftwork.core.token import Token
 from tests.web.conftest import Web
 
@@ -32,7 +32,7 @@ async def test_at_the_machine_any_token_is_made_listed_and_revoked(web: Web) -> 
 
 
 async def test_a_token_makes_no_equal_and_none_that_outlives_it(web: Web) -> None:
-    tokens = Tokens(await web.app.store(), web.app.now)
+    tokens = web.app.control.tokens
     own, operate = await tokens.create("ci", "operate", valid_seconds=3_600)
     _, read = await tokens.create("wall", "read")
     refused = await _make(web, operate, name="more", role="operate")
@@ -42,7 +42,7 @@ async def test_a_token_makes_no_equal_and_none_that_outlives_it(web: Web) -> Non
     for name, asked in (("short", 60), ("long", 86_400), ("endless", None)):
         made = await _make(web, operate, name=name, role="read", valid_seconds=asked)
         assert made.status_code == 200, made.text
-    ends = {one.name: one.expires_at or inf for one in await tokens.known()}
+    ends = {one.name: one.expires_at or inf for one in await tokens.all()}
     assert max(ends[name] for name in ("short", "long", "endless")) <= own.expires_at + 1e-3
     assert ends["short"] < own.expires_at - 3_000
 
@@ -58,20 +58,21 @@ async def test_a_token_counts_at_once_where_it_was_made_and_no_more_where_it_was
 
 async def test_a_token_made_elsewhere_is_soon_known_and_strangers_do_not_keep_the_store_busy(web: Web) -> None:
     clock, looks = [1_000.0], 0
-    tokens = Tokens(await web.app.store(), lambda: clock[0])
-    known = tokens.known
+    control = web.app.control
+    tokens = Tokens(control.store, lambda: clock[0], audit=control.audit)
+    known = tokens.all
 
     async def counted() -> list[Token]:
         nonlocal looks
         looks += 1
         return await known()
 
-    tokens.known = counted  # type: ignore[method-assign]
-    door = Turnstile(tokens, lambda: clock[0])
+    tokens.all = counted  # type: ignore[method-assign]
+    door = TokenCheck(tokens, lambda: clock[0])
     for _ in range(100):
         assert await door.admit("sw_0000_none") is None
     assert looks == 1
-    _, shown = await Tokens(await web.app.store(), lambda: clock[0]).create("wall", "read")
+    _, shown = await Tokens(control.store, lambda: clock[0], audit=control.audit).create("wall", "read")
     clock[0] += 0.3
     assert await door.admit(shown) is not None
     for _ in range(100):

@@ -1,6 +1,6 @@
-"""The orchestrator: what people hold in their hands.
+"""The orchestrator: what people hold. It registers, starts and stops, and composes the parts that do the work.
 
-It decides nothing itself: rules are in `core`, running is in `runtime`, what needs only the store is in `client`.
+Rules are in `core`, running is in `runtime`, commands and questions are in `control`.
 """
 
 import asyncio
@@ -10,33 +10,35 @@ from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
-from msgspec.structs import replace
+from msgspec import to_builtins
 
 from shiftwork.app.decorators import TaskDecorator, checked, name_of, nameless
-from shiftwork.app.registration import check_in_place, import_name
-from shiftwork.control.bulk import Action
-from shiftwork.control.client import Client
-from shiftwork.control.operations import decision_dict
-from shiftwork.core.model import (
-    PoolConfig,
-    WorkerConfig,
-    WorkerState,
-)
-from shiftwork.errors import ConfigurationError, LifecycleError, nearest
+from shiftwork.app.registration import Registrations, check_in_place, default_pool, import_name
+from shiftwork.app.triggering import Triggering
+from shiftwork.control.control import Control
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.health import Finding
+from shiftwork.core.model import Event, PoolConfig, WorkerConfig, WorkerState
+from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
-from shiftwork.handles.worker import Call, Worker
-from shiftwork.runtime.clock import Clock
+from shiftwork.handles.call import Call
+from shiftwork.handles.job import Job
+from shiftwork.handles.worker import Worker
+from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.engine.registry import Registry, publish
-from shiftwork.runtime.leader.planner import Planner
+from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Hello
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.move_record import refuse_to_change
+from shiftwork.store.urls import open_store
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.overview import NodeView
+from shiftwork.views.pool_entries import scaling_entry
+from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
     from shiftwork.web.access import Identify
@@ -47,14 +49,12 @@ logger: Final = logging.getLogger("shiftwork")
 STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
-_DONE: Final[Mapping[Action, str]] = {"cancel": "cancelled", "retry": "retried", "discard": "discarded"}
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class WorkerOrchestrator(Client):
-    """Registers workers and pools, runs them here, and answers for them from any process that reaches the store.
+class WorkerOrchestrator:
+    """Registers workers and pools, runs them here, and controls them from any process that reaches the store.
 
     `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store.
     `max_concurrent` is the size of the default pool. `tick_interval` is the longest sleep, not the resolution.
@@ -73,14 +73,17 @@ class WorkerOrchestrator(Client):
         max_payload_bytes: int = 1_048_576,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(
-            store,
-            namespace=namespace,
-            max_concurrent=max_concurrent,
-            lease_seconds=lease_seconds,
-            max_payload_bytes=max_payload_bytes,
-            clock=clock,
-        )
+        if not namespace:
+            message = f"namespace must be a non-empty string, not {namespace!r}"
+            raise ConfigurationError(message)
+        self._url = store if isinstance(store, str) else None
+        self._namespace = namespace
+        self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store
+        self._clock = clock or SystemClock()
+        self._hooks = Hooks()
+        self._node: Node | None = None
+        self._state: Literal["stopped", "running", "stopping"] = "stopped"
+        self._starting: asyncio.Event | None = None
         self._settings = Settings(
             tick_interval=tick_interval,
             lease_seconds=lease_seconds,
@@ -88,17 +91,29 @@ class WorkerOrchestrator(Client):
             pulse_in_thread=clock is None,
             namespace=namespace if isinstance(store, str) else "",
         )
-        self._starting: asyncio.Event | None = None
-        self._triggering: set[str] = set()
-        self._node: Node | None = None
-        self._state: Literal["stopped", "running", "stopping"] = "stopped"
+        self._registered = LocalRegistry(default_pool(max_concurrent))
+        self.control = Control(
+            self._store,
+            self._clock,
+            self._registered,
+            hooks=self._hooks,
+            strays=self._strays,
+            lease_seconds=lease_seconds,
+        )
+        """Every command and every question about the store, in families."""
+        self._registrations = Registrations(
+            self._registered, self.control.submission, max_payload_bytes=max_payload_bytes
+        )
+        self._triggering = Triggering(
+            self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
+        )
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def register_worker(self, name: str, function: Callable[..., Any], **options: Any) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it is SCHEDULED, every 300 seconds."""
         self._refuse_while_running(f"worker {name}")
-        return self._registered.add_worker(name, function, options, {})
+        return self._registrations.add_worker(name, function, options, {})
 
     @overload
     def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
@@ -146,12 +161,12 @@ class WorkerOrchestrator(Client):
         name = name_of(function, options)
         self._refuse_while_running(f"worker {name}")
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
-        return self._registered.add_worker(name, function, nameless(options), defaults)
+        return self._registrations.add_worker(name, function, nameless(options), defaults)
 
     def register_pool(self, name: str, **options: Any) -> PoolConfig:
         """Register a pool. Workers name it in their `pool` option."""
         self._refuse_while_running(f"pool {name}")
-        return self._registered.add_pool(name, options)
+        return self._registrations.add_pool(name, options)
 
     @overload
     def on(self, event: str) -> Callable[[AnyHook], AnyHook]: ...
@@ -189,8 +204,8 @@ class WorkerOrchestrator(Client):
 
     def registered(self) -> tuple[dict[str, WorkerConfig], dict[str, PoolConfig]]:
         """The workers and pools registered here, checked all together as `start` does; the store is not asked."""
-        registry = self._registered.complete()
-        return {name: worker.config for name, worker in self._registered.workers.items()}, dict(registry.pools)
+        registry = self._registrations.complete()
+        return self._registered.worker_configs(), dict(registry.pools)
 
     def _refuse_while_running(self, what: str) -> None:
         if self._state != "stopped":
@@ -204,7 +219,7 @@ class WorkerOrchestrator(Client):
         if self._state != "stopped":
             message = f"the orchestrator is {self._state} already"
             raise LifecycleError(message)
-        registry = self._registered.complete()
+        registry = self._registrations.complete()
         check_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
@@ -216,19 +231,20 @@ class WorkerOrchestrator(Client):
 
     async def _start(self, registry: Registry) -> None:
         try:
-            await self._store.open()
-            await refuse_to_change(self._store)
+            await self.control.store.open_to_change()
             node = self._new_node(registry, self._settings, self._hello(registry))
             if self._settings.health_checks:
-                monitor = HealthMonitor(self._judge_health, node.reporter.emit, self.now, lambda: node.leader.leading)
+                monitor = HealthMonitor(
+                    self.control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                )
                 node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
             await node.start()
         except BaseException:
             self._state = "stopped"
-            await self._close_store()
+            await self.control.store.close()
             raise
         self._node = node
-        self._loop = asyncio.get_running_loop()
+        self.control.portal.loop = asyncio.get_running_loop()
 
     async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
@@ -258,9 +274,9 @@ class WorkerOrchestrator(Client):
         finally:
             self._state = "stopped"
             self._node = None
-            self._loop = None
-            self._portal.close()
-            await self._close_store()
+            self.control.portal.loop = None
+            self.control.portal.close()
+            await self.control.store.close()
 
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
@@ -285,9 +301,7 @@ class WorkerOrchestrator(Client):
         if self._state != "stopped":
             message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
             raise LifecycleError(message)
-        await self._hooks.drain()
-        self._portal.close()
-        await self._close_store()
+        await self.control.close()
 
     def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
         return Node(
@@ -295,10 +309,14 @@ class WorkerOrchestrator(Client):
             store=self._store,
             clock=self._clock,
             hooks=self._hooks,
-            states=self._states,
+            states=self._registered.states,
             settings=settings,
             hello=hello,
         )
+
+    def _new_visitor(self, registry: Registry) -> Node:
+        """Return a node for one errand, which never leads."""
+        return self._new_node(registry, self._settings.visitor())
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -309,7 +327,7 @@ class WorkerOrchestrator(Client):
 
     def callees(self) -> Mapping[str, Worker[Any, Any]]:
         """The workers, ready to be run."""
-        self._registered.complete()
+        self._registrations.complete()
         return self._registered.workers
 
     def definition(self) -> Definition:
@@ -319,7 +337,7 @@ class WorkerOrchestrator(Client):
                 "shiftwork run needs an orchestrator whose store is given as a URL, so that others can open it too"
             )
             raise ConfigurationError(message)
-        registry = self._registered.complete()
+        registry = self._registrations.complete()
         return Definition(
             store=self._url,
             namespace=self._namespace,
@@ -341,7 +359,7 @@ class WorkerOrchestrator(Client):
         return Hello(
             app=import_name(self, apart[0]),
             role="alone",
-            now=self.now(),
+            now=self._clock.now(),
             path=sys.path,
             log_level=logging.getLevelName(logging.getLogger().level).lower() if logging.getLogger().handlers else None,
         )
@@ -351,65 +369,15 @@ class WorkerOrchestrator(Client):
     async def trigger_worker(self, name: str, **payload: Any) -> bool:
         """Run a worker now and return when that run has ended. False if it is unknown, disabled or already running.
 
-        Where no process serves it, it is run here.
+        A TRIGGERED worker runs beside itself if it is given arguments. Where no process serves it, it runs here.
         """
-        worker = self._registered.workers.get(name)
-        if worker is None:
-            logger.warning("there is no worker %r to trigger: %s", name, nearest(name, self._registered.workers))
-            return False
-        if name in self._triggering:
-            logger.warning("worker %s is not triggered: it has just been", name)
-            return False
-        self._triggering.add(name)
-        try:
-            return await self._trigger(worker, payload)
-        finally:
-            self._triggering.discard(name)
-
-    async def _trigger(self, worker: Worker[Any, Any], payload: Mapping[str, Any]) -> bool:
-        store, name = await self.store(), worker.name
-        facts = await store.survey([name], self.now())
-        lane = facts.lanes.get(name)
-        if lane is not None and (lane.running or not lane.state.enabled):
-            why = "already running" if lane.running else f"disabled: {lane.state.reason}"
-            logger.warning("worker %s is not triggered: it is %s", name, why)
-            return False
-        call = worker.triggered().call(**payload)
-        if not await self._operations.is_served(name, worker.config.pool):
-            return await self._run_here(worker, call)
-        await (await self.submit([call]))[0].ended()
-        await self._refresh()
-        return True
-
-    async def _run_here(self, worker: Worker[Any, Any], call: Call[Any]) -> bool:
-        everything = self._registered.complete()
-        await self._store_to_change()
-        await publish(everything, self._store)
-        why = await self._operations.stuck(worker.name)
-        if why is not None:
-            logger.warning("worker %s is not triggered: %s", worker.name, why)
-            return False
-        pool = worker.config.pool
-        one = replace(everything.pools[pool], min_workers=1, max_workers=1)
-        visitor = self._new_node(
-            Registry({worker.name: worker}, {pool: one}, everything.gates, {worker.name: worker}),
-            self._settings.visitor(),
-        )
-        job = (await self.submit([call]))[0]
-        await visitor.start()
-        try:
-            await job.ended()
-        finally:
-            # Should it have gone on to the worker's next job meanwhile, that one may finish.
-            await visitor.stop(STOP_SECONDS)
-        await self._refresh()
-        return True
+        return await self._triggering.trigger(name, payload)
 
     def get_status(self) -> dict[str, Any]:
         """What this process knows, without asking the store."""
         started = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
         for name, at in started:
-            state = self._states.setdefault(name, WorkerState(worker=name))
+            state = self._registered.states.setdefault(name, WorkerState(worker=name))
             state.last_started = max(state.last_started or 0.0, at)
         running = Counter(name for name, _ in started)
         return {
@@ -420,7 +388,7 @@ class WorkerOrchestrator(Client):
         }
 
     def _worker_status(self, name: str, running: int) -> dict[str, Any]:
-        state = self._states.get(name) or WorkerState(worker=name)
+        state = self._registered.states.get(name) or WorkerState(worker=name)
         return {
             "enabled": state.enabled,
             "running": running > 0,
@@ -437,28 +405,145 @@ class WorkerOrchestrator(Client):
         return self._node.engines if self._node is not None else ()
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
-        """Decide now how many workers each pool should have, and write it down; the nodes keep to it."""
-        await self.store()
-        if self._node is not None and self._state == "running":
-            planned = await self._node.plan()
-        else:
-            planned = await Planner(await self.pools(), self._registered.workers, self._store, self._clock).plan()
-            for event in planned.events:
-                self._hooks.fire(event)
-            await self._store.record(planned.events)
-        return {name: decision_dict(decision, seen) for name, (decision, seen) in planned.decisions.items()}
+        """Decide now how many workers each pool should have, and write it down; the nodes follow it."""
+        running = self._node if self._state == "running" else None
+        planned = await (self.control.pools.plan() if running is None else running.plan())
+        return {name: scaling_entry(decision, seen) for name, (decision, seen) in planned.decisions.items()}
 
     async def recover_stuck_jobs(self) -> int:
-        """Take back the jobs of processes that are gone, not waiting for the leader's next look. Answers how many."""
-        await self.store()
+        """Take back the jobs of processes that are gone, without waiting for the leader; return how many."""
+        await self.control.store.open()
         if self._node is not None and self._state == "running":
             return await self._node.leader.recover()
-        visitor = self._new_node(Registry(self._registered.workers, {}, {}), self._settings.visitor())
+        visitor = self._new_visitor(Registry(self._registered.workers, {}, {}))
         await visitor.start()
         try:
             return await visitor.leader.recover()
         finally:
             await visitor.stop(0.0)
+
+    # ── commands and questions, all of them control's ────────────────────────────────────────────────────────────
+
+    async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add many jobs in one step: all of them, or none."""
+        return await self.control.submission.submit(calls)
+
+    async def get_job(self, job_id: str) -> Job[Any]:
+        """Return a job by its id, whole. Raises `UnknownJobError`."""
+        return await self.control.jobs.get(job_id)
+
+    async def find_jobs(self, **wanted: Any) -> list[Job[Any]]:
+        """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
+
+        `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
+        turn pages.
+        """
+        return await self.control.jobs.find(**wanted)
+
+    async def explain_job(self, job_id: str) -> Explanation:
+        """Return why a job is not running, or how it ended, in words and as data."""
+        return await self.control.jobs.explain(job_id)
+
+    async def job_stack(self, job_id: str) -> JobStack:
+        """Return what a running job is doing now: its own stack first, then everything else in its process.
+
+        Raises `JobStateError` if it is not running, and `NodeSilentError` if its node does not reply within 5 seconds.
+        """
+        return await self.control.jobs.stack(job_id)
+
+    async def cancel_job(self, job_id: str) -> Job[Any]:
+        """Cancel a waiting job, or ask a running one to stop."""
+        return await self.control.jobs.cancel(job_id)
+
+    async def retry_job(self, job_id: str, *, payload: Mapping[str, Any] | None = None) -> Job[Any]:
+        """Queue a dead, cancelled, failed or scheduled job again, its counts at zero; `payload` replaces its own."""
+        return await self.control.jobs.retry(job_id, payload=payload)
+
+    async def discard_job(self, job_id: str) -> None:
+        """Delete a job that has ended."""
+        await self.control.jobs.discard(job_id)
+
+    async def cancel_jobs(self, **wanted: Any) -> int:
+        """Cancel all jobs that match (see `find_jobs`), and return how many were."""
+        return (await self.control.bulk.change("cancel", **wanted)).count
+
+    async def retry_jobs(self, *, rate: str | None = None, **wanted: Any) -> int:
+        """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
+
+        `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
+        """
+        return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
+
+    async def discard_jobs(self, **wanted: Any) -> int:
+        """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
+        return (await self.control.bulk.change("discard", **wanted)).count
+
+    async def workers(self) -> dict[str, WorkerConfig]:
+        """Return every worker that this process or another one registered in this store."""
+        return await self.control.workers.all()
+
+    async def enable_worker(self, name: str) -> None:
+        """Enable a worker everywhere, and reset its count of failures."""
+        await self.control.workers.enable(name)
+
+    async def disable_worker(self, name: str, reason: str = "disabled by hand") -> None:
+        """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
+        await self.control.workers.disable(name, reason)
+
+    async def pools(self) -> dict[str, PoolConfig]:
+        """Return every pool that this process or another one registered in this store."""
+        return await self.control.pools.all()
+
+    async def pause_pool(self, name: str, reason: str | None = None) -> None:
+        """Start no more jobs of a pool, anywhere. Running jobs continue."""
+        await self.control.pools.pause(name, reason)
+
+    async def resume_pool(self, name: str) -> None:
+        """Start jobs of a paused pool again."""
+        await self.control.pools.resume(name)
+
+    async def scale_pool(
+        self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
+    ) -> PoolConfig:
+        """Set a pool's bounds, one or both, for all nodes together, and return the pool with its new bounds.
+
+        They hold until they are changed again. `reset` first restores the bounds that the pool was registered with.
+        """
+        return await self.control.pools.scale(name, min_workers, max_workers, reset=reset)
+
+    async def get_pool_dashboard(self) -> dict[str, dict[str, Any]]:
+        """Return every pool with its instances and its numbers."""
+        return await self.control.pools.dashboard()
+
+    async def nodes(self) -> list[NodeView]:
+        """Return every live node: what it has, what it runs, whether it is drained."""
+        return await self.control.nodes.all()
+
+    async def drain_node(self, name: str, reason: str | None = None) -> NodeView:
+        """Give a node no more work: its workers finish what they run, and the node stays, empty, until that is undone.
+
+        A prefix of its name is enough, if no other node has it.
+        """
+        return await self.control.nodes.drain(name, reason)
+
+    async def undrain_node(self, name: str) -> NodeView:
+        """Give a drained node work again."""
+        return await self.control.nodes.undrain(name)
+
+    async def get_health(self) -> dict[str, Any]:
+        """Return what is wrong now, with the remedy: `{"status": "ok"|"degraded"|"failing", "problems": [...]}`."""
+        health: dict[str, Any] = to_builtins(await self.control.system.health())
+        return health
+
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        """Return what happened, newest last: the newest events numbered above `after` and below `before`."""
+        return await self.control.system.events(after, limit, before=before)
+
+    async def check(self) -> dict[str, Finding]:
+        """Return the store's real settings, its latency, and whether its clock agrees with ours."""
+        return await self.control.doctor.check()
+
+    # ── the web ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
         """The HTTP API and the dashboard, to be mounted in an ASGI application of your own (needs `shiftwork[web]`).
@@ -472,4 +557,4 @@ class WorkerOrchestrator(Client):
         except ModuleNotFoundError as error:
             message = f"app.asgi() needs {error.name}: pip install 'shiftwork[web]'"
             raise ConfigurationError(message) from None
-        return Api(Site(self, trust_loopback=trust_loopback, identify=identify))
+        return Api(Site(self.control, trust_loopback=trust_loopback, identify=identify))

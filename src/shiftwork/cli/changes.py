@@ -6,22 +6,20 @@ from typing import Any, Final
 import click
 from msgspec import Struct, field
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.parameters import json_object
-from shiftwork.cli.words import counted
 from shiftwork.control.bulk import Action, Changed, check_rate
-from shiftwork.control.operations import Operations, clock_time
+from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
+from shiftwork.core.wording import counted
 from shiftwork.errors import JobError
-from shiftwork.handles.worker import Job
-from shiftwork.views.shapes import iso
+from shiftwork.views.instants import clock_time, iso
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
-One = Callable[[WorkerOrchestrator, str], Awaitable[str]]
+One = Callable[[Control, str], Awaitable[str]]
 """Change one job; answers what was done, for people."""
 
 
@@ -97,9 +95,8 @@ def retry(
         message = "--payload is for one job: give one ID"
         raise click.UsageError(message)
 
-    async def again(app: WorkerOrchestrator, job_id: str) -> str:
-        job = await app.retry_job(job_id, payload=payload)
-        await _told(app, job, "retried", edited=payload is not None)
+    async def again(control: Control, job_id: str) -> str:
+        job = await control.jobs.retry(job_id, payload=payload)
         return f"job {job_id} of {job.worker} is {job.status} again"
 
     if wanted is None:
@@ -146,32 +143,24 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _cancel(app: WorkerOrchestrator, job_id: str) -> str:
-    job = await app.cancel_job(job_id)
-    await _told(app, job, "cancelled")
+async def _cancel(control: Control, job_id: str) -> str:
+    job = await control.jobs.cancel(job_id)
     if job.status is JobStatus.PROCESSING:
         return f"job {job_id} of {job.worker} is running and was told to stop"
     return f"job {job_id} of {job.worker} is {job.status}"
 
 
-async def _discard(app: WorkerOrchestrator, job_id: str) -> str:
-    gone = await app.get_job(job_id)
-    await app.discard_job(job_id)
-    await _told(app, gone, "discarded")
+async def _discard(control: Control, job_id: str) -> str:
+    await control.jobs.discard(job_id)
     return f"job {job_id} is gone"
 
 
-async def _told(app: WorkerOrchestrator, changed: Job[Any], what: str, **data: Any) -> None:
-    """Keep who did it: at the command line that is a person, and within a program it is not."""
-    await Operations(await app.store(), app.now).record_change(changed.record, what, **data)
-
-
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
-    async def act_on_each(app: WorkerOrchestrator) -> Changes:
+    async def act_on_each(control: Control) -> Changes:
         changes = Changes()
         for job_id in ids:
             try:
-                changes.told.append(await act(app, job_id))
+                changes.told.append(await act(control, job_id))
                 changes.changed.append(job_id)
             except JobError as error:
                 changes.refused.append({"id": job_id, "error": str(error)})
@@ -194,12 +183,12 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
 def _in_bulk(
     source: Source, verb: Action, wanted: dict[str, Any], *, yes: bool, as_json: bool, rate: str | None = None
 ) -> None:
-    async def act_on_all(app: WorkerOrchestrator) -> tuple[int, Changed]:
+    async def act_on_all(control: Control) -> tuple[int, Changed]:
         check_rate(verb, rate)
-        matched = await app.count_jobs(verb, **wanted)
+        matched = await control.bulk.count(verb, **wanted)
         if not matched or not (yes or _agreed(verb, matched)):
             return matched, Changed(0)
-        return matched, await app.change_jobs(verb, rate=rate, **wanted)
+        return matched, await control.bulk.change(verb, rate=rate, **wanted)
 
     matched, changed = source.ask(act_on_all)
     if as_json:

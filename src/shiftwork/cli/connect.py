@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 import click
 from msgspec import Struct
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.output import aside
+from shiftwork.control.control import Control, control_of
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.serve.loading import load_app
 
@@ -31,22 +31,22 @@ class Source(Struct, frozen=True, kw_only=True):
     namespace: str = "default"
     app: str = ""
 
-    def ask(self, work: Callable[[WorkerOrchestrator], Awaitable[T]], *, create: bool = False) -> T:
-        """Do some work with the store, and let go of it.
+    def ask(self, work: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
+        """Do some work with the store, and close it.
 
-        A store that does not exist is never made, but where an app gives it something to hold (`create`).
+        A store that does not exist is never made, unless an app gives it something to hold (`create`).
         """
-        app = self._open()
-        refuse_missing(app.store_url, create=create and bool(self.app))
-        return asyncio.run(_asked(app, work))
+        control = self._control()
+        refuse_missing(control.store.url, create=create and bool(self.app))
+        return asyncio.run(_asked(control, work))
 
-    def _open(self) -> WorkerOrchestrator:
+    def _control(self) -> Control:
         if not self.app:
-            return WorkerOrchestrator(self.store, namespace=self.namespace)
-        app = load_app(self.app)
-        if app.store_url.startswith("memory:"):
+            return control_of(self.store, namespace=self.namespace)
+        control = load_app(self.app).control
+        if control.store.url.startswith("memory:"):
             aside(f"shiftwork: the store of {self.app} is memory: this command sees its own, not a running process's")
-        return app
+        return control
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:
@@ -103,8 +103,8 @@ def refuse_missing(url: str, *, create: bool = False) -> None:
         raise StoreUnavailableError(message)
 
 
-async def _asked(app: WorkerOrchestrator, work: Callable[[WorkerOrchestrator], Awaitable[T]]) -> T:
+async def _asked(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:
     try:
-        return await work(app)
+        return await work(control)
     finally:
-        await app.close()
+        await control.close()

@@ -5,11 +5,11 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json, show_table
-from shiftwork.cli.words import counted
-from shiftwork.control.schema import SchemaView
+from shiftwork.control.control import Control
+from shiftwork.control.store_schema import SchemaView
+from shiftwork.core.wording import counted
 
 _PHASE: Final = click.option(
     "--phase",
@@ -46,7 +46,7 @@ def status(source: Source, *, as_json: bool) -> None:
 @json_option
 def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
     """Do the steps that are left to do: all of them, or none. On an empty database: make the schema."""
-    url, seen, done = source.ask(lambda app: _look(app, phase=phase))
+    url, seen, done = source.ask(lambda control: _look(control, phase=phase))
     if as_json:
         show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "upgraded": to_builtins(done)})
     elif not seen.by_hand:
@@ -67,7 +67,7 @@ def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
 def sql(pending: bool, grant_to: str | None, phase: str, source: Source, *, as_json: bool) -> None:  # noqa: FBT001 - click's
     """Print the SQL that makes the schema, for an administrator to read and run with psql."""
     wanted = {"pending": pending, "after": phase == "after", "grant_to": grant_to}
-    url, text, seen = source.ask(lambda app: _sql(app, wanted))
+    url, text, seen = source.ask(lambda control: _sql(control, wanted))
     if as_json:
         show_json({"store": url, "sql": text})
     elif text is not None:
@@ -76,14 +76,14 @@ def sql(pending: bool, grant_to: str | None, phase: str, source: Source, *, as_j
         aside(_nothing_by_hand(url, seen))  # stdout may be a pipe to psql
 
 
-async def _look(app: WorkerOrchestrator, phase: str | None = None) -> tuple[str, SchemaView, Any]:
-    done = await app.schema.upgrade(after=phase == "after") if phase else ()
-    return app.store_url, await app.schema.look(), done
+async def _look(control: Control, phase: str | None = None) -> tuple[str, SchemaView, Any]:
+    done = await control.store.schema.upgrade(after=phase == "after") if phase else ()
+    return control.store.url, await control.store.schema.look(), done
 
 
-async def _sql(app: WorkerOrchestrator, wanted: dict[str, Any]) -> tuple[str, str | None, SchemaView | None]:
-    text = await app.schema.sql(**wanted)
-    return app.store_url, text, await app.schema.look() if text is None else None
+async def _sql(control: Control, wanted: dict[str, Any]) -> tuple[str, str | None, SchemaView | None]:
+    text = await control.store.schema.sql(**wanted)
+    return control.store.url, text, await control.store.schema.look() if text is None else None
 
 
 def _nothing_by_hand(url: str, seen: SchemaView) -> str:

@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.jobs import show_jobs
 from shiftwork.cli.output import aside, json_option, show_json, show_table
-from shiftwork.cli.words import ago, counted
+from shiftwork.cli.words import ago
+from shiftwork.control.control import Control
 from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.core.model import DeadJob, JobStatus
-from shiftwork.handles.worker import Job
-from shiftwork.views.shapes import iso
+from shiftwork.core.wording import counted
+from shiftwork.handles.job import Job
+from shiftwork.views.instants import iso
 
 
 @click.command()
@@ -37,15 +38,15 @@ def dead(
     """Jobs in the dead-letter queue, summed up by worker and error."""
     if as_list:
 
-        async def find(app: WorkerOrchestrator) -> tuple[list[Job[Any]], float]:
+        async def find(control: Control) -> tuple[list[Job[Any]], float]:
             wanted = {"status": JobStatus.DEAD, "worker": worker, "error": error}
-            return await app.find_jobs(**wanted, limit=limit, after=after), app.now()
+            return await control.jobs.find(**wanted, limit=limit, after=after), control.now()
 
         show_jobs(*source.ask(find), limit=limit, as_json=as_json)
         return
 
-    async def sum_up(app: WorkerOrchestrator) -> tuple[list[Group], float]:
-        return groups_of(_matching(await app.dead_jobs(), worker, error)), app.now()
+    async def sum_up(control: Control) -> tuple[list[Group], float]:
+        return groups_of(_matching(await control.bulk.dead(), worker, error)), control.now()
 
     groups, now = source.ask(sum_up)
     if as_json:

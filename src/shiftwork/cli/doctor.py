@@ -2,14 +2,16 @@
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import json_option, show_json, show_wrapped
 from shiftwork.cli.status import show_health
-from shiftwork.cli.words import counted, one_line
-from shiftwork.control.checkup import Report, examine
+from shiftwork.cli.words import one_line
+from shiftwork.control.control import Control
 from shiftwork.core.health import Problem
+from shiftwork.core.wording import counted
 from shiftwork.errors import ConfigurationError
+from shiftwork.serve.loading import load_app
+from shiftwork.views.report import Report
 from shiftwork.views.shapes import problem_shape
 
 
@@ -18,7 +20,7 @@ from shiftwork.views.shapes import problem_shape
 @json_option
 def doctor(source: Source, *, as_json: bool) -> None:
     """Examine the store, the app if one is named, and what runs. Ends with 1 if something is critical."""
-    report = source.ask(lambda app: _examine(app, source.app))
+    report = source.ask(lambda control: _examine(control, source.app))
     if as_json:
         show_json(
             {
@@ -34,20 +36,20 @@ def doctor(source: Source, *, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-async def _examine(app: WorkerOrchestrator, name: str) -> Report:
-    report = await examine(app)
+async def _examine(control: Control, name: str) -> Report:
+    report = await control.doctor.examine()
     if name:
-        report.findings["app"], wrong = _app(app, name)
+        report.findings["app"], wrong = _app(name)
         report.problems = [*wrong, *report.problems]
     return report
 
 
-def _app(app: WorkerOrchestrator, name: str) -> tuple[str, list[Problem]]:
+def _app(name: str) -> tuple[str, list[Problem]]:
     try:
-        workers, pools = app.registered()
+        workers, pools = load_app(name).registered()
     except ConfigurationError as error:
         message = f"{name} cannot start: {error}"
-        return message, [Problem("configuration", name, message, "mend the registration", "critical")]
+        return message, [Problem("configuration", name, message, "fix the registration", "critical")]
     return f"{name}, {counted(len(workers), 'worker')} in {counted(len(pools), 'pool')}, can start", []
 
 

@@ -8,7 +8,8 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import json_option, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.core.model import JobPriority, JobStatus
-from shiftwork.handles.worker import Job, Options
+from shiftwork.handles.job import Job
+from shiftwork.handles.options import Options
 from shiftwork.views.shapes import job_shape
 
 
@@ -47,7 +48,7 @@ def enqueue(
         job_id=job_id,
     )
     given = payload_of(arguments, payload)
-    job, created = source.ask(lambda app: app.enqueue(worker, given, options), create=True)
+    job, created = source.ask(lambda control: control.jobs.enqueue(worker, given, options), create=True)
     if as_json:
         show_json({"created": created, "job": job_shape(job)})
     else:

@@ -6,12 +6,12 @@ from typing import Final
 import click
 import msgspec
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.words import one_line
-from shiftwork.control.operations import clock_time
+from shiftwork.control.control import Control
 from shiftwork.core.model import EVENTS_KEPT, Event
+from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
@@ -28,9 +28,9 @@ ALL: Final = 2 * EVENTS_KEPT
 def events(source: Source, *, limit: int, after: int, follow: bool, as_json: bool) -> None:
     """What happened: disabled, enabled, dead, lost, scaled, paused; newest last."""
     if follow:
-        source.ask(lambda app: _follow(app, after, limit, as_json=as_json))
+        source.ask(lambda control: _follow(control, after, limit, as_json=as_json))
         return
-    found = source.ask(lambda app: app.events(after, limit))
+    found = source.ask(lambda control: control.system.events(after, limit))
     if as_json:
         show_json({"events": [event_shape(event) for event in found]})
     elif not found:
@@ -39,9 +39,9 @@ def events(source: Source, *, limit: int, after: int, follow: bool, as_json: boo
         _show(event, as_json=False)
 
 
-async def _follow(app: WorkerOrchestrator, after: int, limit: int, *, as_json: bool) -> None:
+async def _follow(control: Control, after: int, limit: int, *, as_json: bool) -> None:
     while True:
-        for event in await app.events(after, limit):
+        for event in await control.system.events(after, limit):
             _show(event, as_json=as_json)
             after = event.seq
         limit = ALL

@@ -4,15 +4,15 @@ from typing import Any
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json, show_table
 from shiftwork.cli.words import ago, one_line, printable, took, when
-from shiftwork.control.operations import clock_time
+from shiftwork.control.control import Control
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
-from shiftwork.handles.worker import Job
+from shiftwork.handles.job import Job
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes import explanation_shape, job_shape, whole_job_shape
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -31,8 +31,8 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
     """Jobs, newest first."""
     given = {name: value for name, value in wanted.items() if value}
 
-    async def find(app: WorkerOrchestrator) -> tuple[list[Job[Any]], float]:
-        return await app.find_jobs(limit=limit, **given), app.now()
+    async def find(control: Control) -> tuple[list[Job[Any]], float]:
+        return await control.jobs.find(limit=limit, **given), control.now()
 
     show_jobs(*source.ask(find), limit=limit, as_json=as_json)
 
@@ -45,8 +45,8 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
 def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
     """Everything about one job: payload, attempts with tracebacks, progress, result."""
 
-    async def get(app: WorkerOrchestrator) -> tuple[Job[Any], Explanation, float]:
-        return await app.get_job(job_id), await app.explain_job(job_id), app.now()
+    async def get(control: Control) -> tuple[Job[Any], Explanation, float]:
+        return *await control.jobs.get_explained(job_id), control.now()
 
     found, why, now = source.ask(get)
     if as_json:
@@ -63,7 +63,7 @@ def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
 @json_option
 def explain(job_id: str, source: Source, *, as_json: bool) -> None:
     """Why a job is not running, or how it ended."""
-    why = source.ask(lambda app: app.explain_job(job_id))
+    why = source.ask(lambda control: control.jobs.explain(job_id))
     if as_json:
         show_json(explanation_shape(why))
         return

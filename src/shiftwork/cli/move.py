@@ -10,8 +10,8 @@ import click
 
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.output import aside, json_option, show_json, show_table
-from shiftwork.cli.words import counted
 from shiftwork.core.model import JobStatus
+from shiftwork.core.wording import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 
@@ -80,7 +80,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
         raise click.UsageError(message)
     progress = Progress(terminal=sys.stderr.isatty())
     try:
-        moved = asyncio.run(move_content(source, shared(destination), namespace=space, tell=progress.tell))
+        moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.tell))
     finally:
         progress.end()
     if as_json:
@@ -111,7 +111,7 @@ def _show(moved: Moved) -> None:
     rows = [(status, moved.counted.counts.get(status, 0), moved.arrived.counts.get(status, 0)) for status in statuses]
     show_table(("JOBS", "SOURCE", "DESTINATION"), [*rows, ("all", moved.counted.jobs, moved.arrived.jobs)])
     click.echo(f"checksum     {moved.counted.checksum} on both sides")
-    small = moved.small
+    small = moved.records
     told = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
     click.echo(f"and also     {', '.join(told)}")
     if moved.handed_back:
@@ -132,7 +132,7 @@ def _shape(moved: Moved) -> dict[str, Any]:
         "handed_back": moved.handed_back,
         "jobs_by_status": moved.arrived.counts,
         "checksum": None if moved.late else moved.arrived.checksum,
-        "workers": moved.small.workers,
-        "docs": moved.small.docs,
-        "events": moved.small.events,
+        "workers": moved.records.workers,
+        "docs": moved.records.docs,
+        "events": moved.records.events,
     }

@@ -5,11 +5,12 @@ from typing import Final
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.parameters import seconds
-from shiftwork.cli.words import ago, counted, percent, size, span
+from shiftwork.cli.words import ago, percent, size, span
+from shiftwork.control.control import Control
+from shiftwork.core.wording import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes import node_shape
@@ -39,8 +40,8 @@ _TITLES = (
 def nodes(source: Source, *, as_json: bool) -> None:
     """Every live node: what it has, what it runs, whether it leads or is drained."""
 
-    async def look(app: WorkerOrchestrator) -> tuple[list[NodeView], float]:
-        return await app.nodes(), app.now()
+    async def look(control: Control) -> tuple[list[NodeView], float]:
+        return await control.nodes.all(), control.now()
 
     found, now = source.ask(look)
     if as_json:
@@ -73,11 +74,11 @@ def drain(
         message = "--timeout goes with --wait"
         raise click.UsageError(message)
 
-    async def change(app: WorkerOrchestrator) -> NodeView:
-        changed = await (app.undrain_node(node) if undo else app.drain_node(node, reason))
+    async def change(control: Control) -> NodeView:
+        changed = await (control.nodes.undrain(node) if undo else control.nodes.drain(node, reason))
         if wait:
-            await _until_empty(app, changed, timeout)
-            changed = await _look(app, changed)
+            await _until_empty(control, changed, timeout)
+            changed = await _look(control, changed)
         return changed
 
     seen = source.ask(change)
@@ -91,11 +92,11 @@ def drain(
         click.echo(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
 
 
-async def _until_empty(app: WorkerOrchestrator, node: NodeView, patience: float | None) -> None:
+async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
     told = ""
     try:
         async with asyncio.timeout(patience):
-            while (node := await _look(app, node)).runs:
+            while (node := await _look(control, node)).runs:
                 if (text := _running(node)) != told:
                     aside(f"node {node.name} still runs {text}")
                     told = text
@@ -105,8 +106,8 @@ async def _until_empty(app: WorkerOrchestrator, node: NodeView, patience: float 
         raise ResultTimeoutError(message) from None
 
 
-async def _look(app: WorkerOrchestrator, node: NodeView) -> NodeView:
-    found = [seen for seen in await app.nodes() if seen.name == node.name]
+async def _look(control: Control, node: NodeView) -> NodeView:
+    found = [seen for seen in await control.nodes.all() if seen.name == node.name]
     if not found:
         message = f"node {node.name} has gone"
         raise UnknownNodeError(message)

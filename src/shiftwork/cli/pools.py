@@ -2,7 +2,6 @@
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.status import pool_state
@@ -24,7 +23,7 @@ def pools(source: Source, *, as_json: bool) -> None:
 
     Bounds with a * were set by hand: shiftwork scale POOL --reset takes them back.
     """
-    seen = source.ask(WorkerOrchestrator.overview)
+    seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json({"pools": [pool_shape(pool) for pool in seen.pools]})
     elif seen.pools:
@@ -40,7 +39,7 @@ def pools(source: Source, *, as_json: bool) -> None:
 @json_option
 def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> None:
     """Start no more jobs of a pool, anywhere; running ones go on."""
-    source.ask(lambda app: app.pause_pool(pool, reason), create=True)
+    source.ask(lambda control: control.pools.pause(pool, reason), create=True)
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
@@ -53,7 +52,7 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
 @json_option
 def resume(pool: str, source: Source, *, as_json: bool) -> None:
     """Go on with a paused pool."""
-    source.ask(lambda app: app.resume_pool(pool), create=True)
+    source.ask(lambda control: control.pools.resume(pool), create=True)
     if as_json:
         show_json({"pool": pool, "paused": False, "reason": None})
     else:

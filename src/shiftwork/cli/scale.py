@@ -21,7 +21,7 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
     if low is None and high is None and not reset:
         message = f"what shall change? shiftwork scale {pool} --min N, --max N or --reset"
         raise click.UsageError(message)
-    now = source.ask(lambda app: app.scale_pool(pool, low, high, reset=reset), create=True)
+    now = source.ask(lambda control: control.pools.scale(pool, low, high, reset=reset), create=True)
     by_hand = low is not None or high is not None
     if as_json:
         show_json(

@@ -5,7 +5,7 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.words import printable
-from shiftwork.control.operations import clock_time
+from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes import stack_shape
 
 
@@ -15,7 +15,7 @@ from shiftwork.views.shapes import stack_shape
 @json_option
 def stack(job_id: str, source: Source, *, as_json: bool) -> None:
     """What a running job is doing now: the stack of its function, then all else in its process."""
-    seen = source.ask(lambda app: app.job_stack(job_id))
+    seen = source.ask(lambda control: control.jobs.stack(job_id))
     if as_json:
         show_json(stack_shape(seen))
         return

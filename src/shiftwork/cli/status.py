@@ -2,12 +2,12 @@
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
-from shiftwork.cli.words import counted, one_line, span
-from shiftwork.control.operations import clock_time
+from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
+from shiftwork.core.wording import counted
+from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
 from shiftwork.views.remedies import remedy
 from shiftwork.views.shapes import status_shape
@@ -26,7 +26,7 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "y
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
     """What is wrong now, with the remedy; pools; disabled workers; who leads."""
-    seen = source.ask(WorkerOrchestrator.overview)
+    seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json(status_shape(seen))
     else:

@@ -5,12 +5,11 @@ from typing import cast
 import click
 from msgspec.structs import asdict
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago
-from shiftwork.control.tokens import Tokens
+from shiftwork.control.control import Control
 from shiftwork.core.token import Role, Token
 from shiftwork.views.shapes import token_shape
 
@@ -29,9 +28,8 @@ def token() -> None:
 def create(name: str, role: str, valid: float | None, source: Source, *, as_json: bool) -> None:
     """Make a token and print it. It is shown this once: the store keeps only a hash."""
 
-    async def make(app: WorkerOrchestrator) -> tuple[Token, str]:
-        tokens = Tokens(await app.store(), app.now)
-        return await tokens.create(name, cast("Role", role), valid_seconds=valid)
+    async def make(control: Control) -> tuple[Token, str]:
+        return await control.tokens.create(name, cast("Role", role), valid_seconds=valid)
 
     made, secret = source.ask(make, create=True)
     if as_json:
@@ -47,8 +45,8 @@ def create(name: str, role: str, valid: float | None, source: Source, *, as_json
 def list_tokens(source: Source, *, as_json: bool) -> None:
     """Every token there is or was, without its secret."""
 
-    async def ask(app: WorkerOrchestrator) -> tuple[list[Token], float]:
-        return await Tokens(await app.store(), app.now).known(), app.now()
+    async def ask(control: Control) -> tuple[list[Token], float]:
+        return await control.tokens.all(), control.now()
 
     tokens, now = source.ask(ask)
     if as_json:
@@ -66,15 +64,11 @@ def list_tokens(source: Source, *, as_json: bool) -> None:
 @json_option
 def revoke(name: str, source: Source, *, as_json: bool) -> None:
     """Let the holder of a token in no more, within seconds. By its name, or by its id."""
-
-    async def end(app: WorkerOrchestrator) -> Token:
-        return await Tokens(await app.store(), app.now).revoke(name)
-
-    revoked = source.ask(end)
+    revoked = source.ask(lambda control: control.tokens.revoke(name))
     if as_json:
         show_json(token_shape(revoked))
     else:
-        click.echo(f"token {revoked.name} lets nobody in any more")
+        click.echo(f"token {revoked.name} revoked")
 
 
 def _state(one: Token, now: float) -> str:

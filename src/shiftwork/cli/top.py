@@ -10,18 +10,20 @@ from typing import Any, Final
 import click
 from msgspec import Struct, field
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, cut, table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.pools import bounds_of, workers_of
 from shiftwork.cli.screen import Screen
 from shiftwork.cli.status import pool_state
-from shiftwork.cli.words import counted, one_line, percent, size, span, took
-from shiftwork.control.operations import clock_time
-from shiftwork.control.watching import MOST_JOBS, Glance
+from shiftwork.cli.words import one_line, percent, size, span, took
+from shiftwork.control.control import Control
+from shiftwork.control.glances import MOST_JOBS
 from shiftwork.core.model import JobRecord, WorkerInstance
+from shiftwork.core.wording import counted
 from shiftwork.errors import StoreError
+from shiftwork.views.glance import Glance
+from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import NodeView, PoolView
 
 SHORTEST_SECONDS: Final = 0.1
@@ -75,12 +77,12 @@ def top(source: Source, *, once: bool, interval: float) -> None:
     if once or not sys.stdout.isatty():
         source.ask(_print)
     else:
-        source.ask(lambda app: Top(app, interval).run())
+        source.ask(lambda control: Top(control, interval).run())
 
 
-async def _print(app: WorkerOrchestrator) -> None:
+async def _print(control: Control) -> None:
     history = History()
-    history.add(await app.glance())
+    history.add(await control.system.glance())
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in frame(history, width=width, blocks=_blocks()):
         click.echo(line)
@@ -89,8 +91,8 @@ async def _print(app: WorkerOrchestrator) -> None:
 class Top:
     """The live view."""
 
-    def __init__(self, app: WorkerOrchestrator, interval: float) -> None:
-        self._app = app
+    def __init__(self, control: Control, interval: float) -> None:
+        self._control = control
         self._interval = interval
         self._history = History()
         self._paused = False
@@ -100,7 +102,8 @@ class Top:
 
     async def run(self) -> None:
         """Look and paint until the person has seen enough."""
-        self._history.add(await self._app.glance())  # before the screen is taken: an error now is said as always
+        # Before the screen is taken, so that an error is printed as for any other command.
+        self._history.add(await self._control.system.glance())
         with Screen(key=self._key, resized=self._paint) as self._screen:
             over = asyncio.ensure_future(self._screen.over.wait())
             self._paint()
@@ -111,7 +114,7 @@ class Top:
                     self._paint()
 
     async def _look(self, over: "asyncio.Future[Any]") -> None:
-        looking = asyncio.ensure_future(self._app.glance())
+        looking = asyncio.ensure_future(self._control.system.glance())
         await asyncio.wait({looking, over}, return_when=asyncio.FIRST_COMPLETED)
         if not looking.done():  # the store takes its time, and the person does not
             looking.cancel()

@@ -6,15 +6,14 @@ from typing import Any, Final
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, json_text, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.cli.words import one_line, printable, took
-from shiftwork.control.operations import Operations
-from shiftwork.core.model import JobPriority, JobStatus, WorkerExecutionMode
-from shiftwork.errors import JobError, ResultTimeoutError
-from shiftwork.handles.worker import Job, Options
+from shiftwork.control.control import Control
+from shiftwork.core.model import JobStatus
+from shiftwork.errors import ResultTimeoutError
+from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes import result_shape, whole_job_shape
 
@@ -60,37 +59,20 @@ def trigger(
         click.get_current_context().exit(1)
 
 
-async def _run(
-    app: WorkerOrchestrator, *, worker: str, payload: dict[str, Any], wait: bool, patience: float | None
-) -> Ended:
-    await _refuse(app, worker)
-    job, _ = await app.enqueue(worker, payload, Options(priority=JobPriority.CRITICAL, cause="triggered"))
-    await Operations(await app.store(), app.now).record_trigger(job.record)
+async def _run(control: Control, *, worker: str, payload: dict[str, Any], wait: bool, patience: float | None) -> Ended:
+    job = await control.workers.trigger(worker, payload)
     if wait:
-        await _until_ended(app, job, patience)
-    return await app.get_job(job.id), await app.explain_job(job.id)
+        await _until_ended(control, job, patience)
+    return await control.jobs.get_explained(job.id)
 
 
-async def _refuse(app: WorkerOrchestrator, name: str) -> None:
-    """What is disabled would wait for ever; what runs already need not run twice, unless it is made for that."""
-    worker = next((one for one in (await app.overview()).workers if one.config.name == name), None)
-    if worker is None:
-        return  # enqueue says so, and what was meant
-    if not worker.state.enabled:
-        message = f"worker {name} is disabled: {worker.state.reason}; enable it first: shiftwork enable {name}"
-        raise JobError(message)
-    if worker.stats.processing and worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED:
-        message = f"worker {name} is running already; see: shiftwork jobs --worker {name} --status processing"
-        raise JobError(message)
-
-
-async def _until_ended(app: WorkerOrchestrator, job: Job[Any], patience: float | None) -> None:
+async def _until_ended(control: Control, job: Job[Any], patience: float | None) -> None:
     """Wait for the end, and say on the way what is being waited for."""
     ending = asyncio.ensure_future(job.ended(patience))
     told = ""
     try:
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
-            told = await _tell(app, job.id, told)
+            told = await _tell(control, job.id, told)
         await ending
     except asyncio.CancelledError:
         ending.cancel()
@@ -101,8 +83,8 @@ async def _until_ended(app: WorkerOrchestrator, job: Job[Any], patience: float |
         raise ResultTimeoutError(message) from None
 
 
-async def _tell(app: WorkerOrchestrator, job_id: str, told: str) -> str:
-    job, why = await app.get_job(job_id), await app.explain_job(job_id)
+async def _tell(control: Control, job_id: str, told: str) -> str:
+    job, why = await control.jobs.get_explained(job_id)
     failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
     text = f"job {job_id} {failed}{why.text}"
     if text != told:

@@ -2,10 +2,9 @@
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside
-from shiftwork.control.tokens import Tokens
+from shiftwork.control.control import Control
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 
@@ -43,14 +42,14 @@ def web(
         raise click.UsageError(message)
     set_up_logging(log_level, log_format)
 
-    async def go(app: WorkerOrchestrator) -> None:
-        store = await app.store()
-        server = WebServer(app, host=host, port=port, trust_loopback=not always_token, root_path=root_path)
+    async def go(control: Control) -> None:
+        await control.store.open()
+        server = WebServer(control, host=host, port=port, trust_loopback=not always_token, root_path=root_path)
 
         async def started() -> None:
-            aside(f"shiftwork serves {app.store_url} at {server.address}")
-            tokens = await Tokens(store, app.now).known()
-            if (server.beyond_loopback or always_token) and not any(token.holds(app.now()) for token in tokens):
+            aside(f"shiftwork serves {control.store.url} at {server.address}")
+            tokens = await control.tokens.all()
+            if (server.beyond_loopback or always_token) and not any(token.holds(control.now()) for token in tokens):
                 aside("nobody has a token yet: shiftwork token create NAME --role read|operate")
 
         await serve(server, started)

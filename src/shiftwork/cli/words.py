@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shiftwork.control.operations import clock_time
+from shiftwork.views.instants import clock_time
 
 _MINUTE: Final = 60
 _HOUR: Final = 3_600
@@ -39,11 +39,6 @@ def took(seconds: float) -> str:
     if seconds < 1:
         return f"{max(0.0, seconds):.3f} s"
     return f"{seconds:.1f} s" if seconds < _MINUTE else span(seconds)
-
-
-def counted(n: int, noun: str) -> str:
-    """`1 job`, `3 jobs`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import click
 
-from shiftwork.app import WorkerOrchestrator
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
@@ -17,7 +16,7 @@ _TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST
 @json_option
 def workers(source: Source, *, as_json: bool) -> None:
     """Every worker: schedule, whether it is enabled, last run, last error, next due."""
-    seen = source.ask(WorkerOrchestrator.overview)
+    seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
     elif seen.workers:
@@ -32,7 +31,7 @@ def workers(source: Source, *, as_json: bool) -> None:
 @json_option
 def enable(worker: str, source: Source, *, as_json: bool) -> None:
     """Enable a worker everywhere, with its failures forgotten."""
-    source.ask(lambda app: app.enable_worker(worker), create=True)
+    source.ask(lambda control: control.workers.enable(worker), create=True)
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
@@ -46,7 +45,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
 @json_option
 def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     """Disable a worker everywhere: no more starts; running jobs go on, queued ones wait."""
-    source.ask(lambda app: app.disable_worker(worker, reason), create=True)
+    source.ask(lambda control: control.workers.disable(worker, reason), create=True)
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:

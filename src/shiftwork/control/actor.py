@@ -1,4 +1,4 @@
-"""Who changes something, for the events that tell of it: a token's name over HTTP, otherwise the machine's user."""
+"""Who makes a change, for the audit: the token's name over HTTP, otherwise the user of this machine."""
 
 import getpass
 import socket
@@ -12,7 +12,7 @@ _ACTING: Final[ContextVar[str | None]] = ContextVar("shiftwork_actor", default=N
 
 @contextmanager
 def acting_as(name: str) -> Iterator[None]:
-    """Whatever is changed in here, this one does it."""
+    """Attribute every change made inside to this name."""
     before = _ACTING.set(name)
     try:
         yield
@@ -20,14 +20,14 @@ def acting_as(name: str) -> Iterator[None]:
         _ACTING.reset(before)
 
 
-def whoever() -> str:
-    """Who does this, as far as it is known."""
+def current_actor() -> str:
+    """Return who is making a change, as far as it is known."""
     return _ACTING.get() or _user()
 
 
 def _user() -> str:
     try:
         user = getpass.getuser()
-    except (OSError, KeyError):  # a container may run as a user that has no name
-        user = "somebody"
+    except (OSError, KeyError):  # a container may run as a user without a name
+        user = "unknown"
     return f"{user}@{socket.gethostname()}"

@@ -1,17 +1,20 @@
-"""Many jobs at once: which are meant, how many they are, changing them, and summing up the dead ones.
+"""Many jobs at once: counting them, changing them, and reading the dead ones.
 
-Whoever asks may die half way: every batch is changed on its own, and what was not reached stays as it was.
+Every batch is changed on its own: if the process dies half way, the jobs that it did not reach stay as they were.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.operations import job_filter
+from shiftwork.control.audit import Audit
+from shiftwork.control.job_filter import job_filter
 from shiftwork.control.paging import FEW, next_size
+from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.dead_groups import group_key
 from shiftwork.core.model import (
     SECONDS_A_DAY,
@@ -27,18 +30,19 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.options import parse_rate
-from shiftwork.errors import ConfigurationError
+from shiftwork.core.wording import counted
+from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.store.protocol import Store
 
 BATCH: Final = 1_000
 AT_A_TIME: Final = 100
-"""Calls to the store that are under way together."""
+"""How many calls to the store are under way together."""
 RESOLUTION_SECONDS: Final = 0.05
-"""Jobs that are due within so short a time of each other may be due at the same time."""
+"""Jobs that are due within this time of each other become due together."""
 LONGEST_SECONDS: Final = 10 * 365 * SECONDS_A_DAY
-"""Within which a rate must have queued all again: what is due later is as good as lost."""
+"""A rate must queue all jobs within this time: a job that is due later is as good as lost."""
 FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "error", "created_after", "created_before")
-"""What can narrow a group."""
+"""The fields that narrow a group of dead jobs."""
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
@@ -47,11 +51,12 @@ COUNTED: Final = {
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",
 }
-"""What a store counts anyway, by pool and by worker."""
+"""The statuses that a store counts by pool and by worker, and the names of these counts."""
 RATE_PATTERN: Final = r"^ *0*[1-9][0-9]* */ *(0*[1-9][0-9]*(\.[0-9]+)?)? *[smhd] *$"
-"""What a rate looks like, for those who cannot ask `parse_rate`."""
+"""The form of a rate, for schemas; `parse_rate` is the rule."""
 
 Action = Literal["cancel", "retry", "discard"]
+_DONE: Final[Mapping[Action, str]] = {"cancel": "cancelled", "retry": "retried", "discard": "discarded"}
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -59,23 +64,24 @@ class Selection(Struct, frozen=True, kw_only=True):
 
     wanted: JobFilter
     group: str | None = None
-    """Dead jobs that failed alike; see `core.alike`."""
+    """The key of a group of dead jobs that failed alike; see `core.dead_groups`."""
     at_most: int | None = None
 
 
 class Changed(Struct, frozen=True):
-    """How many jobs were changed, when the last of them is due if they were spread over time, and how many were meant.
-
-    Those that were meant but not changed were in another status by then.
-    """
+    """What a bulk change did. Jobs that matched but were not changed had another status by then."""
 
     count: int = 0
     until: float | None = None
+    """When the last job is due, if they were spread over time."""
     matched: int = 0
 
 
 def selection(action: Action, wanted: Mapping[str, Any]) -> Selection:
-    """Which jobs a person means: as `find_jobs` has it, or a `group`. Without a status, dead ones, but to cancel."""
+    """Return which jobs are meant: those that `find_jobs` finds, or a `group`.
+
+    Without a status, retry and discard mean dead jobs.
+    """
     said = dict(wanted)
     group = said.pop("group", None)
     if action != "cancel":
@@ -84,11 +90,11 @@ def selection(action: Action, wanted: Mapping[str, Any]) -> Selection:
 
 
 def check_rate(action: Action, rate: str | None) -> float | None:
-    """Seconds from one job to the next, at a rate such as "10/s"; None if they are not spread."""
+    """Return the seconds from one job to the next, at a rate such as "10/s"; None without a rate."""
     if rate is None:
         return None
     if action != "retry":
-        raise ConfigurationError(f"a rate is for queueing jobs again: {action} knows none")
+        raise ConfigurationError(f"a rate is for retrying jobs: {action} takes none")
     try:
         limit = parse_rate(str(rate))
     except ConfigurationError as error:
@@ -96,15 +102,60 @@ def check_rate(action: Action, rate: str | None) -> float | None:
     return limit.seconds / limit.count
 
 
-class Bulk:
-    """Many jobs of a store."""
+class BulkChanges:
+    """Counts and changes many jobs."""
+
+    def __init__(self, access: StoreAccess, now: Callable[[], float], *, audit: Audit) -> None:
+        self._access = access
+        self._now = now
+        self._audit = audit
+
+    async def change(self, action: Action, *, rate: str | None = None, **wanted: Any) -> Changed:
+        """Change all jobs that match (see `find_jobs`), or a `group`. A `rate` spreads retries over time, from now.
+
+        Without a status, retry and discard mean dead jobs.
+        """
+        chosen, spread = selection(action, wanted), check_rate(action, rate)
+        jobs = JobBatches(await self._access.open_to_change(), self._now)
+        shown = {name: str(value) for name, value in (wanted | {"rate": rate}).items() if value is not None}
+        so_far = Changed()
+        try:
+            async for reached in jobs.change(action, chosen, rate, spread):
+                so_far = reached
+        except BaseException:  # the audit must tell which jobs were changed
+            with suppress(StoreError):
+                await self._record(action, so_far, shown, "; then it was interrupted")
+            raise
+        await self._record(action, so_far, shown)
+        return so_far
+
+    async def count(self, action: Action, **wanted: Any) -> int:
+        """Return how many jobs `change` would mean."""
+        chosen = selection(action, wanted)
+        return await JobBatches(await self._access.open(), self._now).count(chosen)
+
+    async def dead(self, limit: int | None = None) -> list[DeadJob]:
+        """Return the newest dead jobs, or all of them, with little more than why they are dead."""
+        jobs = JobBatches(await self._access.open(), self._now)
+        return [job async for job in jobs.dead(limit)]
+
+    async def _record(self, action: Action, changed: Changed, shown: Mapping[str, str], end: str = "") -> None:
+        if changed.matched:
+            done = _DONE[action]
+            verb = "was" if changed.count == 1 else "were"
+            message = f"{counted(changed.count, 'job')} {verb} {done}{end}"
+            await self._audit.record("jobs.amended", done, message, **shown)
+
+
+class JobBatches:
+    """The jobs of a selection, read and changed batch by batch."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
 
     async def dead(self, at_most: int | None = None) -> AsyncIterator[DeadJob]:
-        """The newest dead jobs, or all of them. Read in short calls, so that nobody else waits long."""
+        """Yield the newest dead jobs, or all of them. Short calls to the store keep others from waiting long."""
         behind, left = None, at_most
         while left != 0:
             page = await self._store.dead(behind, BATCH if left is None else min(BATCH, left))
@@ -116,18 +167,19 @@ class Bulk:
             behind = page[-1].created_at, page[-1].id
 
     async def count(self, chosen: Selection) -> int:
-        """How many jobs are meant: as the store has counted them, where it has."""
-        known = None if _is_narrow(chosen) else _counted(await self._store.stats(self._now()), chosen.wanted)
+        """Return how many jobs are meant, by the store's own counts where it has them."""
+        known = None if _is_narrow(chosen) else _by_counts(await self._store.stats(self._now()), chosen.wanted)
         if known is not None:
             return known if chosen.at_most is None else min(known, chosen.at_most)
         return sum([len(batch) async for batch in self._batches(chosen)])
 
-    async def change(self, action: Action, chosen: Selection, rate: str | None = None) -> AsyncIterator[Changed]:
-        """Change all that are meant; tells how far it is after each batch.
+    async def change(
+        self, action: Action, chosen: Selection, rate: str | None, spread: float | None
+    ) -> AsyncIterator[Changed]:
+        """Change all that are meant, and yield after each batch what was done so far.
 
-        At a rate, they are queued again one after the other, beginning now.
+        `spread`: the seconds from one job to the next, at this rate.
         """
-        spread = check_rate(action, rate)
         if spread is not None:
             self._refuse_too_slow(rate, await self.count(chosen) * spread)
         now, so_far = self._now(), Changed()
@@ -145,11 +197,13 @@ class Bulk:
     def _refuse_too_slow(self, rate: str | None, seconds: float) -> None:
         if seconds > LONGEST_SECONDS:
             years = seconds / (365 * SECONDS_A_DAY)
-            message = f"rate {rate!r} is too slow: the last job would be due in {years:,.0f} years, and 10 are the most"
+            message = (
+                f"rate {rate!r} is too slow: the last job would be due in {years:,.0f} years; at most 10 are allowed"
+            )
             raise ConfigurationError(message)
 
     async def _requeue(self, ids: Sequence[str], due: Sequence[float], spread: float) -> tuple[int, float]:
-        """Queue these again, each when it is due; those that are due nearly together in one call."""
+        """Queue these jobs again, each at its time; jobs that are due nearly together share a call."""
         together = max(1, int(RESOLUTION_SECONDS / spread))
         calls = [(ids[n : n + together], Requeue(due[n])) for n in range(0, len(ids), together)]
         count = 0
@@ -160,7 +214,7 @@ class Bulk:
         return count, calls[-1][1].run_at
 
     async def _batches(self, chosen: Selection) -> AsyncIterator[list[str]]:
-        """The ids, in batches."""
+        """Yield the ids in batches."""
         left = chosen.at_most
         async for ids in self._found(chosen.wanted, left) if chosen.group is None else self._alike(chosen):
             some = ids if left is None else ids[:left]
@@ -176,7 +230,7 @@ class Bulk:
         page = await self._store.find(replace(wanted, limit=size))
         while page:
             more, size = len(page) == size, next_size(page, most)
-            # The next page is fetched first: a discarded job cannot say what came behind it.
+            # The next page is read first: paging after a discarded job returns nothing.
             behind = await self._store.find(replace(wanted, limit=size, after=page[-1].id)) if more else []
             yield [record.id for record in page]
             page = behind
@@ -184,7 +238,7 @@ class Bulk:
     async def _alike(self, chosen: Selection) -> AsyncIterator[list[str]]:
         wanted = chosen.wanted
         if wanted.status is not None and JobStatus.DEAD not in wanted.status:
-            return  # a group has none of those
+            return  # a group has only dead jobs
         narrowed = any(getattr(wanted, name) is not None for name in FIELDS)
         behind: tuple[float, str] | None = None
         while page := await self._store.dead(behind, BATCH):
@@ -197,13 +251,13 @@ class Bulk:
 
 
 def _is_narrow(chosen: Selection) -> bool:
-    """Whether more is asked for than a status, a worker or a pool."""
+    """Return whether the selection names more than a status, a worker or a pool."""
     others = [name for name in (*FIELDS, "after") if name not in {"worker", "pool"}]
     return chosen.group is not None or any(getattr(chosen.wanted, name) is not None for name in others)
 
 
-def _counted(stats: Stats, wanted: JobFilter) -> int | None:
-    """How many there are; None where nobody has counted them."""
+def _by_counts(stats: Stats, wanted: JobFilter) -> int | None:
+    """Return how many jobs match by the store's counts; None if it does not count them."""
     statuses = set(wanted.status or ())
     if not statuses or not statuses <= COUNTED.keys() or (wanted.worker is not None and wanted.pool is not None):
         return None

@@ -6,16 +6,16 @@ from typing import Final
 from shiftwork.core.model import JobRecord
 
 FEW: Final = 50
-"""As long as nobody knows how large they are."""
+"""How many jobs to read while their size is unknown."""
 PAGE_BYTES: Final = 8 * 1_048_576
 
 
 def weight(jobs: Sequence[JobRecord]) -> int:
-    """About how many bytes they have."""
+    """Return about how many bytes the jobs have."""
     return sum(len(job.payload) + len(job.result or b"") for job in jobs)
 
 
 def next_size(seen: Sequence[JobRecord], most: int) -> int:
-    """How many to ask for next, if they are as large as these."""
+    """Return how many jobs to read next, if they are as large as these."""
     each = weight(seen) // max(len(seen), 1)
     return max(1, min(most, PAGE_BYTES // max(each, 1)))

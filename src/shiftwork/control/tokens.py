@@ -1,7 +1,7 @@
-"""Tokens: what lets somebody in over HTTP who does not sit at the machine itself.
+"""Tokens: they let people and programs in over HTTP that are not on this machine.
 
-A token is `sw_ID_SECRET`. The store keeps a SHA-256 of the secret, which has 256 bits of chance: nobody guesses it, so
-a slow hash would only slow us down. A token that was revoked stays in the list, so that old events can be understood.
+A token is `sw_ID_SECRET`. The store keeps a SHA-256 of the secret, which has 256 random bits and cannot be guessed: a
+slow hash would only slow us down. A revoked token stays in the list, so that old events can be understood.
 """
 
 import hashlib
@@ -10,88 +10,85 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
-from shiftwork.control.operations import Operations
-from shiftwork.core.model import Doc
+from shiftwork.control.audit import Audit
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.docs import TOKEN
 from shiftwork.core.token import Role, Token
 from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownOptionError, nearest
-from shiftwork.store.protocol import Store
+from shiftwork.store.docs import change, read_all
 
-KIND: Final = "token"
 PREFIX: Final = "sw"
 LONGEST_NAME: Final = 100
 RESERVED: Final = ("loopback", "anonymous")
-NEWCOMER_SECONDS: Final = 0.25
-"""How soon to look again for a token that nobody has heard of: no sooner, or strangers would keep the store busy."""
+UNKNOWN_SECONDS: Final = 0.25
+"""How long an unknown token is refused before the store is asked again, so that bad tokens do not keep it busy."""
 
 
 class Tokens:
     """The tokens of a store."""
 
-    def __init__(self, store: Store, now: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, access: StoreAccess, now: Callable[[], float], *, audit: Audit) -> None:
+        self._access = access
         self._now = now
-        self._operations = Operations(store, now)
+        self._audit = audit
 
     async def create(self, name: str, role: Role, *, valid_seconds: float | None = None) -> tuple[Token, str]:
-        """A new token, and what its holder shows. That is told once: the store cannot say it again."""
+        """Make a token; return it, and what its holder shows. The second is known only now: the store has a hash."""
         if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in RESERVED:
-            wanted = f"1 to {LONGEST_NAME} printable characters, and not {RESERVED[0]!r}"
-            raise ConfigurationError(f"a token's name is {wanted}; this is {name!r}")
+            wanted = f"1 to {LONGEST_NAME} printable characters, and not {RESERVED[0]!r} or {RESERVED[1]!r}"
+            raise ConfigurationError(f"a token's name has {wanted}; this is {name!r}")
         now = self._now()
-        if any(token.name == name and token.holds(now) for token in await self.known()):
+        if any(token.name == name and token.holds(now) for token in await self.all()):
             message = f"there is a token {name!r} already: choose another name, or first: shiftwork token revoke {name}"
             raise DuplicateNameError(message)
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         expires = None if valid_seconds is None else now + valid_seconds
         token = Token(id=id, name=name, role=role, digest=_digest(secret), created_at=now, expires_at=expires)
-        await self._store.put(Doc(KIND, id, msgpack.encode(token)))
-        await self._operations.record("token.created", name, f"token {name} may {role}", role=role)
+        await change(await self._access.open(), TOKEN, id, lambda _: token)
+        await self._audit.record("token.created", name, f"token {name} may {role}", role=role)
         return token, f"{PREFIX}_{id}_{secret}"
 
-    async def known(self) -> list[Token]:
-        """All there ever were, oldest first."""
-        return sorted((token for _, token in await self._docs()), key=lambda token: (token.created_at, token.id))
+    async def all(self) -> list[Token]:
+        """Return every token that was ever made, oldest first."""
+        tokens = await read_all(await self._access.open(), TOKEN)
+        return sorted(tokens.values(), key=lambda token: (token.created_at, token.id))
 
     async def revoke(self, name: str) -> Token:
-        """Let the holder of this token in no more: by its name, or by its id."""
+        """Revoke a valid token by its name or its id, and return it. Raises `UnknownOptionError`."""
         now = self._now()
-        while True:
-            held = [(doc, token) for doc, token in await self._docs() if token.holds(now)]
-            found = next(((doc, token) for doc, token in held if name in {token.name, token.id}), None)
-            if found is None:
-                message = f"there is no token {name!r} that lets anybody in: "
-                raise UnknownOptionError(message + nearest(name, [token.name for _, token in held]))
-            doc, token = found
-            revoked = replace(token, revoked_at=now)
-            if await self._store.put(Doc(KIND, doc.name, msgpack.encode(revoked), doc.version)):
-                await self._operations.record("token.revoked", token.name, f"token {token.name} is revoked")
-                return revoked
+        valid = [token for token in await self.all() if token.holds(now)]
+        found = next((token for token in valid if name in {token.name, token.id}), None)
+        if found is None:
+            raise _unknown(name, valid)
 
-    async def _docs(self) -> list[tuple[Doc, Token]]:
-        found = []
-        for doc in await self._store.docs(KIND):
-            try:
-                found.append((doc, msgpack.decode(doc.body, type=Token)))
-            except (MsgspecError, UnicodeDecodeError):
-                continue  # it lets nobody in
-        return found
+        def revoked(token: Token | None) -> Token:
+            return token if token is not None and token.revoked_at else replace(token or found, revoked_at=now)
+
+        before, after = await change(await self._access.open(), TOKEN, found.id, revoked)
+        if before == after:  # another process was faster
+            raise _unknown(name, valid)
+        await self._audit.record("token.revoked", found.name, f"token {found.name} is revoked")
+        return after
 
 
-class Turnstile:
-    """Knows the tokens for a moment, so that a request costs the store nothing."""
+def _unknown(name: str, valid: list[Token]) -> UnknownOptionError:
+    return UnknownOptionError(f"there is no valid token {name!r}: {nearest(name, [token.name for token in valid])}")
+
+
+class TokenCheck:
+    """Checks tokens, and keeps them for a moment so that a request costs the store nothing."""
 
     def __init__(self, tokens: Tokens, now: Callable[[], float], *, seconds: float = 2.0) -> None:
         self._tokens = tokens
         self._now = now
         self._seconds = seconds
         self._known: dict[str, Token] = {}
-        self._looked_at: float | None = None
+        self._read_at: float | None = None
 
     async def admit(self, shown: str) -> Token | None:
-        """The token that this is, if it lets anybody in."""
+        """Return the token, or None if it is unknown, revoked or expired."""
         prefix, _, rest = shown.partition("_")
         id, _, secret = rest.partition("_")
         if prefix != PREFIX or not id or not secret:
@@ -102,19 +99,19 @@ class Turnstile:
         return token
 
     async def holds(self, id: str) -> bool:
-        """Whether a token that let somebody in still does."""
+        """Return whether a token that was valid still is."""
         token = await self._find(id)
         return token is not None and token.holds(self._now())
 
     def forget(self) -> None:
-        """Somebody made or revoked a token: look again."""
-        self._looked_at = None
+        """Read the tokens again next time: one was made or revoked."""
+        self._read_at = None
 
     async def _find(self, id: str) -> Token | None:
-        now, good = self._now(), self._seconds if id in self._known else min(NEWCOMER_SECONDS, self._seconds)
-        if self._looked_at is None or not 0 <= now - self._looked_at < good:
-            self._known = {token.id: token for token in await self._tokens.known()}
-            self._looked_at = now
+        now, good = self._now(), self._seconds if id in self._known else min(UNKNOWN_SECONDS, self._seconds)
+        if self._read_at is None or not 0 <= now - self._read_at < good:
+            self._known = {token.id: token for token in await self._tokens.all()}
+            self._read_at = now
         return self._known.get(id)
 
 

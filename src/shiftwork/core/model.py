@@ -48,6 +48,15 @@ class JobStatus(StrEnum):
         """Whether the job still has something to do."""
         return self in LIVE
 
+    @staticmethod
+    def waiting(run_at: float, now: float) -> "JobStatus":
+        """The status of a job that waits to run: queued once it is due, scheduled before."""
+        return _QUEUED if run_at <= now else _SCHEDULED
+
+
+# Python 3.11 takes longer to find a member of an enum than to call a function.
+_QUEUED, _SCHEDULED = JobStatus.QUEUED, JobStatus.SCHEDULED
+
 
 class WorkerExecutionMode(StrEnum):
     """What starts a run: the clock, a call, or the end of the run before."""
@@ -280,7 +289,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
             id=job.id,
             worker=job.worker,
             pool=job.pool,
-            status=JobStatus.QUEUED if job.run_at <= now else JobStatus.SCHEDULED,
+            status=JobStatus.waiting(job.run_at, now),
             payload=job.payload,
             priority=job.priority,
             head_start=job.head_start,

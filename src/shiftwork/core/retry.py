@@ -62,7 +62,7 @@ class End(Struct, frozen=True):
     """What it logged."""
 
 
-class _Run(Struct, frozen=True, kw_only=True):
+class _EndedRun(Struct, frozen=True, kw_only=True):
     """One ended run, with all that is known about it."""
 
     job: Claimed
@@ -140,7 +140,7 @@ def settle(
     """
     if end.kind is EndKind.RETURNED:
         return _completed(job, end, config, started_at, now)
-    run = _Run(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
+    run = _EndedRun(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
     match end.kind:
         case EndKind.RAISED | EndKind.TIMED_OUT:
             return _failed(run)
@@ -194,14 +194,14 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: 
     )
 
 
-def _failed(run: _Run) -> Outcome:
+def _failed(run: _EndedRun) -> Outcome:
     error = run.end.error or _unsaid(run)
     if run.job.attempt > run.policy.max_retries:
         return run.dead(error)
     return run.again(error, in_seconds=backoff(run.policy.retry, run.job.attempt, run.rand))
 
 
-def _crashed(run: _Run) -> Outcome:
+def _crashed(run: _EndedRun) -> Outcome:
     error = run.end.error or "its process died"
     crashes = run.job.crashes + 1
     attempt = _uncounted(run.job)
@@ -211,7 +211,7 @@ def _crashed(run: _Run) -> Outcome:
     return run.again(error, in_seconds=in_seconds, attempt=attempt, crashes=crashes)
 
 
-def _lost(run: _Run, losses: int) -> Outcome:
+def _lost(run: _EndedRun, losses: int) -> Outcome:
     error = run.end.error or "its node vanished"
     attempt = _uncounted(run.job)
     if losses >= LOSS_LIMIT:
@@ -219,7 +219,7 @@ def _lost(run: _Run, losses: int) -> Outcome:
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
 
 
-def _unsaid(run: _Run) -> str:
+def _unsaid(run: _EndedRun) -> str:
     if run.end.kind is EndKind.RAISED:
         return "failed without a message"
     seconds = run.policy.timeout_seconds

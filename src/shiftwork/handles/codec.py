@@ -25,6 +25,7 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.redaction import is_secret, secrets_of, without_defaults
+from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.context import Context
 
 _KINDS: Final = inspect.Parameter
@@ -264,8 +265,9 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
-    if schema is not None:
-        _check_plain(config.name, arguments, msgspec.json.decode(schema))
+    known = read_schema(schema)
+    if known is not None:
+        _check_plain(config.name, arguments, known)
     template = config.concurrency_key
     if template is None:
         return Packed(encode_plain(arguments), None)

@@ -12,6 +12,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import msgspec
 
 from shiftwork.errors import PayloadTypeError
+from shiftwork.handles.schema import read_schema
 
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
 """Marks an argument: `password: Annotated[str, Secret]`."""
@@ -65,8 +66,16 @@ class Secrets:
 
 @lru_cache(maxsize=1024)
 def secrets_of(schema: bytes | None) -> Secrets | None:
-    """What is secret, by a worker's schema; None if nothing is."""
-    return Secrets(msgspec.json.decode(schema)) if schema is not None and _MARK in schema else None
+    """Return what is secret according to a worker's schema; None if nothing is.
+
+    If the schema is damaged, every argument is secret: nothing says which of them may be shown.
+    """
+    if schema is None:
+        return None
+    known = read_schema(schema)
+    if known is None:
+        return Secrets({})
+    return Secrets(known) if _MARK in schema else None
 
 
 def is_secret(hint: Any) -> bool:

@@ -2,16 +2,14 @@
 
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from shiftwork.app import WorkerOrchestrator
-from shiftwork.control.operations import Operations
-from shiftwork.core.health import Health
+from shiftwork.control.control import Control
 from shiftwork.core.model import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
@@ -26,7 +24,6 @@ from shiftwork.runtime.signals import stop_signals
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
-from shiftwork.transfer.move_record import refuse_to_change
 
 if TYPE_CHECKING:
     from shiftwork.web.server import WebServer
@@ -97,14 +94,14 @@ class Service:
     async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
         """Go on until SIGTERM or SIGINT, then stop. A second signal means now."""
         store = open_store(definition.store, namespace=definition.namespace)
+        control = Control(store, self._clock, strays=self._strays, lease_seconds=definition.lease_seconds)
         # Before the start: a signal that came during it would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
             async with self._announcer as announcer:
                 try:
-                    await store.open()
-                    await refuse_to_change(store)
-                    node = self._node = self._compose(definition, store)
-                    async with self._served(store):
+                    await control.store.open_to_change()
+                    node = self._node = self._compose(definition, store, control)
+                    async with self._served(control):
                         await node.start()
                         announcer.started()
                         self._started = True
@@ -114,12 +111,12 @@ class Service:
                         await node.stop(stop_timeout_seconds)
                 finally:
                     await self._herald.drain()
-                    await store.close()
+                    await control.close()
 
     @asynccontextmanager
-    async def _served(self, store: Store) -> AsyncIterator[None]:
+    async def _served(self, control: Control) -> AsyncIterator[None]:
         """With the web beside it, if that is wanted and can be. What is seen outlives the stop, up to its end."""
-        server = None if self._web is None else self._web_server(self._web, store)
+        server = None if self._web is None else self._web_server(self._web, control)
         if server is None:
             yield
             return
@@ -138,7 +135,7 @@ class Service:
         finally:
             await server.stop()
 
-    def _web_server(self, web: Web, store: Store) -> "WebServer | None":
+    def _web_server(self, web: Web, control: Control) -> "WebServer | None":
         try:
             from shiftwork.web.server import WebServer  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
@@ -148,9 +145,8 @@ class Service:
                 raise ConfigurationError(message) from None
             logger.info("no dashboard: %s", remedy)
             return None
-        desk = WorkerOrchestrator(store, clock=self._clock)
         return WebServer(
-            desk, host=web.host, port=web.port, trust_loopback=web.trust_loopback, ready=self._why_not_ready
+            control, host=web.host, port=web.port, trust_loopback=web.trust_loopback, ready=self._why_not_ready
         )
 
     def _hurry(self) -> None:
@@ -164,7 +160,10 @@ class Service:
     def _condition(self) -> Condition:
         return Condition(leased=False, words="starting") if self._node is None else self._node.condition()
 
-    def _compose(self, definition: Definition, store: Store) -> Node:
+    def _strays(self) -> Mapping[str, int]:
+        return {} if self._node is None else self._node.strays()
+
+    def _compose(self, definition: Definition, store: Store, control: Control) -> Node:
         settings = Settings(
             namespace=definition.namespace,
             tick_interval=definition.tick_interval,
@@ -189,12 +188,9 @@ class Service:
             hello=self._hello,
         )
         if definition.health_checks:
-            operations = Operations(store, self._clock.now)
-
-            async def judge() -> Health:
-                return await operations.health(node.strays(), lease_seconds=definition.lease_seconds)
-
-            monitor = HealthMonitor(judge, node.reporter.emit, self._clock.now, lambda: node.leader.leading)
+            monitor = HealthMonitor(
+                control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+            )
             node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
         return node
 

@@ -114,7 +114,7 @@ def _begin(instance: Instance, hello: Hello) -> None:
         return
     if hello.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
-    instance.serve(app.callees(), app.store, alone=hello.role == "alone")
+    instance.serve(app.callees(), app.control.store.open, alone=hello.role == "alone")
     instance.say(Ready())
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 T = TypeVar("T")
-PATIENCE: Final = 10.0
+PATIENCE: Final = 30.0
 """Seconds after which something that was waited for counts as not happening."""
 
 

@@ -1,9 +1,11 @@
-"""Why a job is where it is."""
+"""Why a job is where it is, in words and as data."""
 
 from msgspec import Struct
 
 from shiftwork.core.admission import Wait
-from shiftwork.core.model import JobStatus
+from shiftwork.core.model import JobRecord, JobStatus
+from shiftwork.core.wording import counted
+from shiftwork.views.instants import clock_time
 
 
 class Explanation(Struct, frozen=True):
@@ -13,3 +15,27 @@ class Explanation(Struct, frozen=True):
     status: JobStatus
     text: str
     waits: list[Wait]
+
+
+def explanation_of(record: JobRecord, waits: list[Wait]) -> Explanation:
+    """Return the explanation of a job that waits for these things, or for nothing."""
+    return Explanation(record.id, record.status, _text(record, waits), waits)
+
+
+def _text(record: JobRecord, waits: list[Wait]) -> str:
+    if waits:
+        return "waits: " + "; ".join(_wait_text(wait) for wait in waits)
+    if record.status is JobStatus.PROCESSING:
+        how = "is being cancelled" if record.cancelling else "runs"
+        return f"{how}: attempt {record.attempt}, since {clock_time(record.started_at or 0.0)} on {record.instance}"
+    at = clock_time(record.ended_at or 0.0)
+    if record.status is JobStatus.DEAD:
+        how_often = f"{counted(record.attempt, 'attempt')} and {counted(record.crashes, 'crash', 'crashes')}"
+        return f"dead since {at} after {how_often}: {record.error}"
+    return f"{record.status} at {at}"
+
+
+def _wait_text(wait: Wait) -> str:
+    since = f", since {clock_time(wait.since)}" if wait.since else ""
+    until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
+    return f"{wait.why}{since}{until}"

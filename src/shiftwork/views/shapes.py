@@ -4,7 +4,6 @@ An instant is an ISO 8601 string in UTC, of fixed length, named `at` or with `_a
 number of seconds, named with `_seconds` at the end; what is not there is null. Fields may be added; none is taken away.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -14,9 +13,10 @@ from shiftwork.core.health import Problem
 from shiftwork.core.model import Attempt, Event, JobStatus, LogLine, Progress, WorkerExecutionMode, WorkerInstance
 from shiftwork.core.token import Role, Token
 from shiftwork.handles.codec import plain
-from shiftwork.handles.worker import Job
+from shiftwork.handles.job import Job
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.instants import iso
 from shiftwork.views.overview import NodePool, NodeView, Overview, PoolView, WorkerView
 from shiftwork.views.remedies import remedy
 from shiftwork.views.stack import JobStack
@@ -540,16 +540,6 @@ def _progress(progress: Progress | None) -> ProgressShape | None:
     if progress is None or progress.done is None:
         return None
     return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))
-
-
-def iso(at: float | None) -> str | None:
-    """For programs: `2026-11-15T08:06:01.123456Z`, always of this length, so that text sorts as time does."""
-    if at is None:
-        return None
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    except (OverflowError, ValueError, OSError):  # a run_at beyond every calendar
-        return None
 
 
 def json_safe(value: Any) -> Any:

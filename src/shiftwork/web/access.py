@@ -12,7 +12,7 @@ A browser sends cookies along with whatever any page asks for, and any page may 
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any, Final, Literal
@@ -22,7 +22,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shiftwork.control.tokens import Turnstile
+from shiftwork.control.tokens import TokenCheck
 from shiftwork.core.token import Role
 from shiftwork.errors import StoreError
 from shiftwork.web.problems import Refused
@@ -56,10 +56,8 @@ class Visitor(Struct, frozen=True, kw_only=True):
 class Access:
     """The door."""
 
-    def __init__(
-        self, turnstile: Callable[[], Awaitable[Turnstile]], *, trust_loopback: bool, identify: Identify | None
-    ) -> None:
-        self._turnstile = turnstile
+    def __init__(self, tokens: TokenCheck, *, trust_loopback: bool, identify: Identify | None) -> None:
+        self._tokens = tokens
         self._trust_loopback = trust_loopback
         self._identify = identify
 
@@ -85,7 +83,7 @@ class Access:
 
     async def show(self, shown: str, via: Literal["bearer", "cookie"]) -> Visitor:
         """Whom a token lets in."""
-        token = await (await self._turnstile()).admit(shown)
+        token = await self._tokens.admit(shown)
         if token is None:
             raise _stranger("this token lets nobody in: it is unknown, revoked or has expired")
         return Visitor(
@@ -102,7 +100,7 @@ class Access:
         if visitor.token_id is None:
             return True
         try:
-            return await (await self._turnstile()).holds(visitor.token_id)
+            return await self._tokens.holds(visitor.token_id)
         except StoreError:
             return True
 

@@ -122,7 +122,7 @@ class Api:
     async def _metrics(self) -> str:
         seen = await self.site.overview.get()
         began = time.perf_counter()  # what is shared may have been asked for before
-        nodes = await self.site.desk.nodes()
+        nodes = await self.site.control.nodes.all()
         took = time.perf_counter() - began
         # Two thousand pools are half a second's work: not on the event loop.
         return await asyncio.to_thread(render, seen, nodes, look_seconds=took)

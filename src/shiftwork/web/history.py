@@ -11,26 +11,25 @@ from collections.abc import Awaitable, Callable
 from math import ceil, inf
 from typing import Final
 
+from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
-    KIND,
     MINUTE,
     Before,
     Hour,
-    Look,
     Moment,
+    Sample,
     ended,
     last_day,
     moment,
-    read_hour,
+    p95,
     spread,
-    tall,
     thinned,
 )
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.leader.historian import look
+from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
 from shiftwork.web.series import Series, pools_of, tell
 from shiftwork.web.shared import Shared
@@ -68,7 +67,7 @@ class Track:
         """Whether a step has passed since the last."""
         return self._before is None or not 0 <= now - self._before.at < self.step
 
-    def note(self, seen: Look) -> None:
+    def note(self, seen: Sample) -> None:
         """Remember what was seen."""
         self.moments.append(moment(seen, self._before, step=self.step))
         self._points += len(seen.stats)
@@ -88,7 +87,7 @@ class History:
         self._fine = Track(step, HOUR)
         self._minutes = Track(max(MINUTE, step), HOUR)
         self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
-        """Of each pool, up to when, as `marks.waits` counts them."""
+        """Of each pool, up to when, as `run_histograms.waits` counts them."""
         self._stored = Shared(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
         self._hours: dict[str, tuple[int, Hour | None]] = {}
         """What was read, and of which version of its doc."""
@@ -109,7 +108,7 @@ class History:
 
     async def sample(self) -> None:
         """Look once."""
-        seen = await look(await self._store(), self._now())
+        seen = await take_sample(await self._store(), self._now())
         self._fine.note(seen)
         if self._minutes.due(seen.at):
             self._minutes.note(seen)
@@ -122,7 +121,7 @@ class History:
         if not self._waits or pool not in self._waits[-1][1]:
             return None
         now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
-        return tall([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+        return p95([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """The last so many seconds, of every pool or of one. Up to an hour in small steps, beyond in long ones."""
@@ -142,9 +141,9 @@ class History:
         return answer
 
     async def _read(self) -> list[Moment]:
-        docs = await (await self._store()).docs(KIND)
+        docs = await (await self._store()).docs(HISTORY.name)
         new = [doc for doc in docs if doc.name not in self._hours or self._hours[doc.name][0] != doc.version]
-        hours = await asyncio.to_thread(lambda: [read_hour(doc) for doc in new])
+        hours = await asyncio.to_thread(lambda: [HISTORY.decode(doc.body) for doc in new])
         self._hours |= {doc.name: (doc.version, hour) for doc, hour in zip(new, hours, strict=True)}
         return last_day([hour for _, hour in self._hours.values() if hour is not None], self._now())
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from shiftwork.core.history import Moment, Point
-from shiftwork.views.shapes import iso
+from shiftwork.views.instants import iso
 
 
 class PoolSeries(Struct, kw_only=True):

@@ -9,10 +9,10 @@ from typing import Final
 
 import uvicorn
 
+from shiftwork.control.control import Control
 from shiftwork.errors import ConfigurationError
 from shiftwork.web.access import is_loopback
 from shiftwork.web.api import Api
-from shiftwork.web.desk import Desk
 from shiftwork.web.site import Site
 
 STOP_SECONDS: Final = 5
@@ -24,7 +24,7 @@ class WebServer:
 
     def __init__(
         self,
-        desk: Desk,
+        control: Control,
         *,
         host: str,
         port: int,
@@ -34,7 +34,7 @@ class WebServer:
     ) -> None:
         self._host = host
         self._port = port
-        self._site = Site(desk, trust_loopback=trust_loopback, ready=ready)
+        self._site = Site(control, trust_loopback=trust_loopback, ready=ready)
         self._root_path = root_path
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None

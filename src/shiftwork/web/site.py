@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from shiftwork.control.checkup import Report, examine
-from shiftwork.control.operations import Operations
-from shiftwork.control.tokens import Tokens, Turnstile
+from shiftwork.control.control import Control
+from shiftwork.control.tokens import TokenCheck
 from shiftwork.core.dead_groups import Group, groups_of
-from shiftwork.store.protocol import Store
 from shiftwork.views.overview import Overview
 from shiftwork.views.shapes import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
-from shiftwork.web.desk import Desk
 from shiftwork.web.history import STEP_SECONDS, History
 from shiftwork.web.limits import Limiter, Rate
 from shiftwork.web.live import Live
@@ -33,7 +30,7 @@ class Site:
 
     def __init__(
         self,
-        desk: Desk,
+        control: Control,
         *,
         trust_loopback: bool = True,
         identify: Identify | None = None,
@@ -41,17 +38,17 @@ class Site:
         ready: Callable[[], str | None] | None = None,
         step_seconds: float = STEP_SECONDS,
     ) -> None:
-        self.desk = desk
-        self.overview = Shared(desk.overview, desk.now)
+        self.control = control
+        self.overview = Shared(control.system.overview, control.now)
         self.workers = Made(_shapes)
-        self.dead = Shared(self._newest_dead, desk.now, seconds=DEAD_SECONDS)
-        self.doctor = Shared(self._examine, desk.now, seconds=LONGEST_SECONDS)
-        self.history = History(self._store, desk.now, step=step_seconds)
-        self.live = Live(self._store)
-        self.access = Access(self._door, trust_loopback=trust_loopback, identify=identify)
+        self.dead = Shared(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self.doctor = Shared(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
+        self.history = History(control.store.open, control.now, step=step_seconds)
+        self.token_check = TokenCheck(control.tokens, control.now)
+        self.live = Live(control.store.open)
+        self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
         self.limiter = Limiter(rate or Rate())
         self._ready = ready
-        self._turnstile: Turnstile | None = None
         self._sampler: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -77,14 +74,14 @@ class Site:
         self.overview.forget()
         self.live.changed("jobs", "pools", "workers", "nodes")
 
+    def jobs_changed(self) -> None:
+        """Jobs were cancelled, retried or discarded here: forget the dead ones too."""
+        self.dead.forget()
+        self.changed()
+
     def tokens_changed(self) -> None:
         """Somebody made or revoked a token here: it counts from now on."""
-        if self._turnstile is not None:
-            self._turnstile.forget()
-
-    async def operations(self) -> Operations:
-        """For keeping that somebody did something."""
-        return Operations(await self.desk.store(), self.desk.now)
+        self.token_check.forget()
 
     async def why_not_ready(self) -> str | None:
         """Why nobody should be sent here; None if all is well. Raises what the store raises."""
@@ -98,22 +95,11 @@ class Site:
         return None if self._ready is None else self._ready()
 
     async def _ask(self) -> None:
-        await (await self.desk.store()).server_time()
+        await (await self.control.store.open()).server_time()
 
     async def _newest_dead(self) -> tuple[list[Group], int]:
-        jobs = await self.desk.dead_jobs(MOST_DEAD)
+        jobs = await self.control.bulk.dead(MOST_DEAD)
         return groups_of(jobs), len(jobs)
-
-    async def _examine(self) -> Report:
-        return await examine(self.desk)
-
-    async def _store(self) -> Store:
-        return await self.desk.store()
-
-    async def _door(self) -> Turnstile:
-        if self._turnstile is None:
-            self._turnstile = Turnstile(Tokens(await self.desk.store(), self.desk.now), self.desk.now)
-        return self._turnstile
 
 
 def _shapes(seen: Overview) -> list[WorkerShape]:

@@ -22,7 +22,7 @@ from hiredis import Reader, ReplyError, pack_command
 
 PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
 NOBODY: Final = 65534
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 DURABLE: Final = ("--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
 SLOTS: Final = 16384
 NODES: Final = 3

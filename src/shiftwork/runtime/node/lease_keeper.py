@@ -16,7 +16,7 @@ from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.pulse import Pulse, PulseThread
 from shiftwork.runtime.node.settings import Shared
-from shiftwork.runtime.node.stack_requests import Witness
+from shiftwork.runtime.node.stack_requests import StackResponder
 
 P = ParamSpec("P")
 
@@ -45,7 +45,7 @@ class LeaseKeeper:
             step_down=self._from_pulse(self._step_down),
             orphaned=self._loop.is_closed,
         )
-        self._witness = Witness(shared.store, shared.clock, crew.see)
+        self._witness = StackResponder(shared.store, shared.clock, crew.see)
         self._thread: PulseThread | None = None
         self._duties: list[Duty] = []
 

@@ -7,8 +7,10 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.history import MINUTE
-from shiftwork.core.model import LIVE, JobFilter, JobStatus, PoolConfig, WorkerState
+from shiftwork.core.model import LIVE, JobFilter, JobStatus, Plan, PoolConfig, WorkerState
+from shiftwork.core.plan import Planned
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 from shiftwork.runtime.clock import Clock
@@ -21,7 +23,7 @@ from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
+from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.namespace_guard import enter
@@ -29,6 +31,7 @@ from shiftwork.runtime.node.node_instances import NodeInstances, Parts
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.settings import Settings, Shared
 from shiftwork.runtime.processes.messages import Hello
+from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -267,7 +270,7 @@ class Node:
         """Decide how many workers each pool shall have, here and elsewhere."""
         planned = await self.planner.plan()
         for event in planned.events:
-            self.reporter.tell(event)
+            self.reporter.publish(event)
         return planned
 
     async def _plan_if_leading(self) -> float | None:
@@ -284,7 +287,7 @@ class Node:
             self._plan_duty.ring()
 
     async def _follow_plan(self) -> None:
-        _, plan = await read_plan(self._store)
+        plan = await read(self._store, PLAN, PLAN_NAME) or Plan()
         # Drained is drained, even before the leader has planned without us.
         mine = {} if self.name in plan.drained else plan.nodes.get(self.name)
         if mine is None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.model import PoolConfig
+from shiftwork.core.stack_requests import StackReply
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
@@ -21,7 +22,6 @@ from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.gauge import Load, OwnGauge
 from shiftwork.runtime.node.pool_instances import Emit, PoolInstances
 from shiftwork.runtime.node.settings import Shared
-from shiftwork.runtime.node.stack_requests import Seen
 from shiftwork.runtime.processes.messages import Hello
 from shiftwork.runtime.processes.quarantine import Quarantine
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
@@ -187,7 +187,7 @@ class NodeInstances:
 
     # ── what runs are doing ──────────────────────────────────────────────────────────────────────────────────────
 
-    async def see(self, job_id: str, fence: int) -> Seen | None:
+    async def see(self, job_id: str, fence: int) -> StackReply | None:
         """What a run is doing. Called on the pulse's event loop, perhaps while ours is held up."""
         for engine in self.engines:
             run = engine.runs.get(job_id)
@@ -198,7 +198,7 @@ class NodeInstances:
             if place is not None:
                 text = await (self._on_our_loop(place.stack(run)) if place.apart else place.stack(run))
             pid = engine.runner.pid if place is None else place.pid
-            return Seen(at=self._shared.clock.now(), instance=engine.instance, pid=pid, stack=text)
+            return StackReply(at=self._shared.clock.now(), instance=engine.instance, pid=pid, stack=text)
         return None
 
     async def _on_our_loop(self, work: Coroutine[Any, Any, T]) -> T:

@@ -13,11 +13,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.model import LIVE, JobRecord, JobStatus
+from shiftwork.core.parking import free
 
 QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
 
 
-class Line:
+class OrderedIds:
     """Ids in the order of a number, then of the id."""
 
     def __init__(self) -> None:
@@ -54,11 +55,12 @@ class Line:
 
 
 class KeyGroup(Struct):
-    """The jobs of one worker that share a concurrency key. Of the queued ones, the first `free` are not parked."""
+    """The jobs of one worker that share a concurrency key."""
 
-    queued: Line = field(default_factory=Line)
+    queued: OrderedIds = field(default_factory=OrderedIds)
     processing: int = 0
-    free: int = 0
+    free: set[str] = field(default_factory=set)
+    """The queued jobs that are not parked."""
 
 
 class JobTable:
@@ -66,15 +68,15 @@ class JobTable:
 
     def __init__(self) -> None:
         self.by_id: dict[str, JobRecord] = {}
-        self.ready: defaultdict[str, dict[str, Line]] = defaultdict(dict)
+        self.ready: defaultdict[str, dict[str, OrderedIds]] = defaultdict(dict)
         """By worker and pool: queued and not parked, by rank."""
-        self.running: defaultdict[str, Line] = defaultdict(Line)
+        self.running: defaultdict[str, OrderedIds] = defaultdict(OrderedIds)
         """By worker: processing, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
         """By instance: processing."""
-        self.due = Line()
+        self.due = OrderedIds()
         """Scheduled and to be retried, by `run_at`."""
-        self.disposable = Line()
+        self.disposable = OrderedIds()
         """Ended, by `keep_until`."""
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
@@ -140,7 +142,7 @@ class JobTable:
             self._make_ready(job)
 
     def _make_ready(self, job: JobRecord) -> None:
-        self.ready[job.worker].setdefault(job.pool, Line()).add(job.rank, job.id)
+        self.ready[job.worker].setdefault(job.pool, OrderedIds()).add(job.rank, job.id)
         self.topics.add(f"pool:{job.pool}")
 
     def _put_in_run(self, job: JobRecord) -> None:
@@ -177,7 +179,7 @@ class JobTable:
         if job.key is not None:
             group = self._groups[job.worker, job.key]
             group.queued.discard(job.rank, job.id)
-            group.free -= not job.parked
+            group.free.discard(job.id)
         if not job.parked:
             self._unready(job)
 
@@ -200,21 +202,18 @@ class JobTable:
             self._groups[job.worker, job.key].processing -= 1
 
     def _repark(self, changed: JobRecord) -> None:
-        """Let the best of a key's queued jobs be free, as many as the limit allows, and park the others."""
+        """Park and free the queued jobs of a key, now that one of its jobs has changed."""
         if changed.key is None:
             return
         group = self._groups[changed.worker, changed.key]
-        free = 0
-        for position, (_, id) in enumerate(group.queued):
-            job = self.by_id[id]
-            fits = free == position and group.processing + free < job.key_limit
-            # Those that were free are still ahead, but for one place if the changed job pushed itself in before them.
-            if not fits and position > group.free:
-                break
-            free += fits
-            if job.parked == fits:
-                self._set_parked(job, parked=not fits)
-        group.free = free
+        limits = ((id, self.by_id[id].key_limit) for _, id in group.queued)
+        fitting = list(free(limits, processing=group.processing))
+        for id in group.free.difference(fitting):
+            self._set_parked(self.by_id[id], parked=True)
+        for id in fitting:
+            if id not in group.free:
+                self._set_parked(self.by_id[id], parked=False)
+        group.free = set(fitting)
         if not group.queued and not group.processing:
             del self._groups[changed.worker, changed.key]
 

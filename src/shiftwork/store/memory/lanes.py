@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.core.model import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.states import StateTable
 
 
@@ -29,7 +29,7 @@ def heads(jobs: JobTable, pool: str, *, worker: str, n: int) -> list[Head]:
 
 
 def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
-    running = jobs.running.get(worker) or Line()
+    running = jobs.running.get(worker) or OrderedIds()
     eldest = jobs.by_id[running.head[1]] if running.head else None
     best = jobs.best(worker)
     counts = jobs.by_worker.get(worker) or Counter()

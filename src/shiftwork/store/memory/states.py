@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from shiftwork.core import worker_state
 from shiftwork.core.model import WorkerState
 
 
@@ -29,8 +30,4 @@ class StateTable:
         self._states[state.worker] = replace(state)
 
     def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
-        state = self.of(worker)
-        state.enabled, state.changed_at = enabled, now
-        state.reason = None if enabled else reason
-        if enabled:
-            state.failures = 0
+        worker_state.switch(self.of(worker), enabled=enabled, reason=reason, now=now)

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from shiftwork.core.landing import COUNTED, run_seconds
 from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.jobs import JobTable
 
 
-class Totals:
+class PoolTotals:
     """By pool, since the store was made."""
 
     def __init__(self) -> None:
@@ -39,13 +40,14 @@ class Totals:
         totals = self._pools[job.pool]
         for mark in outcome.marks.split():
             totals.marks[mark] = totals.marks.get(mark, 0) + 1
-        completed = outcome.status is JobStatus.COMPLETED
-        failed = outcome.status in (JobStatus.FAILED, JobStatus.DEAD)
-        if completed or failed:
-            totals.completed += completed
-            totals.failed += failed
-            totals.run_seconds += max(0.0, outcome.ended_at - (job.started_at or outcome.ended_at))
-            totals.wait_seconds += outcome.waited
+        if outcome.status not in COUNTED:
+            return
+        if outcome.status is JobStatus.COMPLETED:
+            totals.completed += 1
+        else:
+            totals.failed += 1
+        totals.run_seconds += run_seconds(outcome, job.started_at)
+        totals.wait_seconds += outcome.waited
 
     def stats(self, jobs: JobTable) -> Stats:
         return Stats(

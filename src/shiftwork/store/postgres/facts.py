@@ -3,16 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import MsgspecError, Struct, json, msgpack
+from msgspec import Struct, json
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, Running, neighbours
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
+from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.model import WorkerState
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.session import Session
-
-READ: dict[str, type[Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims look into."""
 
 
 class _Lane(Struct):
@@ -45,20 +42,12 @@ class _Told(Struct):
 _told = json.Decoder(_Told)
 
 
-def read_doc(kind: str, body: bytes) -> Any:
-    """A doc that claims look into; None if it cannot be decoded, which is as good as absent."""
-    try:
-        return msgpack.decode(body, type=READ[kind])
-    except (MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def decode(text: str, workers: Iterable[str] | None) -> Facts:
     """The facts about these workers and their neighbours, or about all."""
     told = _told.decode(text)
-    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
+    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ_BY_CLAIMS}
     for kind, name, body in told.docs:
-        doc = read_doc(kind, body)
+        doc = READ_BY_CLAIMS[kind].decode(body)
         if doc is not None:
             docs[kind][name] = doc
     lanes = {lane.state.worker: lane.lane() for lane in told.lanes}

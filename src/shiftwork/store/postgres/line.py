@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg import errors as pg
 
 from shiftwork.errors import StoreBusyError, StoreError, StoreUnavailableError
 from shiftwork.store.postgres.address import Address
@@ -173,6 +174,11 @@ class Line:
                     return await work(conn)
             except TRY_AGAIN as error:
                 if attempt == TRIES - 1:
+                    raise translate(error, self._address.place) from error
+            except pg.UndefinedFunction as error:
+                # A newer version has dropped our functions too early. A new connection installs them again.
+                self._drop()
+                if attempt:
                     raise translate(error, self._address.place) from error
             except TimeoutError:
                 self._drop()

@@ -14,15 +14,14 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from psycopg import AsyncConnection
-from psycopg import errors as pg
 
 from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import Address
 from shiftwork.store.postgres.doorbell import Doorbell, channel
 from shiftwork.store.postgres.line import Line
+from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import Session
 from shiftwork.store.postgres.spares import Spares
-from shiftwork.store.postgres.sql import statements
 
 LOOK_AGAIN_SECONDS: Final = 0.02
 T = TypeVar("T")
@@ -113,12 +112,9 @@ class Lines:
 
     async def prepare(self, conn: AsyncConnection[Any]) -> None:
         """Look up what a new connection must know; make it where it does not exist."""
-        try:
-            number = await self._number(conn)
-        except (pg.UndefinedTable, pg.InvalidSchemaName):
-            number = None
-        if number is None or not self._namespace:
-            await migrations.upgrade(conn, self._address.schema, after=False)
+        await migrations.upgrade(conn, self._address.schema, after=False)
+        number = await self._number(conn)
+        if number is None:
             await conn.execute(self._sql["add_namespace"].encode(), (self._name,))
             number = await self._number(conn)
         assert number is not None  # noqa: S101 - it was added just now

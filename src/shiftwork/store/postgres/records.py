@@ -7,14 +7,14 @@ them without being able to read the docs.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import MsgspecError, json, msgpack
-from msgspec.structs import replace
+from msgspec import json, msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
 from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.facts import READ, read_doc, survey
+from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.session import Session
 
 LAST: Final = 2**63 - 1
@@ -31,11 +31,21 @@ async def docs(session: Session, kind: str | None) -> list[Doc]:
 
 async def put(session: Session, doc: Doc) -> bool:
     """Write the doc, if the stored version is the one it was made from."""
-    read = read_doc(doc.kind, doc.body) if doc.kind in READ else None
+    read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
     paused = isinstance(read, PoolDoc) and read.paused
-    stirs = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
+    wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
     guard = read.breaker if isinstance(read, Gates) else None
-    args = (session.namespace, doc.kind, doc.name, doc.version, doc.body, paused, stirs, guard, doc.kind in READ)
+    args = (
+        session.namespace,
+        doc.kind,
+        doc.name,
+        doc.version,
+        doc.body,
+        paused,
+        wakes,
+        guard,
+        doc.kind in READ_BY_CLAIMS,
+    )
     if doc.kind != "gates":
         written, topics = await session.row("put", args)
     else:
@@ -54,7 +64,7 @@ async def _tie(session: Session, written: str, gate: Gates | None) -> None:
     if (gate is None or gate.open) and await session.value("ties_of", (session.namespace, written)) is None:
         return
     found = await session.rows("tied", (session.namespace,))
-    gates = {name: read for name, body, _ in found if isinstance(read := read_doc("gates", body), Gates)}
+    gates = {name: read for name, body, _ in found if (read := GATES.decode(body))}
     tied = ties(gates)
     for name, _, had in found:
         names = tied.get(name)
@@ -97,15 +107,7 @@ async def events(session: Session, after: int, before: int | None, limit: int) -
     """The newest events between two numbers, oldest of them first."""
     end = LAST if before is None else before
     found = await session.rows("events", (session.namespace, after, end, limit))
-    return [_event(seq, body) for seq, body in reversed(found)]
-
-
-def _event(seq: int, body: bytes) -> Event:
-    try:
-        return replace(msgpack.decode(body, type=Event), seq=seq)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        message = f"event {seq} cannot be read: {error}"
-        return Event(at=0.0, name="unreadable", subject="store", message=message, seq=seq)
+    return [read_event(seq, body) for seq, body in reversed(found)]
 
 
 async def stats(session: Session) -> Stats:
@@ -143,4 +145,4 @@ def _count(numbers: PoolStats | WorkerStats, counts: Sequence[Any]) -> None:
 
 def unreadable(found: Iterable[tuple[str, str, bytes]]) -> list[str]:
     """Docs (kind, name, body) that claims look into and cannot decode, in words."""
-    return [f"the doc {kind} {name} cannot be read" for kind, name, body in found if read_doc(kind, body) is None]
+    return [why for kind, name, body in found if (why := damaged_doc(Doc(kind, name, body)))]

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, json, msgpack
 
+from shiftwork.core.docs import read_attempt
 from shiftwork.core.model import (
-    Attempt,
     Claimed,
     JobPriority,
     JobRecord,
@@ -178,7 +178,7 @@ def record(row: Row, attempts: Sequence[bytes] | None = None) -> JobRecord:
     if fields["progress"] is not None:
         fields["progress"] = _progress(fields["progress"])
     if attempts:
-        fields["attempts"] = tuple(_attempt(body) for body in attempts)
+        fields["attempts"] = tuple(read_attempt(body) for body in attempts)
     return JobRecord(**fields)
 
 
@@ -187,10 +187,3 @@ def _progress(body: bytes) -> Progress | None:
         return msgpack.decode(body, type=Progress)
     except (MsgspecError, UnicodeDecodeError):
         return None  # the next one overwrites it
-
-
-def _attempt(body: bytes) -> Attempt:
-    try:
-        return msgpack.decode(body, type=Attempt)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))

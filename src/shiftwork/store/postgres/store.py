@@ -42,8 +42,8 @@ from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.faults import translate
 from shiftwork.store.postgres.line import connect, hang_up
 from shiftwork.store.postgres.lines import Lines
+from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import Session
-from shiftwork.store.postgres.sql import statements
 from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
 
 P = ParamSpec("P")
@@ -205,8 +205,8 @@ class PostgresStore:
 
     async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
         schema = self._address.schema
-        done = await self._by_hand(lambda conn: migrations.done_in(conn, schema)) if pending else frozenset()
-        return migrations.sql(schema, done=done, after=after, grant_to=grant_to)
+        installed = await self._by_hand(lambda conn: migrations.installed_in(conn, schema)) if pending else None
+        return migrations.sql(schema, installed=installed, after=after, grant_to=grant_to)
 
     async def _by_hand(self, todo: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
         """Do this on a connection that knows nothing of our tables."""

@@ -1,5 +1,7 @@
--- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that
--- the payload makes; behind them the payload, if any. Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the payload
+-- makes; behind them the payload, if any. Returns what was rung, and for each id its status before (-1 for none) and
+-- whether it was changed. The originals are `shiftwork.core.statuses` (which status allows which change) and
+-- `shiftwork.core.amending` (what the change makes of a job).
 
 local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
@@ -25,7 +27,7 @@ local function cancel(job)
   put_in(job, now + A_DAY)
   write_error(job, A[4])
   settle(job)
-  standing(job.worker).changes.ended = now
+  after_end(job.worker, now)
   return true
 end
 
@@ -96,7 +98,7 @@ for n, id in ipairs(ids) do
 end
 flush()
 flush_groups()
-flush_standings()
+flush_states()
 for worker in pairs(changed) do
   stir(worker)
 end

@@ -3,12 +3,13 @@
 import time
 from typing import Final
 
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.health import Finding, integrity
 from shiftwork.errors import StoreError
 from shiftwork.store.redis.address import Address
 from shiftwork.store.redis.client import Client
 from shiftwork.store.redis.dial import info
-from shiftwork.store.redis.docs import READ, stored, unreadable
+from shiftwork.store.redis.docs import stored, unreadable
 
 LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {
@@ -42,7 +43,7 @@ async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Fi
     settings = await _settings(client)
     wrong = [
         problem
-        for kind in READ
+        for kind in READ_BY_CLAIMS
         for problem in unreadable(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
     ]
     return {

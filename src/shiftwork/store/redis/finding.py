@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from shiftwork.core.model import JobFilter, JobRecord
+from shiftwork.core.statuses import NUMBERS
 from shiftwork.store.redis import jobs
 
 LOOKED_AT: Final = 2_000
@@ -35,7 +36,7 @@ def decoded(found: Found, *, whole: bool) -> list[JobRecord]:
 def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
     """What `find.lua` is asked."""
     narrowed = any(getattr(wanted, name) is not None for name in NARROWING)
-    statuses = None if wanted.status is None else {str(jobs.NUMBERS[status]): True for status in wanted.status}
+    statuses = None if wanted.status is None else {str(NUMBERS[status]): True for status in wanted.status}
     return (
         None if wanted.ids is None else sorted(set(wanted.ids)),
         statuses,

@@ -1,6 +1,6 @@
 -- finish: now, how many, whether completed jobs are counted, and the columns id, fence, worker, pool, status, ended_at,
 -- run_at, attempt, crashes, verdict, disable_after, result, error, keep_until, cause, report, waited, marks, where result
--- and report are places in ARGV. Answers with what was rung, 1 or 0 for each outcome, and the workers that were disabled.
+-- and report are places in ARGV. Returns what was rung, 1 or 0 for each outcome, and the workers that were disabled.
 
 local NUMBERS = {
   completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
@@ -13,7 +13,7 @@ local errors, reports, waits = columns[13], columns[16], columns[17]
 local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
 local marks = {} -- pool -> all marks of an outcome, as they were told -> how many outcomes have the same
 
-local function landing(job, said, run_at)
+local function landing(job, said, run_at) -- the original is `shiftwork.core.landing`
   if said >= COMPLETED then
     return said
   elseif is(job, CANCELLING) then
@@ -201,7 +201,7 @@ in_slices('ZADD', P .. 'done', done)
 flush()
 flush_marks()
 flush_groups()
-flush_standings()
+flush_states()
 for worker in pairs(workers) do
   stir(worker)
 end

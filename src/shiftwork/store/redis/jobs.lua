@@ -119,7 +119,7 @@ local function set_parked(job, parked)
   line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.head_start)
 end
 
--- Let the best of a key's queued jobs be free, as many as the limit allows, and park the others.
+-- Park and free the queued jobs of a key. The original is `shiftwork.core.parking`.
 local function repark(group)
   local free, position = 0, 0
   local from, ids = 0, call('ZRANGE', group.key, 0, group.free + 1)

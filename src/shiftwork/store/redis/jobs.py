@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
+from shiftwork.core.docs import read_attempt
 from shiftwork.core.model import (
     Added,
-    Attempt,
     Claimed,
     DeadJob,
     JobPriority,
@@ -23,18 +23,9 @@ from shiftwork.core.model import (
     Outcome,
     Progress,
 )
+from shiftwork.core.statuses import NUMBERS, STATUSES
 
 STATE: Final = struct.Struct("<BBHIIddddd")
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 
 _encode: Final = msgpack.Encoder().encode
@@ -232,7 +223,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "result": found.get(b"r"),
         "error": found[b"e"].decode() if b"e" in found else None,
         "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
-        "attempts": tuple(_attempt(found.get(b"a%d" % n)) for n in range(1, reports + 1)) if whole else (),
+        "attempts": tuple(read_attempt(found.get(b"a%d" % n) or b"") for n in range(1, reports + 1)) if whole else (),
         "trace": trace,
     }
     return convert(told, JobRecord)
@@ -255,13 +246,6 @@ def dead(flat: Sequence[bytes]) -> list[DeadJob]:
 
 def _instant(number: float) -> float | None:
     return None if math.isnan(number) else number
-
-
-def _attempt(body: bytes | None) -> Attempt:
-    try:
-        return msgpack.decode(body or b"", type=Attempt)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
 
 
 def remains(id: str, found: Fields, why: str) -> JobRecord:

@@ -24,7 +24,7 @@
 --   totals         hash    what only grows, by pool: a added, c completed, f failed
 --   seconds        hash    likewise: r run_seconds, w wait_seconds
 --   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
---   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
+--   w:WORKER       hash    its state (see worker_state.lua)            known  set  every worker that was ever heard of
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
@@ -42,6 +42,7 @@
 local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
+-- The original is `shiftwork.core.statuses`.
 local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
 local SLICE = 1000 -- arguments of one call
 

@@ -4,13 +4,11 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import MsgspecError, msgpack
-from msgspec.structs import replace
-
 from shiftwork.core.admission import Facts, Head, Lane, Running
-from shiftwork.core.model import Beat, Event, InstanceRecord, JobStatus, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.docs import BEAT, read_event
+from shiftwork.core.model import Event, InstanceRecord, JobStatus, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.statuses import STATUSES
 from shiftwork.store.redis.docs import readable, stored
-from shiftwork.store.redis.jobs import STATUSES
 
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
@@ -28,7 +26,7 @@ NUMBER: Final = 8
 
 
 def state(worker: str, answer: Sequence[bytes | None]) -> WorkerState:
-    """A worker's state from the fields that `standing.lua` names."""
+    """A worker's state from the fields that `worker_state.lua` names."""
     on, why, at, failures, started, ended, success, error, rate = answer
     return WorkerState(
         worker=worker,
@@ -125,23 +123,15 @@ def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
     """All instances, in order of their names. One that cannot be read is written anew by its next beat."""
     found = []
     for body in flat[1::2]:
-        try:
-            expires_at, last_beat_at = LEASE.unpack_from(body)
-            beat = msgpack.decode(body[LEASE.size :], type=Beat)
-        except (MsgspecError, UnicodeDecodeError, struct.error):
-            continue
-        found.append(InstanceRecord(beat, expires_at, last_beat_at))
+        beat = BEAT.decode(body[LEASE.size :])
+        if beat is not None:
+            found.append(InstanceRecord(beat, *LEASE.unpack_from(body)))
     return sorted(found, key=lambda record: record.beat.instance)
 
 
 def event(number: int, body: bytes) -> Event:
     """An event from its bytes."""
-    try:
-        return replace(msgpack.decode(body[NUMBER:], type=Event), seq=number)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Event(
-            at=0.0, name="unreadable", subject="store", message=f"event {number} cannot be read: {error}", seq=number
-        )
+    return read_event(number, body[NUMBER:])
 
 
 def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:

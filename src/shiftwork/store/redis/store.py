@@ -40,6 +40,7 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
+from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
@@ -269,7 +270,7 @@ class RedisStore:
                 how = ("discard", ids)
         [answers] = await self._write("amend", now, *how, behind=behind)
         return [
-            Amended(id, ok=done == 1, status=jobs.STATUSES[status] if status >= 0 else None)
+            Amended(id, ok=done == 1, status=STATUSES[status] if status >= 0 else None)
             for id, (status, done) in zip(ids, answers, strict=True)
         ]
 

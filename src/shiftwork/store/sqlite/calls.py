@@ -4,7 +4,7 @@
                     └── a single quick one, while the thread is idle ──▶ served right here, on the event loop
 
 It owns the queue, the futures and the order: the calls of one event loop are served in the order they were made. It
-knows nothing of databases: a `Service` is handed groups of calls.
+knows nothing of databases: a `CallServer` is handed groups of calls.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 
 
-class Call:
+class QueuedCall:
     """Something to be done for a future of an event loop."""
 
     __slots__ = ("error", "future", "loop", "quick", "todo", "value")
@@ -48,15 +48,15 @@ class Call:
             self.future.set_result(self.value)
 
 
-def settle(calls: list[Call]) -> None:
+def settle(calls: list[QueuedCall]) -> None:
     """Hand over the answers. On the event loop of all of them."""
     for call in calls:
         call.settle()
 
 
-def answer(group: list[Call]) -> None:
+def answer(group: list[QueuedCall]) -> None:
     """Hand over the answers from another thread, waking each event loop once."""
-    by_loop: dict[AbstractEventLoop, list[Call]] = {}
+    by_loop: dict[AbstractEventLoop, list[QueuedCall]] = {}
     for call in group:
         by_loop.setdefault(call.loop, []).append(call)
     for loop, calls in by_loop.items():
@@ -66,13 +66,13 @@ def answer(group: list[Call]) -> None:
             continue
 
 
-class Service(Protocol):
+class CallServer(Protocol):
     """What a desk does for its callers. Never used by two threads at a time."""
 
-    def serve(self, group: list[Call]) -> None:
+    def serve(self, group: list[QueuedCall]) -> None:
         """Give each call its value or its error. Raises nothing."""
 
-    def serve_at_once(self, call: Call) -> bool:
+    def serve_at_once(self, call: QueuedCall) -> bool:
         """Serve it if that needs no waiting. False, and nothing done, if it does."""
 
     def upkeep_due(self) -> bool:
@@ -85,7 +85,7 @@ class Service(Protocol):
         """Release everything."""
 
 
-def _serve(service: Service, group: list[Call]) -> None:
+def _serve(service: CallServer, group: list[QueuedCall]) -> None:
     """Have a group served. Nobody waits for ever, even if the service is broken."""
     try:
         service.serve(group)
@@ -94,19 +94,19 @@ def _serve(service: Service, group: list[Call]) -> None:
             call.error = error
 
 
-class Desk:
+class CallThread:
     """A thread that has whatever calls there are served together."""
 
-    def __init__(self, name: str, start: Callable[[], Service]) -> None:
+    def __init__(self, name: str, start: Callable[[], CallServer]) -> None:
         self.ended = False
         """Whether it takes no more calls."""
-        self._gathered: dict[AbstractEventLoop, list[Call]] = {}
-        self._queue: SimpleQueue[list[Call] | None] = SimpleQueue()
+        self._gathered: dict[AbstractEventLoop, list[QueuedCall]] = {}
+        self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._unserved = 0
         """How many groups the thread was handed and has not served yet."""
         self._serving = threading.Lock()
-        self._service: Service | None = None
+        self._service: CallServer | None = None
         self._spared = 0
         self._start = start
         self._started = threading.Event()
@@ -118,7 +118,7 @@ class Desk:
 
     def call(self, todo: Callable[[Any], T], *, quick: bool = False) -> "Future[T]":
         """Have it done. A quick one takes microseconds and waits for nothing, as a rule."""
-        call = Call(todo, quick=quick)
+        call = QueuedCall(todo, quick=quick)
         group = self._gathered.get(call.loop)
         if group is None:
             if self.ended:
@@ -143,7 +143,7 @@ class Desk:
             call.error = self._refusal()
         settle(group)
 
-    def _serve_here(self, call: Call) -> bool:
+    def _serve_here(self, call: QueuedCall) -> bool:
         """Serve the call on its event loop, if the thread is idle. False if it has to go to the thread."""
         if self._spared:
             self._spared -= 1
@@ -204,7 +204,7 @@ class Desk:
                 self._service.close()
             self._refuse()
 
-    def _serve_next(self, service: Service) -> bool:
+    def _serve_next(self, service: CallServer) -> bool:
         """Serve whatever waits. False at the end."""
         groups, last = self._take()
         group = [call for each in groups for call in each]
@@ -219,9 +219,9 @@ class Desk:
                 service.upkeep()
         return not last
 
-    def _take(self) -> tuple[list[list[Call]], bool]:
+    def _take(self) -> tuple[list[list[QueuedCall]], bool]:
         """The next groups, all that wait up to a bound, and whether they are the last ones."""
-        groups: list[list[Call]] = []
+        groups: list[list[QueuedCall]] = []
         n = 0
         while not groups or (n < LARGEST_GROUP and not self._queue.empty()):
             group = self._queue.get()
@@ -235,7 +235,7 @@ class Desk:
         """Fail all calls that were handed over: nobody will serve them."""
         with self._lock:
             self.ended = True
-        refused: list[Call] = []
+        refused: list[QueuedCall] = []
         while not self._queue.empty():
             refused += self._queue.get() or []
         for call in refused:

@@ -46,7 +46,7 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
         with closing(connect(path)) as db:
             prepare_reader(db)
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+            problems = [problem for (problem,) in db.execute("PRAGMA quick_check(10)") if problem != "ok"]
             problems += _unreadable_docs(db, namespace)
     except Error as error:
         return {"integrity": integrity([str(faults.translate(error, path))])}
@@ -56,7 +56,7 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
 def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
     number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
     unreadable = Docs.load(db, number).unreadable
-    return [f"the doc {kind} {name} cannot be read: {why}" for (kind, name), why in sorted(unreadable.items())]
+    return [why for _, why in sorted(unreadable.items())]
 
 
 def _exposure() -> str:

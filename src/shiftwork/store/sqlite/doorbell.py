@@ -78,7 +78,7 @@ class Doorbells:
                     (self._folder / name).unlink()
 
 
-class Listener:
+class DoorbellListener:
     """The socket of one store, and the thread that hears it."""
 
     def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None]) -> None:

@@ -11,8 +11,9 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
-from shiftwork.store.sqlite.jobs import Unreadable, number, records
-from shiftwork.store.sqlite.session import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED, Session, as_list
+from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.store.sqlite.jobs import Unreadable, number, read_rows, records
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 FEW: Final = 10_000
@@ -41,19 +42,19 @@ class Nothing(Exception):  # noqa: N818 - it ends a search, it is no error
     """The filter names something that does not exist."""
 
 
-def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
+def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
     """Jobs that match, without their attempts."""
     try:
         search = _Search(session, wanted)
     except Nothing:
         return []
     best = search.best()
-    rows = session.run("records_of_seqs", (as_list(seq for _, _, seq in best),)).fetchall()
-    by_seq = {row[0]: row for row in rows}
-    return records(session, [by_seq[seq] for _, _, seq in best], broken, whole=False)
+    seqs = [seq for _, _, seq in best]
+    rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
+    return records(session, {seq: rows[seq] for seq in seqs}, broken, whole=False)
 
 
-def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
     """The newest dead jobs behind a place."""
     rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
     return [
@@ -65,7 +66,7 @@ def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list
 class _Search:
     """One search: what is wanted, in numbers, and the best that was found so far."""
 
-    def __init__(self, session: Session, wanted: JobFilter) -> None:
+    def __init__(self, session: SqliteSession, wanted: JobFilter) -> None:
         self._session = session
         self._wanted = wanted
         self._found: list[Found] = []
@@ -112,8 +113,8 @@ class _Search:
                 self._take("find_by_worker", worker=worker, status=status)
 
     def _take_queued(self, worker: int) -> None:
-        for pool, *_ in self._session.run("lanes_of_worker", (worker,)).fetchall():
-            self._take("find_ready", worker=worker, lane_pool=pool)
+        for lane in self._session.lanes_of(worker):
+            self._take("find_ready", worker=worker, lane_pool=lane.pool)
         self._take("find_parked", worker=worker)
 
     def _take(self, statement: str, **args: Any) -> None:
@@ -132,19 +133,20 @@ class _Search:
         if self._args["only_worker"] is not None:
             return [self._args["only_worker"]]
         if self._args["pool"] is not None:
-            return [row[0] for row in self._session.run("lanes_of_pool", (self._args["pool"],)).fetchall()]
-        return [row[0] for row in self._session.run("worker_numbers", (self._session.namespace,)).fetchall()]
+            return self._session.values("lanes_of_pool", (self._args["pool"],))
+        return self._session.values("worker_numbers", (self._session.namespace,))
 
     def _queued(self, worker: int) -> int:
-        return sum(lane[3] for lane in self._session.run("lanes_of_worker", (worker,)).fetchall())
+        return sum(lane.queued for lane in self._session.lanes_of(worker))
 
     def _start_behind(self, id: str) -> None:
         place = self._session.run("place_of_id", (self._session.namespace, id)).fetchone()
         if place is None:
             raise Nothing
+        created_at, _ = place
         end = self._args["created_before"]
-        if end is None or place[0] < end:  # one bound, here too: the nearer one
-            self._args |= {"before_at": place[0], "before_id": place[1], "created_before": None}
+        if end is None or created_at < end:  # one bound, here too: the nearer one
+            self._args |= {"before_at": created_at, "before_id": id, "created_before": None}
 
 
 def _number(find: Any, name: str | None) -> int | None:

@@ -7,25 +7,15 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
 from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.statuses import COMPLETED, NUMBERS, QUEUED
 from shiftwork.store.sqlite import jobs as table
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir, stir_all
 from shiftwork.store.sqlite.people import stats
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    COMPLETED,
-    FAILURES,
-    NUMBERS,
-    QUEUED,
-    RUN_SECONDS,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-    as_list,
-)
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 
 
-def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
+def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
     """Keep these jobs as they are, in place of what is there under their ids."""
     groups = _make_room(session, jobs)
     due = table.due_before(session, (NUMBERS[job.status] for job in jobs))
@@ -36,17 +26,17 @@ def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
     _ring(session, kept)
 
 
-def _make_room(session: Session, jobs: Sequence[JobRecord]) -> set[tuple[int, str]]:
+def _make_room(session: SqliteSession, jobs: Sequence[JobRecord]) -> set[tuple[int, str]]:
     """Delete what is there; answers with the workers and keys that it had."""
     ids = as_list({job.id for job in jobs})
     rows = session.run("jobs_to_replace", (session.namespace, ids)).fetchall()
     if rows:
-        table.delete(session, (row[:4] for row in rows))
-        session.run_many("drop_cancel", [row[:1] for row in rows])
+        table.delete(session, ((seq, pool, worker, status) for seq, pool, worker, status, _ in rows))
+        session.run_many("drop_cancel", [(seq,) for seq, _, _, _, _ in rows])
     return {(worker, key) for _, _, worker, _, key in rows if key is not None}
 
 
-def _write(session: Session, job: JobRecord, now: float) -> bool:
+def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
     """Whether it was written: another live job may have its unique key."""
     seq = session.next_seqs(1)
     if not session.run("restore_job", _row(session, seq, job, now)).rowcount:
@@ -61,7 +51,7 @@ def _write(session: Session, job: JobRecord, now: float) -> bool:
     return True
 
 
-def _row(session: Session, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
+def _row(session: SqliteSession, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
     status = NUMBERS[job.status]
     return (
         seq,
@@ -95,7 +85,7 @@ def _row(session: Session, seq: int, job: JobRecord, now: float) -> tuple[Any, .
     )
 
 
-def _holder(session: Session, instance: str, now: float) -> int:
+def _holder(session: SqliteSession, instance: str, now: float) -> int:
     """The number of an instance that ran a job elsewhere. It is remembered as long as one that was here and is gone."""
     known = session.instances.find(instance)
     if known is not None:
@@ -105,7 +95,7 @@ def _holder(session: Session, instance: str, now: float) -> int:
     return number
 
 
-def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
+def _ring(session: SqliteSession, jobs: Sequence[JobRecord]) -> None:
     for pool in {job.pool for job in jobs if job.key is None and NUMBERS[job.status] == QUEUED}:
         session.ring_pool(session.pools.number(pool))
     causes = {job.cause for job in jobs if NUMBERS[job.status] >= COMPLETED}
@@ -117,7 +107,9 @@ def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
         stir(session, worker)
 
 
-def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+def take_over(
+    session: SqliteSession, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int
+) -> int:
     """Go on with these states and totals, and above this fence."""
     for given in states:
         number = session.workers.number(given.worker)
@@ -134,10 +126,10 @@ def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[s
     return session.fence_above(fence)
 
 
-def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> None:
+def _grow(session: SqliteSession, pool: int, told: PoolStats, there: PoolStats) -> None:
     """Totals are counted by lane and read by pool: what is missing is added to one of them, or to one of nobody's."""
-    lanes = session.run("lanes_of_pool", (pool,)).fetchall()
-    counts = session.lane(pool, lanes[0][0] if lanes else session.workers.number(""))
+    workers = session.values("lanes_of_pool", (pool,))
+    counts = session.lane(pool, workers[0] if workers else session.workers.number(""))
     counts[ADDED] += told.added - there.added
     counts[SUCCEEDED] += told.completed - there.completed
     counts[FAILURES] += told.failed - there.failed

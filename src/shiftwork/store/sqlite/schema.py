@@ -8,7 +8,7 @@ from typing import Final
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.sqlite.driver import OLDEST, VERSION, Connection, driver
 from shiftwork.store.sqlite.sql import SQL, read
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.turn import WriteTurn
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x73687774
@@ -24,7 +24,7 @@ def check_driver() -> None:
         )
 
 
-def prepare(db: Connection, turn: Turn, *, path: str, namespace: str) -> int:
+def prepare(db: Connection, turn: WriteTurn, *, path: str, namespace: str) -> int:
     """Make the file ready, and answer with the number of the namespace."""
     turn.begin(db)
     try:

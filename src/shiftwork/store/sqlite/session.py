@@ -7,35 +7,26 @@ trusts its memory when somebody else has written or a transaction was undone.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from sqlite3 import Cursor
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import MsgspecError, json, msgpack
+from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import JobStatus, PoolDoc, WorkerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.model import Doc, PoolDoc, WorkerState
+from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
-SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(7)
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(7, 12)
+R = TypeVar("R", bound=tuple[Any, ...])
+ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 5)
 """Where a lane's counters keep what only grows, behind those of the statuses."""
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different numbers, so that each is prepared once."""
-READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims look into."""
 
 
 class Names:
@@ -91,9 +82,9 @@ class Docs:
     """The docs that claims look into, decoded. One that cannot be decoded counts as absent."""
 
     def __init__(self) -> None:
-        self.gates: dict[str, Gates] = {}
-        self.pools: dict[str, PoolDoc] = {}
-        self.breakers: dict[str, BreakerState] = {}
+        self.gates = dict[str, Gates]()
+        self.pools = dict[str, PoolDoc]()
+        self.breakers = dict[str, BreakerState]()
         self.unreadable: dict[tuple[str, str], str] = {}
 
     @classmethod
@@ -102,14 +93,25 @@ class Docs:
         shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                try:
-                    shelf[name] = msgpack.decode(body, type=READ[kind])
-                except (MsgspecError, UnicodeDecodeError, TypeError) as error:
-                    docs.unreadable[kind, name] = str(error)
+                value = READ_BY_CLAIMS[kind].decode(body)
+                if value is not None:
+                    shelf[name] = value
+                else:
+                    docs.unreadable[kind, name] = damaged_doc(Doc(kind, name, body)) or ""
         return docs
 
 
-class Session:
+class LaneCounts(NamedTuple):
+    """A row of `lanes_of_worker`: how many live jobs of a worker are in a pool, by status."""
+
+    pool: int
+    scheduled: int
+    retrying: int
+    queued: int
+    processing: int
+
+
+class SqliteSession:
     """A connection, its namespace, and what is known within it."""
 
     def __init__(self, db: Connection, namespace: int) -> None:
@@ -161,6 +163,19 @@ class Session:
         """The first column of the first row; None if there is none."""
         row = self.db.execute(SQL[name], args).fetchone()
         return row[0] if row else None
+
+    def rows(self, kind: type[R], sql: str, args: Sequence[Any] = ()) -> list[R]:
+        """The rows of a statement, as named tuples of this kind."""
+        make = partial(tuple.__new__, kind)  # `_make` takes three times as long
+        return list(map(make, self.db.execute(sql, args)))
+
+    def values(self, name: str, args: Sequence[Any] = ()) -> list[Any]:
+        """The only column of every row."""
+        return [value for (value,) in self.db.execute(SQL[name], args)]
+
+    def lanes_of(self, worker: int) -> list[LaneCounts]:
+        """The lanes of a worker, one for each pool that has had jobs of it."""
+        return self.rows(LaneCounts, SQL["lanes_of_worker"], (worker,))
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -41,7 +41,6 @@ from shiftwork.store.sqlite import doctor
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.docs import docs, drop, hold, put, switch
-from shiftwork.store.sqlite.engine import Engine
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
@@ -50,7 +49,8 @@ from shiftwork.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.restore import restore, take_over
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.threads import StoreThreads
 
 T = TypeVar("T")
 FEW: Final = 4
@@ -68,17 +68,17 @@ class SqliteStore:
         self._synchronous = synchronous
         self._namespace = namespace
         self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
-        self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
-        weakref.finalize(self, self._engine.abandon).atexit = False
+        self._threads = StoreThreads(self._path, synchronous=synchronous, namespace=namespace)
+        weakref.finalize(self, self._threads.abandon).atexit = False
 
-    async def _write(self, todo: Callable[[Session], T], *, quick: bool = False) -> T:
-        return await self._engine.write(todo, quick=quick)
+    async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:
+        return await self._threads.write(todo, quick=quick)
 
-    async def _read(self, todo: Callable[[Session], T]) -> T:
-        pending = self._engine.pending_write()
+    async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
+        pending = self._threads.pending_write()
         if pending is not None:  # what was called before is seen
             await asyncio.wait([pending])
-        return await self._engine.read(todo)
+        return await self._threads.read(todo)
 
     async def _bury(self, broken: Unreadable) -> None:
         if broken:
@@ -87,13 +87,13 @@ class SqliteStore:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        self._engine.reopen()
+        self._threads.reopen()
         await self._write(_nothing)
         await self._read(_nothing)
 
     async def close(self) -> None:
         await asyncio.sleep(0)  # what was called before is on its way
-        await asyncio.to_thread(self._engine.close)
+        await asyncio.to_thread(self._threads.close)
 
     async def server_time(self) -> float:
         return time.time()
@@ -192,7 +192,7 @@ class SqliteStore:
         return await self._read(partial(events, after=after, before=before, limit=limit))
 
     def listen(self, topics: Collection[str]) -> Bell:
-        return self._engine.listen(topics)
+        return self._threads.listen(topics)
 
     async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):
@@ -202,5 +202,5 @@ class SqliteStore:
         )
 
 
-def _nothing(session: Session) -> None:
+def _nothing(session: SqliteSession) -> None:
     """What a call does that only wants the store to be open."""

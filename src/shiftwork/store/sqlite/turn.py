@@ -21,7 +21,7 @@ SHORTEST_NAP: Final = 0.0001
 LONGEST_NAP: Final = 0.002
 
 
-class Turn:
+class WriteTurn:
     """The place in line of one process."""
 
     def __init__(self, path: str, side_file: str) -> None:

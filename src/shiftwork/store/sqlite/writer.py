@@ -10,18 +10,20 @@ from contextlib import suppress
 from shiftwork.errors import StoreBusyError
 from shiftwork.store.bells import Bells
 from shiftwork.store.sqlite import faults
-from shiftwork.store.sqlite.calls import Call
+from shiftwork.store.sqlite.calls import QueuedCall
 from shiftwork.store.sqlite.checkpoint import Checkpointer
 from shiftwork.store.sqlite.doorbell import Doorbells
 from shiftwork.store.sqlite.driver import Error, tolerate_damage
-from shiftwork.store.sqlite.session import Session
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.turn import WriteTurn
 
 
 class Writer:
     """A session that writes, in groups."""
 
-    def __init__(self, session: Session, turn: Turn, *, path: str, bells: Bells, doorbells: Doorbells) -> None:
+    def __init__(
+        self, session: SqliteSession, turn: WriteTurn, *, path: str, bells: Bells, doorbells: Doorbells
+    ) -> None:
         self._session = session
         self._turn = turn
         self._path = path
@@ -29,7 +31,7 @@ class Writer:
         self._doorbells = doorbells
         self._checkpointer = Checkpointer(session.db, path=path)
 
-    def serve(self, group: list[Call]) -> None:
+    def serve(self, group: list[QueuedCall]) -> None:
         """Run these calls; each has its value or its error in the end."""
         error = self._together(group, self._begin)
         if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
@@ -39,7 +41,7 @@ class Writer:
             for call in group:
                 call.error = error
 
-    def serve_at_once(self, call: Call) -> bool:
+    def serve_at_once(self, call: QueuedCall) -> bool:
         """Run this call, if nobody else writes."""
         error = self._together([call], self._begin_at_once)
         if isinstance(error, StoreBusyError):
@@ -66,7 +68,7 @@ class Writer:
         if not self._turn.begin_at_once(self._session.db):
             raise faults.busy(self._path, 0.0)
 
-    def _together(self, group: list[Call], begin: Callable[[], None]) -> Exception | None:
+    def _together(self, group: list[QueuedCall], begin: Callable[[], None]) -> Exception | None:
         """Run these calls in one transaction. The error that undid it, if one did."""
         try:
             begin()
@@ -86,7 +88,7 @@ class Writer:
         self._ring()
         return None
 
-    def _commit(self, group: list[Call]) -> None:
+    def _commit(self, group: list[QueuedCall]) -> None:
         session = self._session
         session.look()
         for call in group:

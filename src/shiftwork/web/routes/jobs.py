@@ -10,19 +10,20 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.bulk import RATE_PATTERN, Action, check_rate
 from shiftwork.core.dead_groups import Group
 from shiftwork.core.model import JobPriority, JobStatus
-from shiftwork.handles.worker import Job, Options
+from shiftwork.handles.job import Job
+from shiftwork.handles.options import Options
 from shiftwork.telemetry.tracing import continuing
+from shiftwork.views.instants import iso
 from shiftwork.views.shapes import (
     ExplanationShape,
     JobShape,
     WholeJobShape,
     explanation_shape,
-    iso,
     job_shape,
     whole_job_shape,
 )
+from shiftwork.web.job_search import by_payload, search
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
-from shiftwork.web.searching import by_payload, search
 from shiftwork.web.site import Site
 
 MOST_CHANGED: Final = 100_000
@@ -170,20 +171,20 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None and name != "payload"}
     if not query.status:
         del wanted["status"]
-    found = await (by_payload(site.desk, wanted, query.payload) if query.payload else search(site.desk, wanted))
+    found = await (by_payload(site.control, wanted, query.payload) if query.payload else search(site.control, wanted))
     return JobsAnswer(jobs=[job_shape(job) for job in found.jobs], next_after=found.next_after)
 
 
 @get("/jobs/{id}")
 async def job(site: Site, id: Name) -> WholeJobShape:
     """A job, whole: attempts with tracebacks, progress, result, and why it is where it is."""
-    return whole_job_shape(await site.desk.get_job(id), await site.desk.explain_job(id))
+    return whole_job_shape(*await site.control.jobs.get_explained(id))
 
 
 @get("/jobs/{id}/explanation")
 async def explanation(site: Site, id: Name) -> ExplanationShape:
     """Why the job is not running, or how it ended."""
-    return explanation_shape(await site.desk.explain_job(id))
+    return explanation_shape(await site.control.jobs.explain(id))
 
 
 @get("/dead")
@@ -224,7 +225,7 @@ async def enqueue(
         job_id=body.job_id or (idempotency_key and _id_of(body.worker, idempotency_key)),
     )
     with continuing(traceparent, tracestate):
-        added, created = await site.desk.enqueue(body.worker, body.payload, options)
+        added, created = await site.control.jobs.enqueue(body.worker, body.payload, options)
     site.changed()
     return Enqueued(created, job_shape(added))
 
@@ -237,23 +238,20 @@ def _id_of(worker: str, key: str) -> str:
 @post("/jobs/{id}/cancel")
 async def cancel_job(site: Site, id: Name) -> JobShape:
     """Cancel a waiting job, or ask a running one to stop."""
-    return await _told(site, await site.desk.cancel_job(id), "cancelled")
+    return _changed(site, await site.control.jobs.cancel(id))
 
 
 @post("/jobs/{id}/retry")
 async def retry_job(site: Site, id: Name, body: Retry) -> JobShape:
     """Queue a dead, cancelled, failed or scheduled job again, now, its counts at zero; perhaps with a new payload."""
-    return await _told(
-        site, await site.desk.retry_job(id, payload=body.payload), "retried", edited=body.payload is not None
-    )
+    return _changed(site, await site.control.jobs.retry(id, payload=body.payload))
 
 
 @post("/jobs/{id}/discard")
 async def discard_job(site: Site, id: Name) -> Discarded:
     """Delete a job that has ended."""
-    gone = await site.desk.get_job(id)
-    await site.desk.discard_job(id)
-    await _told(site, gone, "discarded")
+    await site.control.jobs.discard(id)
+    site.jobs_changed()
     return Discarded(id)
 
 
@@ -266,19 +264,16 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
     action = _ACTIONS[type(body)]
     check_rate(action, body.rate)
     if body.dry_run:
-        matched = await site.desk.count_jobs(action, **wanted, limit=body.limit)
+        matched = await site.control.bulk.count(action, **wanted, limit=body.limit)
         return BulkAnswer(matched=matched, changed=0, until=None)
-    changed = await site.desk.change_jobs(action, rate=body.rate, **wanted, limit=body.limit)
-    site.dead.forget()
-    site.changed()
+    changed = await site.control.bulk.change(action, rate=body.rate, **wanted, limit=body.limit)
+    site.jobs_changed()
     return BulkAnswer(matched=changed.matched, changed=changed.count, until=iso(changed.until))
 
 
 _ACTIONS: Final[Mapping[type[Bulk], Action]] = {CancelJobs: "cancel", RetryJobs: "retry", DiscardJobs: "discard"}
 
 
-async def _told(site: Site, changed: Job[Any], what: str, **data: Any) -> JobShape:
-    await (await site.operations()).record_change(changed.record, what, **data)
-    site.dead.forget()
-    site.changed()
+def _changed(site: Site, changed: Job[Any]) -> JobShape:
+    site.jobs_changed()
     return job_shape(changed)

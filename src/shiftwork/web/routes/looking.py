@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 
 from shiftwork.core.model import Event
 from shiftwork.core.token import Role
-from shiftwork.views.shapes import EventShape, Glance, event_shape, iso, pool_shape, problem_shape
+from shiftwork.views.instants import iso
+from shiftwork.views.shapes import EventShape, Glance, event_shape, pool_shape, problem_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
 from shiftwork.web.openapi import document
@@ -113,7 +114,7 @@ async def events(site: Site, query: EventsQuery) -> EventsAnswer:
     matching: list[Event] = []
     before, whole = query.before, query.name is None and query.subject is None
     for _ in range(1 if whole else MOST_LOOKED_AT // PAGE):
-        page = await site.desk.events(query.after, query.limit if whole else PAGE, before=before)
+        page = await site.control.system.events(query.after, query.limit if whole else PAGE, before=before)
         matching = [event for event in page if _matches(event, query)] + matching
         if len(page) < (query.limit if whole else PAGE):
             before = None

@@ -18,20 +18,20 @@ class NodesAnswer(Struct, frozen=True):
 @get("/nodes")
 async def nodes(site: Site) -> NodesAnswer:
     """Every live node, and the running members of all pools."""
-    instances = [instance_shape(one) for one in await site.desk.instances()]
-    return NodesAnswer([node_shape(node) for node in await site.desk.nodes()], instances)
+    instances = [instance_shape(one) for one in await site.control.pools.instances()]
+    return NodesAnswer([node_shape(node) for node in await site.control.nodes.all()], instances)
 
 
 @post("/jobs/{id}/stack")
 async def job_stack(site: Site, id: Name) -> StackShape:
     """What a running job is doing now: its own stack first, then all else in its process. Its node is asked."""
-    return stack_shape(await site.desk.job_stack(id))
+    return stack_shape(await site.control.jobs.stack(id))
 
 
 @post("/nodes/{node}/drain")
 async def drain_node(site: Site, node: Name, body: Reason) -> NodeShape:
     """Give the node no more work: its workers finish what they run, and go."""
-    drained = await site.desk.drain_node(node, body.reason)
+    drained = await site.control.nodes.drain(node, body.reason)
     site.changed()
     return node_shape(drained)
 
@@ -39,6 +39,6 @@ async def drain_node(site: Site, node: Name, body: Reason) -> NodeShape:
 @post("/nodes/{node}/undrain")
 async def undrain_node(site: Site, node: Name) -> NodeShape:
     """Let the node take work again."""
-    serving = await site.desk.undrain_node(node)
+    serving = await site.control.nodes.undrain(node)
     site.changed()
     return node_shape(serving)

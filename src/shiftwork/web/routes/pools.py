@@ -61,9 +61,9 @@ async def pool(site: Site, pool: Name) -> WholePool:
     """A pool, with its running members and why it last changed its size."""
     view = await _view(site, pool)
     names = ("pool.scaled", "pool.bounds", "pool.paused", "pool.resumed", "pool.failing", "pool.recovered")
-    recent = await site.desk.events(0, RECENT)
+    recent = await site.control.system.events(0, RECENT)
     events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
-    instances = [instance_shape(one) for one in await site.desk.instances(pool)]
+    instances = [instance_shape(one) for one in await site.control.pools.instances(pool)]
     return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
 
 
@@ -77,21 +77,21 @@ async def scale(site: Site, pool: Name) -> Scale:
 @post("/pools/{pool}/pause")
 async def pause_pool(site: Site, pool: Name, body: Reason) -> PoolShape:
     """Start no more jobs of the pool, anywhere; running ones go on."""
-    await site.desk.pause_pool(pool, body.reason)
+    await site.control.pools.pause(pool, body.reason)
     return await _after(site, pool)
 
 
 @post("/pools/{pool}/resume")
 async def resume_pool(site: Site, pool: Name) -> PoolShape:
     """Go on with a paused pool."""
-    await site.desk.resume_pool(pool)
+    await site.control.pools.resume(pool)
     return await _after(site, pool)
 
 
 @post("/pools/{pool}/bounds")
 async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
     """Set how many workers the pool may have, on all nodes together; what is null is as it was registered."""
-    await site.desk.scale_pool(pool, body.min, body.max, reset=True)
+    await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
 
 

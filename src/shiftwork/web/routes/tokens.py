@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct, structs
 
-from shiftwork.control.tokens import LONGEST_NAME, Tokens
+from shiftwork.control.tokens import LONGEST_NAME
 from shiftwork.core.token import Role
 from shiftwork.views.shapes import TokenShape, token_shape
 from shiftwork.web.access import Visitor
@@ -44,7 +44,7 @@ class MadeToken(TokenShape, frozen=True, kw_only=True):
 @get("/tokens", role="operate")
 async def tokens(site: Site) -> TokensAnswer:
     """Every token there is or was, without its secret."""
-    return TokensAnswer([token_shape(token) for token in await (await _tokens(site)).known()])
+    return TokensAnswer([token_shape(token) for token in await site.control.tokens.all()])
 
 
 @post("/tokens")
@@ -56,9 +56,9 @@ async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToke
             detail = "over the network only tokens that read are made; at the machine: shiftwork token create"
             raise Refused(HTTPStatus.FORBIDDEN, detail)
         if visitor.expires_at is not None:
-            left = max(visitor.expires_at - site.desk.now(), 0.0)
+            left = max(visitor.expires_at - site.control.now(), 0.0)
             valid = left if valid is None else min(valid, left)
-    made, secret = await (await _tokens(site)).create(body.name, body.role, valid_seconds=valid)
+    made, secret = await site.control.tokens.create(body.name, body.role, valid_seconds=valid)
     site.tokens_changed()
     return MadeToken(**structs.asdict(token_shape(made)), token=secret)
 
@@ -66,14 +66,9 @@ async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToke
 @post("/tokens/{token}/revoke")
 async def revoke_token(site: Site, token: Name) -> TokenShape:
     """Let the holder of a token in no more: here at once, elsewhere within two seconds. By its name, or by its id."""
-    known = await _tokens(site)
-    held = [one for one in await known.known() if one.holds(site.desk.now())]
+    held = [one for one in await site.control.tokens.all() if one.holds(site.control.now())]
     if not any(token in {one.name, one.id} for one in held):
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no token {token!r} that lets anybody in")
-    revoked = await known.revoke(token)
+    revoked = await site.control.tokens.revoke(token)
     site.tokens_changed()
     return token_shape(revoked)
-
-
-async def _tokens(site: Site) -> Tokens:
-    return Tokens(await site.desk.store(), site.desk.now)

@@ -4,9 +4,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, structs
 
-from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
-from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
-from shiftwork.handles.worker import Options
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes import JobShape, WorkerShape, job_shape, worker_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
@@ -94,8 +93,8 @@ async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
 async def worker(site: Site, worker: Name) -> WholeWorker:
     """A worker, with its policy, its latest jobs, and what it takes."""
     view = await _view(site, worker)
-    runs = [job_shape(job) for job in await site.desk.find_jobs(worker=worker, limit=RECENT_RUNS)]
-    schema = await site.desk.payload_schema(worker)
+    runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, limit=RECENT_RUNS)]
+    schema = await site.control.workers.payload_schema(worker)
     return WholeWorker(**structs.asdict(worker_shape(view)), config=view.config, runs=runs, payload_schema=schema)
 
 
@@ -124,31 +123,21 @@ async def graph(site: Site) -> Graph:
 @post("/workers/{worker}/enable")
 async def enable_worker(site: Site, worker: Name) -> WorkerShape:
     """Enable the worker everywhere, with its failures forgotten."""
-    await site.desk.enable_worker(worker)
+    await site.control.workers.enable(worker)
     return await _after(site, worker)
 
 
 @post("/workers/{worker}/disable")
 async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
     """Disable the worker everywhere: no more starts; running jobs go on, queued ones wait."""
-    await site.desk.disable_worker(worker, body.reason or "disabled by hand")
+    await site.control.workers.disable(worker, body.reason or "disabled by hand")
     return await _after(site, worker)
 
 
 @post("/workers/{worker}/trigger")
 async def trigger_worker(site: Site, worker: Name, body: Trigger) -> Triggered:
     """Run the worker now, ahead of all else. The answer does not wait for the run to end."""
-    site.overview.forget()
-    view = await _view(site, worker)
-    if not view.state.enabled:
-        message = f"worker {worker} is disabled: {view.state.reason}; enable it first"
-        raise JobStateError(message)
-    if view.stats.processing and view.config.execution_mode is not WorkerExecutionMode.TRIGGERED:
-        message = f"worker {worker} is running already"
-        raise JobStateError(message)
-    options = Options(priority=JobPriority.CRITICAL, cause="triggered")
-    job, _ = await site.desk.enqueue(worker, body.payload, options)
-    await (await site.operations()).record_trigger(job.record)
+    job = await site.control.workers.trigger(worker, body.payload)
     site.changed()
     return Triggered(job_shape(job))
 

@@ -1,0 +1,94 @@
+"""`trigger_worker`: run a worker now and wait for the end, also where no process serves it.
+
+Whether a worker may be triggered is decided by `control.workers`, as for the command line and the web. What this adds
+is that a process without a running node can serve the one run itself: it becomes a visitor, a node that serves one
+worker, never leads, and leaves when the run has ended.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.control.control import Control
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.workers import runs_beside_itself
+from shiftwork.core.model import WorkerConfig
+from shiftwork.errors import JobStateError, UnknownWorkerError
+from shiftwork.runtime.engine.registry import Registry, publish
+from shiftwork.runtime.node.node import Node
+
+logger: Final = logging.getLogger("shiftwork")
+
+LEAVE_SECONDS: Final = 30.0
+"""How long a visitor waits for another job of the worker that it began meanwhile."""
+
+
+class Triggering:
+    """Triggers workers and waits for their runs."""
+
+    def __init__(
+        self,
+        control: Control,
+        registry: LocalRegistry,
+        *,
+        complete: Callable[[], Registry],
+        new_visitor: Callable[[Registry], Node],
+    ) -> None:
+        self._control = control
+        self._registry = registry
+        self._complete = complete
+        self._new_visitor = new_visitor
+        self._under_way: set[str] = set()
+
+    async def trigger(self, name: str, payload: Mapping[str, Any]) -> bool:
+        """Run a worker now and wait for the end; return False, and log why, if it may not run now."""
+        try:
+            config = await self._control.workers.get(name)
+            with self._once(config, payload):
+                if await self._control.explanations.is_served(name, config.pool):
+                    await (await self._control.workers.trigger(name, payload)).ended()
+                else:
+                    await self._run_here(config, payload)
+        except (UnknownWorkerError, JobStateError) as refusal:
+            logger.warning("not triggered: %s", refusal)
+            return False
+        await self._control.workers.refresh()
+        return True
+
+    @contextmanager
+    def _once(self, config: WorkerConfig, payload: Mapping[str, Any]) -> Iterator[None]:
+        """Refuse a second trigger of this process while the first has not ended: its job may still be queued."""
+        if runs_beside_itself(config, payload):
+            yield
+            return
+        if config.name in self._under_way:
+            message = f"worker {config.name} was triggered before, and that run has not ended"
+            raise JobStateError(message)
+        self._under_way.add(config.name)
+        try:
+            yield
+        finally:
+            self._under_way.discard(config.name)
+
+    async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any]) -> None:
+        name, worker = config.name, self._registry.workers.get(config.name)
+        if worker is None:
+            message = f"no process serves worker {name}, and it is not registered in this one"
+            raise JobStateError(message)
+        everything = self._complete()
+        await publish(everything, await self._control.store.open_to_change())
+        why = await self._control.explanations.blocked_for_good(name)
+        if why is not None:
+            message = f"worker {name}: {why}"
+            raise JobStateError(message)
+        job = await self._control.workers.trigger(name, payload)
+        pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
+        visitor = self._new_visitor(Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}))
+        await visitor.start()
+        try:
+            await job.ended()
+        finally:
+            await visitor.stop(LEAVE_SECONDS)

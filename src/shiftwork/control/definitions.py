@@ -1,0 +1,90 @@
+"""The workers and pools that processes have published in the store, with the schemas of their payloads."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.docs import POOL_CONFIG, SCHEMA, WORKER
+from shiftwork.core.model import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import UnknownWorkerError, nearest
+from shiftwork.store.docs import read_all
+
+KEPT_SECONDS: Final = 5.0
+"""How long definitions are reused before they are read again."""
+CLOCK_SECONDS: Final = 5.0
+"""How far behind ours the clock of a process that adds a job may be."""
+
+
+class WorkerDefinition(Struct, frozen=True):
+    """A published worker, its pool, and the JSON Schema of its payload, if it takes one."""
+
+    config: WorkerConfig
+    pool: PoolConfig
+    schema: bytes | None
+
+
+class Published(Struct, frozen=True):
+    """Everything that was published, as of one moment."""
+
+    at: float
+    workers: dict[str, WorkerConfig]
+    pools: dict[str, PoolConfig]
+    schemas: dict[str, bytes]
+
+
+class Definitions:
+    """Reads what processes have published, and keeps it for a few seconds for those who add or show many jobs."""
+
+    def __init__(self, access: StoreAccess, now: Callable[[], float]) -> None:
+        self._access = access
+        self._now = now
+        self._kept: Published | None = None
+
+    async def workers(self) -> dict[str, WorkerConfig]:
+        """Return every published worker, as it is now."""
+        return await read_all(await self._access.open(), WORKER)
+
+    async def pools(self) -> dict[str, PoolConfig]:
+        """Return every published pool, as it is now."""
+        return await read_all(await self._access.open(), POOL_CONFIG)
+
+    async def worker(self, name: str, others: Iterable[str] = ()) -> WorkerDefinition:
+        """Return a published worker, at most a few seconds old. `others` are names to suggest if it is unknown."""
+        kept = self._kept
+        if kept is None or name not in kept.workers or not self._is_fresh(kept):
+            kept = await self._read()
+        if name not in kept.workers:
+            message = f"there is no worker {name!r}: {nearest(name, {*kept.workers, *others})}"
+            raise UnknownWorkerError(message)
+        config = kept.workers[name]
+        triggered = config.execution_mode is WorkerExecutionMode.TRIGGERED
+        pool = kept.pools.get(config.pool) or PoolConfig(name=config.pool)
+        # A worker that is not TRIGGERED may have a schema left over from when it was.
+        return WorkerDefinition(config, pool, kept.schemas.get(name) if triggered else None)
+
+    async def schemas(self, newest: Mapping[str, float]) -> Mapping[str, bytes]:
+        """Return the schemas of these workers, where they are known. `newest`: when their newest jobs were added.
+
+        A schema that marks secrets is published before the first job of its worker is added. So an unknown worker is
+        looked up again only if one of its jobs may be newer than what was read last.
+        """
+        kept = self._kept
+        if kept is None or not self._is_fresh(kept) or _has_new_worker(newest, kept):
+            kept = await self._read()
+        return kept.schemas
+
+    def _is_fresh(self, kept: Published) -> bool:
+        return 0 <= self._now() - kept.at < KEPT_SECONDS
+
+    async def _read(self) -> Published:
+        store = await self._access.open()
+        schemas = {doc.name: doc.body for doc in await store.docs(SCHEMA)}
+        self._kept = Published(self._now(), await self.workers(), await self.pools(), schemas)
+        return self._kept
+
+
+def _has_new_worker(newest: Mapping[str, float], kept: Published) -> bool:
+    unknown = newest.keys() - kept.workers.keys() - kept.schemas.keys()
+    return any(newest[name] > kept.at - CLOCK_SECONDS for name in unknown)

@@ -1,0 +1,148 @@
+"""Pools: what is known about them, pausing them, and their bounds.
+
+A change is a record in the store and holds for every process until it is changed again. Running nodes follow it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.control.audit import Audit
+from shiftwork.control.definitions import Definitions
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.docs import POOL
+from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc, PoolStats, WorkerInstance
+from shiftwork.core.options import check_bounds
+from shiftwork.core.plan import Planned, bounded
+from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.leader.planner import Planner
+from shiftwork.store.docs import change
+from shiftwork.store.protocol import Store
+from shiftwork.views.pool_entries import dashboard_entry, instance_of
+
+PAGE: Final = 1_000
+"""How many running jobs are read at a time."""
+
+
+class Pools:
+    """Reads and changes pools, for every process that shares the store."""
+
+    def __init__(
+        self, access: StoreAccess, clock: Clock, registry: LocalRegistry, *, definitions: Definitions, audit: Audit
+    ) -> None:
+        self._access = access
+        self._clock = clock
+        self._registry = registry
+        self._definitions = definitions
+        self._audit = audit
+
+    async def all(self) -> dict[str, PoolConfig]:
+        """Return every pool that this process or another one registered in this store, as it was registered."""
+        return dict(sorted((await self._definitions.pools() | self._registry.pool_configs()).items()))
+
+    async def get(self, name: str) -> PoolConfig:
+        """Return one pool as it was registered. Raises `UnknownPoolError`."""
+        pools = await self.all()
+        if name not in pools:
+            message = f"there is no pool {name!r}: {nearest(name, pools)}"
+            raise UnknownPoolError(message)
+        return pools[name]
+
+    async def pause(self, name: str, reason: str | None = None) -> None:
+        """Start no more jobs of a pool, anywhere. Running jobs continue."""
+        since = self._clock.now()
+        await self._change(name, lambda before: replace(before, paused=True, reason=reason, since=since))
+        message = f"pool {name} is paused" + (f": {reason}" if reason else "")
+        await self._audit.record("pool.paused", name, message, reason=reason)
+
+    async def resume(self, name: str) -> None:
+        """Start jobs of a paused pool again."""
+        await self._change(name, lambda before: replace(before, paused=False, reason=None, since=None))
+        await self._audit.record("pool.resumed", name, f"pool {name} is resumed", reason=None)
+
+    async def scale(
+        self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
+    ) -> PoolConfig:
+        """Set a pool's bounds, one or both, for all nodes together, and return the pool with its new bounds.
+
+        `reset` first restores the bounds that the pool was registered with.
+        """
+        if min_workers is None and max_workers is None and not reset:
+            message = f"pool {name!r}: nothing to change; give min_workers, max_workers or reset"
+            raise ConfigurationError(message)
+        await self._access.open_to_change()
+        pool = await self.get(name)
+        before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset))
+        old, new = bounded(pool, before), bounded(pool, after)
+        how = "as registered" if after.min_workers is None and after.max_workers is None else "by hand"
+        message = f"pool {name} may have {new.min_workers} to {new.max_workers} workers, {how}"
+        message += f"; it was {old.min_workers} to {old.max_workers}"
+        data = {"min_workers": after.min_workers, "max_workers": after.max_workers}
+        await self._audit.record("pool.bounds", name, message, **data)
+        return new
+
+    async def instances(self, pool: str | None = None) -> list[WorkerInstance]:
+        """Return the running instances of every pool, or of one, with the jobs that they run."""
+        found = [one for one in await self._instances() if pool in {None, one.pool}]
+        return sorted(found, key=lambda one: (one.pool, one.started_at, one.id))
+
+    async def dashboard(self) -> dict[str, dict[str, Any]]:
+        """Return every pool with its instances and its numbers."""
+        store = await self._access.open()
+        stats = (await store.stats(self._clock.now())).pools
+        instances: dict[str, list[WorkerInstance]] = {}
+        for one in await self._instances():
+            instances.setdefault(one.pool, []).append(one)
+        names = sorted({*stats, *instances, *await self.all()})
+        return {name: dashboard_entry(stats.get(name, PoolStats()), instances.get(name, [])) for name in names}
+
+    async def plan(self) -> Planned:
+        """Decide how many workers each pool should have, in a process that runs no node, and write it down."""
+        store = await self._access.open()
+        planned = await Planner(await self.all(), self._registry.workers, store, self._clock).plan()
+        await self._audit.publish(planned.events)
+        return planned
+
+    async def _change(self, name: str, new: Callable[[PoolDoc], PoolDoc]) -> tuple[PoolDoc, PoolDoc]:
+        await self.get(name)
+        store = await self._access.open()
+        before, after = await change(store, POOL, name, lambda before: new(before or PoolDoc()))
+        return before or PoolDoc(), after
+
+    async def _instances(self) -> list[WorkerInstance]:
+        store, now = await self._access.open(), self._clock.now()
+        records = [record for record in await store.instances() if record.beat.pool]
+        jobs = await _running_jobs(store) if records else {}
+        return [instance_of(record, jobs.get(record.beat.instance, []), now) for record in records]
+
+
+def _bounds_setter(pool: PoolConfig, low: int | None, high: int | None, *, reset: bool) -> Callable[[PoolDoc], PoolDoc]:
+    def set_bounds(before: PoolDoc) -> PoolDoc:
+        if reset:
+            before = replace(before, min_workers=None, max_workers=None)
+        after = replace(
+            before,
+            min_workers=before.min_workers if low is None else low,
+            max_workers=before.max_workers if high is None else high,
+        )
+        if low is not None or high is not None:
+            check_bounds(pool, after)
+        return after
+
+    return set_bounds
+
+
+async def _running_jobs(store: Store) -> dict[str, list[str]]:
+    """Return the ids of the running jobs, by instance."""
+    running: dict[str, list[str]] = {}
+    wanted = JobFilter(status=(JobStatus.PROCESSING,), limit=PAGE)
+    while True:
+        page = await store.find(wanted)
+        for record in page:
+            running.setdefault(record.instance or "", []).append(record.id)
+        if len(page) < PAGE:
+            return running
+        wanted = replace(wanted, after=page[-1].id)

@@ -1,0 +1,42 @@
+"""The workers and pools registered in this process. It is a plain value: registration writes it, control reads it."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from shiftwork.core.model import PoolConfig, WorkerConfig, WorkerState
+from shiftwork.errors import UnknownPoolError, nearest
+
+if TYPE_CHECKING:
+    from shiftwork.handles.worker import Worker
+
+DEFAULT_POOL: Final = "default"
+
+
+class LocalRegistry:
+    """The workers and pools registered in this process, and what it last read about the workers' states."""
+
+    def __init__(self, default_pool: PoolConfig | None = None) -> None:
+        self.workers: dict[str, Worker[Any, Any]] = {}
+        self.pools: dict[str, PoolConfig] = {}
+        self.states: dict[str, WorkerState] = {}
+        """The state of each worker as last read; a running node keeps it up to date."""
+        self._default_pool = default_pool or PoolConfig(name=DEFAULT_POOL)
+
+    def pool(self, name: str) -> PoolConfig:
+        """Return a pool's configuration; the default pool exists without being registered."""
+        pool = self.pools.get(name)
+        if pool is None and name == DEFAULT_POOL:
+            pool = self._default_pool
+        if pool is None:
+            known = {DEFAULT_POOL, *self.pools}
+            message = f"there is no pool {name!r}: {nearest(name, known)}; register_pool makes one"
+            raise UnknownPoolError(message)
+        return pool
+
+    def worker_configs(self) -> dict[str, WorkerConfig]:
+        """Return the configuration of every registered worker."""
+        return {name: worker.config for name, worker in self.workers.items()}
+
+    def pool_configs(self) -> dict[str, PoolConfig]:
+        """Return the configuration of every pool that is registered or used by a worker."""
+        used = {worker.config.pool for worker in self.workers.values()}
+        return {name: self.pool(name) for name in sorted(used | self.pools.keys())}

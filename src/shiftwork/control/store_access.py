@@ -1,0 +1,58 @@
+"""The store, opened when it is first needed, and whether its content may be changed."""
+
+from shiftwork.control.store_schema import StoreSchema
+from shiftwork.runtime.clock import Clock
+from shiftwork.store.protocol import Store
+from shiftwork.transfer.late import Left, left_behind
+from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
+
+
+class StoreAccess:
+    """Opens a store on first use, and refuses changes to one whose content has moved."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._opened = False
+        self._may_add = False
+
+    async def open(self) -> Store:
+        """Return the store, open. The first time, set our clock by the store's."""
+        if not self._opened:
+            await self._store.open()
+            self._clock.follow(await self._store.server_time())
+            self._opened = True
+        return self._store
+
+    async def open_to_add(self) -> Store:
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere; that is checked once."""
+        store = await self.open()
+        if not self._may_add:
+            await refuse_to_add(store)
+            self._may_add = True
+        return store
+
+    async def open_to_change(self) -> Store:
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved."""
+        store = await self.open()
+        await refuse_to_change(store)
+        return store
+
+    async def close(self) -> None:
+        """Close the store. It is opened again when it is next needed."""
+        self._opened = self._may_add = False
+        await self._store.close()
+
+    @property
+    def url(self) -> str:
+        """Return the URL of the store, without its password."""
+        return self._store.url
+
+    @property
+    def schema(self) -> StoreSchema:
+        """Return the layout of the store's data, for `shiftwork db`."""
+        return StoreSchema(self._store)
+
+    async def left_behind(self) -> Left | None:
+        """Return where the content has moved, and how many jobs were added here since; None if it has not moved."""
+        return await left_behind(await self.open())

@@ -1,0 +1,97 @@
+"""Adding jobs: what the handles of workers need (`handles.submitter.Submitter`)."""
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from shiftwork.control.portal import Portal
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.docs import SCHEMA
+from shiftwork.core.model import Added, Doc, JobRecord, NewJob
+from shiftwork.handles.call import Call, CalledWorker
+from shiftwork.handles.job import Job
+from shiftwork.handles.redaction import secrets_of
+from shiftwork.store.protocol import transactional
+from shiftwork.telemetry.tracing import sending
+
+R = TypeVar("R")
+
+
+class Submission:
+    """Adds jobs to the store. The clock is read once for all jobs of one call."""
+
+    def __init__(self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, portal: Portal) -> None:
+        self._access = access
+        self._now = now
+        self._registry = registry
+        self._portal = portal
+        self._published: set[str] = set()
+        """The workers whose secrets are known to be published."""
+
+    async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs in one step, and return for each the job that it stands for now."""
+        store = await self._access.open_to_add()
+        await self.publish_secrets({call.worker for call in calls})
+        now = self._now()
+        with sending(self._new_jobs(calls, now)) as jobs:
+            added = await store.add(jobs, now)
+        existing = [one.id for one in added if not one.created]
+        known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
+        return self._handles(calls, jobs, added, known, now)
+
+    async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection."""
+        store = transactional(await self._access.open_to_add(), "enqueue_with")
+        await self.publish_secrets({call.worker for call in calls})
+        now = self._now()
+        with sending(self._new_jobs(calls, now)) as jobs:
+            return self._handles(calls, jobs, await store.add_with(connection, jobs, now), {}, now)
+
+    def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection, from synchronous code."""
+        store = transactional(self.run_blocking(self._access.open_to_add), "enqueue_with_blocking")
+        self.run_blocking(lambda: self.publish_secrets({call.worker for call in calls}))
+        now = self._now()
+        with sending(self._new_jobs(calls, now)) as jobs:
+            return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, now), {}, now)
+
+    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run a coroutine from synchronous code, on the loop of the running orchestrator if there is one."""
+        return self._portal.call(work)
+
+    async def publish_secrets(self, workers: Iterable[CalledWorker]) -> None:
+        """Publish which arguments are secret before a job has them, even if no node has ever run."""
+        for worker in workers:
+            if worker.name in self._published or secrets_of(worker.schema) is None:
+                continue
+            store = await self._access.open()
+            if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
+                await store.put(Doc(SCHEMA, worker.name, worker.schema or b""))
+            self._published.add(worker.name)
+
+    def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
+        pools = {name: self._registry.pool(name) for name in {call.worker.config.pool for call in calls}}
+        return [call.job(pools[call.worker.config.pool], now) for call in calls]
+
+    def _handles(
+        self,
+        calls: Sequence[Call[Any]],
+        jobs: Sequence[NewJob],
+        added: Sequence[Added],
+        known: Mapping[str, JobRecord | None],
+        now: float,
+    ) -> list[Job[Any]]:
+        secrets = {worker: secrets_of(worker.schema) for worker in {call.worker for call in calls}}
+        handles: list[Job[Any]] = []
+        for call, job, answer in zip(calls, jobs, added, strict=True):
+            record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
+            handles.append(Job(record, self._access.open, call.worker.signature.decode_result, secrets[call.worker]))
+        return handles
+
+
+def _fresh(job: NewJob, id: str, now: float) -> JobRecord:
+    """Return the record of a job that was just added."""
+    return JobRecord.of(replace(job, id=id), now)

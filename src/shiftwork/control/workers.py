@@ -1,0 +1,118 @@
+"""Workers: what is known about them, enabling and disabling them, and triggering one."""
+
+from collections.abc import Callable, Mapping
+from shlex import quote
+from typing import Any
+
+from shiftwork.control.audit import Audit
+from shiftwork.control.definitions import Definitions
+from shiftwork.control.jobs import Jobs
+from shiftwork.control.registry import LocalRegistry
+from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.admission import Lane
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
+from shiftwork.handles.job import Job
+from shiftwork.handles.options import TRIGGERED
+from shiftwork.handles.schema import read_schema
+from shiftwork.runtime.engine.reporter import refresh
+
+
+class Workers:
+    """Reads and changes workers, for every process that shares the store."""
+
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        *,
+        definitions: Definitions,
+        jobs: Jobs,
+        audit: Audit,
+    ) -> None:
+        self._access = access
+        self._now = now
+        self._registry = registry
+        self._definitions = definitions
+        self._jobs = jobs
+        self._audit = audit
+
+    async def all(self) -> dict[str, WorkerConfig]:
+        """Return every worker that this process or another one registered in this store."""
+        return dict(sorted((await self._definitions.workers() | self._registry.worker_configs()).items()))
+
+    async def get(self, name: str) -> WorkerConfig:
+        """Return one worker. Raises `UnknownWorkerError`."""
+        here = self._registry.workers.get(name)
+        if here is not None:
+            return here.config
+        workers = await self.all()
+        if name not in workers:
+            message = f"there is no worker {name!r}: {nearest(name, workers)}"
+            raise UnknownWorkerError(message)
+        return workers[name]
+
+    async def payload_schema(self, name: str) -> dict[str, Any] | None:
+        """Return the JSON Schema of a worker's payload; None if it takes none, or if the schema is not known."""
+        here = self._registry.workers.get(name)
+        return read_schema(here.schema if here else (await self._definitions.worker(name)).schema)
+
+    async def enable(self, name: str) -> None:
+        """Enable a worker everywhere, and reset its count of failures."""
+        await self._switch(name, enabled=True, reason=None)
+
+    async def disable(self, name: str, reason: str = "disabled by hand") -> None:
+        """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
+        await self._switch(name, enabled=False, reason=reason)
+
+    async def trigger(self, name: str, payload: Mapping[str, Any]) -> Job[Any]:
+        """Add a job that runs a worker now, ahead of all others, and return it.
+
+        Raises `UnknownWorkerError`, and `JobStateError` if `why_not` has a reason.
+        """
+        reason = await self.why_not(name, payload)
+        if reason is not None:
+            raise JobStateError(reason)
+        job, _ = await self._jobs.enqueue(name, payload, TRIGGERED)
+        message = f"worker {name} was triggered: job {job.id}"
+        await self._audit.record("job.triggered", job.id, message, worker=name)
+        return job
+
+    async def why_not(self, name: str, payload: Mapping[str, Any]) -> str | None:
+        """Return why a worker may not be triggered now; None if it may. Raises `UnknownWorkerError`."""
+        config, store = await self.get(name), await self._access.open()
+        facts = await store.survey([name], self._now())
+        return trigger_refusal(config, facts.lanes.get(name), payload)
+
+    async def refresh(self) -> None:
+        """Read the states of the workers, for `get_status`."""
+        await refresh(self._registry.states, await self._access.open(), self._now())
+
+    async def _switch(self, name: str, *, enabled: bool, reason: str | None) -> None:
+        await self.get(name)
+        store = await self._access.open()
+        state = await store.switch(name, enabled=enabled, reason=reason, now=self._now())
+        message = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
+        await self._audit.record("worker.enabled" if enabled else "worker.disabled", name, message)
+        await self.refresh()
+
+
+def runs_beside_itself(config: WorkerConfig, payload: Mapping[str, Any]) -> bool:
+    """Return whether a run with this payload is work of its own, next to others of the same worker.
+
+    A TRIGGERED worker does other work for each payload. Any other run would repeat the one that is running.
+    """
+    return config.execution_mode is WorkerExecutionMode.TRIGGERED and bool(payload)
+
+
+def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[str, Any]) -> str | None:
+    """Return why a worker in this state may not be triggered now; None if it may."""
+    if lane is None:
+        return None
+    name = config.name
+    if not lane.state.enabled:
+        return f"worker {name} is disabled: {lane.state.reason}; enable it first: shiftwork enable {quote(name)}"
+    if lane.running and not runs_beside_itself(config, payload):
+        return f"worker {name} is already running; see: shiftwork jobs --worker {quote(name)} --status processing"
+    return None

@@ -1,0 +1,25 @@
+"""What a `Worker` needs in order to add jobs. `shiftwork.control.submission` implements it."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from shiftwork.handles.call import Call
+from shiftwork.handles.job import Job
+
+R = TypeVar("R")
+
+
+class Submitter(Protocol):
+    """Adds jobs to a store."""
+
+    async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs in one step: all of them, or none."""
+
+    async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection."""
+
+    def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+        """Add jobs within the transaction of the user's connection, from synchronous code."""
+
+    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run a coroutine from synchronous code and wait for its result."""

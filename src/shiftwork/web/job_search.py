@@ -1,0 +1,127 @@
+"""Searches that no index serves: back through time, for as long as a page may take.
+
+By status, worker, pool and time a store finds jobs without reading others. For a key, an instance, a part of the error
+or of the payload it reads one job after the other, and there may be a million. So a search goes back in stretches of
+time, longer ones where there are few jobs, and when its time is up it returns where to continue.
+
+    now ──stretch──▶ until ──────longer stretch──────▶ until ─ … ─ time is up: `next_after` is "~until~stretch"
+"""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from shiftwork.control.control import Control
+from shiftwork.control.paging import FEW, PAGE_BYTES, next_size, weight
+from shiftwork.errors import UnknownJobError
+from shiftwork.handles.job import Job
+from shiftwork.views.shapes import payload_shape
+
+UNINDEXED: Final = ("key", "unique_key", "instance", "error")
+ENOUGH_SECONDS: Final = 0.04
+"""How long a search may take."""
+STRETCH_SECONDS: Final = 300.0
+GROWTH: Final = 8.0
+"""How much longer the next stretch may be than one that was searched quickly."""
+SHORTEST_SECONDS: Final = 1e-4
+PLACE: Final = re.compile(r"~(\d{1,12}\.\d{1,17})~(\d{1,12})", re.ASCII)
+PAGE: Final = 500
+MOST_LOOKED_AT: Final = 5_000
+"""How many jobs one request reads for their payloads."""
+MOST_BYTES_LOOKED_AT: Final = 64 * 1_048_576
+"""About how many bytes one request reads for payloads."""
+
+
+class JobsPage(Struct, frozen=True):
+    """A page of jobs, and the `after` of the next page; None at the end."""
+
+    jobs: list[Job[Any]]
+    next_after: str | None
+
+
+async def search(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
+    """Return jobs that match, newest first. Fewer than the limit does not mean that there are no more."""
+    place = _place(wanted.get("after"))
+    if place is not None:
+        return await _back(control, {name: value for name, value in wanted.items() if name != "after"}, *place)
+    if not any(name in wanted for name in UNINDEXED):
+        return await _newest(control, wanted)
+    try:
+        until = (await control.jobs.get(wanted["after"])).record.created_at if "after" in wanted else math.inf
+    except UnknownJobError:
+        return JobsPage([], None)
+    return await _back(control, wanted, until, STRETCH_SECONDS)
+
+
+async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> JobsPage:
+    """Return jobs with this text in their payload as it is shown: what is hidden is not found either."""
+    matching: list[Job[Any]] = []
+    asked, looked_at, heavy, end = dict(wanted), 0, 0, time.perf_counter() + ENOUGH_SECONDS
+    while True:
+        page = await search(control, asked | {"limit": min(PAGE, MOST_LOOKED_AT - looked_at)})
+        for job in page.jobs:
+            if part in msgspec.json.encode(payload_shape(job)).decode():
+                matching.append(job)
+                if len(matching) == wanted["limit"]:
+                    return JobsPage(matching, job.id)
+        looked_at, heavy = looked_at + len(page.jobs), heavy + _weight(page.jobs)
+        over = looked_at >= MOST_LOOKED_AT or heavy >= MOST_BYTES_LOOKED_AT or time.perf_counter() >= end
+        if page.next_after is None or over:
+            return JobsPage(matching, page.next_after)
+        asked["after"] = page.next_after
+
+
+async def _newest(control: Control, wanted: Mapping[str, Any]) -> JobsPage:
+    """Return a page, which ends early where jobs are large."""
+    limit, jobs, asked = wanted["limit"], list[Job[Any]](), dict(wanted)
+    size = min(FEW, limit)
+    while True:
+        some = await control.jobs.find(**asked | {"limit": size})
+        jobs += some
+        if len(some) < size:
+            return JobsPage(jobs, None)
+        if len(jobs) == limit or _weight(jobs) > PAGE_BYTES:
+            return JobsPage(jobs, jobs[-1].id)
+        asked["after"] = some[-1].id
+        size = next_size([job.record for job in some], limit - len(jobs))
+
+
+async def _back(control: Control, wanted: Mapping[str, Any], until: float, stretch: float) -> JobsPage:
+    limit, jobs = wanted["limit"], list[Job[Any]]()
+    first, top = _instant(wanted.get("created_after"), -math.inf), _instant(wanted.get("created_before"), math.inf)
+    end = time.perf_counter() + ENOUGH_SECONDS
+    while True:
+        top = min(top, math.nextafter(until, math.inf))  # a filter excludes both ends
+        until = min(top, control.now()) - stretch
+        if until <= max(first, 0.0):
+            until = first
+        between = {"created_after": until, "created_before": top}
+        asked = {**wanted, "limit": limit - len(jobs)} | {at: n for at, n in between.items() if math.isfinite(n)}
+        began = time.perf_counter()
+        page = await _newest(control, asked)
+        jobs += page.jobs
+        now = time.perf_counter()
+        if page.next_after is not None or until == first:
+            return JobsPage(jobs, page.next_after)
+        if now >= end or _weight(jobs) > PAGE_BYTES:
+            return JobsPage(jobs, f"~{until!r}~{stretch:.0f}")
+        stretch = max(1.0, stretch * min(GROWTH, (end - now) / 2 / max(now - began, SHORTEST_SECONDS)))
+
+
+def _weight(jobs: list[Job[Any]]) -> int:
+    return weight([job.record for job in jobs])
+
+
+def _instant(given: Any, otherwise: float) -> float:
+    return otherwise if given is None else given.timestamp()
+
+
+def _place(after: str | None) -> tuple[float, float] | None:
+    """Return from when to go back, and how far, if `after` is such a place and not an id."""
+    found = PLACE.fullmatch(after or "")
+    return (float(found[1]), float(found[2])) if found else None

@@ -1,0 +1,69 @@
+"""The audit: every change leaves one event that says who made it, whether a program, a person or the web makes it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from shiftwork import Job, WorkerOrchestrator
+from shiftwork.control.actor import acting_as, current_actor
+from shiftwork.core.model import Cancel, Event
+from shiftwork.runtime.clock import settle
+from tests.runtime.stage import DEADLINE, Stage
+
+CHANGES: dict[str, Callable[[WorkerOrchestrator, str], Awaitable[Any]]] = {
+    "cancelled": WorkerOrchestrator.cancel_job,
+    "retried": WorkerOrchestrator.retry_job,
+    "discarded": WorkerOrchestrator.discard_job,
+}
+
+
+async def job_for(app: WorkerOrchestrator, change: str) -> Job[Any]:
+    """A job that allows this change."""
+    work = app.register_worker("work", lambda: None, execution_mode="triggered")
+    job = await work.enqueue()
+    if change != "cancelled":
+        await (await app.control.store.open()).amend([job.id], Cancel(), app.control.now())
+    return job
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_a_program_that_changes_one_job_leaves_one_event(stage: Stage, what: str) -> None:
+    heard: list[Event] = []
+    app = stage.app()
+    app.on("*", heard.append)
+    job = await job_for(app, what)
+    await CHANGES[what](app, job.id)
+    (event,) = await app.events()
+    assert (event.name, event.subject) == ("jobs.amended", what)
+    assert event.message == f"job {job.id} of work was {what}"
+    assert (event.data["by"], event.data["id"], event.data["worker"]) == (current_actor(), job.id, "work")
+    assert [one.message for one in heard] == [event.message]
+
+
+async def test_a_program_that_triggers_a_worker_leaves_one_event(stage: Stage) -> None:
+    app = stage.app()
+    app.register_worker("work", lambda: None, execution_mode="triggered")
+    await app.start()
+    with acting_as("ada"):
+        assert await app.trigger_worker("work")
+    (event,) = [event for event in await app.events() if event.name == "job.triggered"]
+    (job,) = await app.find_jobs()
+    assert (event.subject, event.data) == (job.id, {"by": "ada", "worker": "work"})
+
+
+async def test_a_change_that_is_refused_leaves_no_event(stage: Stage) -> None:
+    app = stage.app()
+    work = app.register_worker("work", lambda: None, execution_mode="triggered")
+    await app.start()
+    job = await work.enqueue()
+    await job.ended(DEADLINE)
+    await settle()
+    before = await app.events()
+    with pytest.raises(Exception, match="has ended already"):
+        await app.cancel_job(job.id)
+    with pytest.raises(Exception, match="no job has the id"):
+        await app.discard_job("nope")
+    await app.disable_worker("work")
+    assert await app.trigger_worker("work") is False
+    assert [event.name for event in await app.events()][len(before) :] == ["worker.disabled"]
