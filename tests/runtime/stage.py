@@ -13,7 +13,7 @@ from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 
-DEADLINE: Final = 10.0
+DEADLINE: Final = 30.0
 """Seconds of real time after which something that must happen has not happened."""
 
 Kind = Literal["before", "after"]
