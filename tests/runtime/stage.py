@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import inspect
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -79,7 +80,7 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        if not asyncio.iscoroutinefunction(method):
+        if not inspect.iscoroutinefunction(method):
             return method
 
         @functools.wraps(method)
