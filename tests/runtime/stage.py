@@ -5,6 +5,7 @@ Tests look inside an orchestrator through the handles here (`node_of`, `worker_o
 
 import asyncio
 import functools
+import inspect
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -19,7 +20,7 @@ from shiftwork.runtime.node.node import Node
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 
-DEADLINE: Final = 10.0
+DEADLINE: Final = 30.0
 """Seconds of real time after which something that must happen has not happened."""
 
 Kind = Literal["before", "after"]
@@ -90,7 +91,7 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        if not asyncio.iscoroutinefunction(method):
+        if not inspect.iscoroutinefunction(method):
             return method
 
         @functools.wraps(method)

@@ -11,7 +11,7 @@ import pytest
 from shiftwork.web import live as live_module
 from tests.web.conftest import Web
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 class Listener:
