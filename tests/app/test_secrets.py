@@ -12,7 +12,7 @@ from shiftwork import Context, Job, PayloadTypeError, Secret, SignatureError, Wo
 from shiftwork.core.model import Doc, NewJob
 from shiftwork.handles.redaction import MASK
 from shiftwork.runtime.clock import settle
-from shiftwork.views.shapes import job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import job_shape, whole_job_shape
 from tests.runtime.stage import Stage
 
 HUSH = "hunter2"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.cli.top import History, frame, sparkline
+from shiftwork.cli.top import GlanceHistory, frame, sparkline
 from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import NodeView, PoolView
@@ -115,8 +115,8 @@ def glance(at: float = 100.0, *, instances: int = 1, jobs: list[JobRecord] | Non
     )
 
 
-def seen(*glances: Glance) -> History:
-    history = History()
+def seen(*glances: Glance) -> GlanceHistory:
+    history = GlanceHistory()
     for one in glances:
         history.add(one)
     return history

@@ -16,7 +16,7 @@ from shiftwork.core.model import Event, JobPriority, JobRecord
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
-from shiftwork.web.routes import looking
+from shiftwork.web.routes import overview
 from shiftwork.web.routing import ROUTES
 from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
 from tests.web.conftest import JSON, Web
@@ -213,8 +213,8 @@ async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
 
 
 async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "PAGE", 4)
-    monkeypatch.setattr(looking, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(overview, "PAGE", 4)
+    monkeypatch.setattr(overview, "MOST_LOOKED_AT", 8)
     store = await web.app.control.store.open()
     names = ["rare" if number == 2 else "odd" if number % 2 else "even" for number in range(20)]
     await store.record([Event(at=1.0, name=name, subject="s", message="") for name in names])

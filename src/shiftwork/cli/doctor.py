@@ -12,7 +12,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
 from shiftwork.views.report import Report
-from shiftwork.views.shapes import problem_shape
+from shiftwork.views.shapes.system import problem_shape
 
 
 @click.command()

@@ -13,7 +13,7 @@ from shiftwork.control.control import Control
 from shiftwork.core.plurals import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
-from shiftwork.views.shapes import node_shape
+from shiftwork.views.shapes.pools import node_shape
 
 LOOK_SECONDS: Final = 0.5
 

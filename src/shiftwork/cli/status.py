@@ -10,7 +10,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
 from shiftwork.views.remedies import remedy
-from shiftwork.views.shapes import status_shape
+from shiftwork.views.shapes.system import status_shape
 
 _UNHOSTED = {
     "nobody": "nobody serves it",
