@@ -40,9 +40,9 @@ def layers() -> list[str]:
     rooms = {contract["containers"][0]: contract["layers"] for contract in settings if "containers" in contract}
     found: list[str] = []
     for package in _names(rooms[PACKAGE]):
-        found += [f"{package}.{room}" for room in _names(rooms.get(f"{PACKAGE}.{package}", []))]
-        if f"{PACKAGE}.{package}" not in rooms:
-            found.append(package)
+        inside = _names(rooms.get(f"{PACKAGE}.{package}", []))
+        found += [f"{package}.{room}" for room in inside if (TOP / "src" / PACKAGE / package / room).is_dir()]
+        found.append(package)
     return found
 
 

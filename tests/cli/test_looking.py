@@ -17,7 +17,7 @@ from shiftwork.handles.codec import Packed, encode_plain
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.views.shapes import log_shape, stack_shape
+from shiftwork.views.shapes.jobs import log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 

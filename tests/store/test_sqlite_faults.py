@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from shiftwork.errors import (
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
 
+NOBODY = 65534
 LOCKER = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -94,6 +96,10 @@ def make_folder(path: str) -> None:
     Path(path).mkdir()
 
 
+def make_mode(path: str, mode: int) -> None:
+    Path(path).chmod(mode)
+
+
 def write(path: str, data: bytes) -> None:
     Path(path).write_bytes(data)
 
@@ -103,11 +109,27 @@ async def test_a_path_that_is_a_folder(path: str) -> None:
     await refused(path, StoreUnavailableError, "it is a folder; name a file")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-    await refused(str(folder / "shiftwork.db"), StoreUnavailableError, "Permission denied")
+@contextmanager
+def as_somebody_else() -> Iterator[None]:
+    """Not as root, who may write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+async def test_a_folder_that_cannot_be_written(store: SqliteStore) -> None:
+    await add(store, job("1"))  # everything that a store needs has been imported
+    with tempfile.TemporaryDirectory(prefix="shiftwork-locked-") as locked:
+        make_mode(locked, 0o555)
+        with as_somebody_else():
+            await refused(f"{locked}/shiftwork.db", StoreUnavailableError, "Permission denied")
 
 
 async def test_a_file_that_is_no_database(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Connecting: finding the node that has the namespace, logging in, and making sure that it can do what is needed."""
+"""Connecting: finding the node that has the namespace, logging in, and checking that the server is suitable."""
 
 import asyncio
 import re
@@ -10,17 +10,17 @@ from hiredis import ReplyError
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.redis import faults
 from shiftwork.store.redis.address import Node, RedisAddress, named
+from shiftwork.store.redis.pipeline import ConnectionLostError, Pipeline
 from shiftwork.store.redis.scripts import PARTS, script
-from shiftwork.store.redis.wire import LostError, Wire
 
 REDIRECTIONS: Final = 5
 OLDEST: Final = (7, 0)
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A peer that vanished without a word is noticed after 25 seconds, also by a connection that only listens."""
+"""Options of TCP. They detect a vanished peer after 25 seconds, even on a connection that only listens."""
 
 
-async def dial(address: RedisAddress, prefix: bytes) -> Wire:
-    """A connection, logged in, to the node that has the keys with this beginning, which knows our scripts."""
+async def connect(address: RedisAddress, prefix: bytes) -> Pipeline:
+    """Return a connection to the node that has the keys with this prefix: logged in, with our scripts loaded."""
     failure: StoreError | None = None
     for node in await _candidates(address):
         try:
@@ -43,73 +43,73 @@ async def _candidates(address: RedisAddress) -> list[Node]:
 
 
 async def _ask_sentinel(address: RedisAddress, sentinel: Node) -> Node:
-    wire = await _connect(address, sentinel)
+    pipeline = await _open(address, sentinel)
     try:
         if address.sentinel_password:
-            await wire.ask("AUTH", address.sentinel_password)
-        found: Any = await wire.ask("SENTINEL", "get-master-addr-by-name", address.service or "")
-    except LostError as error:
+            await pipeline.ask("AUTH", address.sentinel_password)
+        found: Any = await pipeline.ask("SENTINEL", "get-master-addr-by-name", address.service or "")
+    except ConnectionLostError as error:
         raise faults.lost(error, named(sentinel)) from error
     except ReplyError as error:
         raise faults.translate(str(error), named(sentinel)) from error
     finally:
-        wire.close()
+        pipeline.close()
     if not found:
         raise StoreUnavailableError(
-            f"the sentinel at {named(sentinel)} knows no service {address.service!r}. Correct the URL: "
+            f"the sentinel at {named(sentinel)} does not know the service {address.service!r}. Correct the URL: "
             "redis+sentinel://host:26379/service/0"
         )
     return found[0].decode(), int(found[1])
 
 
-async def _follow(address: RedisAddress, node: Node, prefix: bytes) -> Wire:
-    """Connect to this node, or to the one it sends us to."""
+async def _follow(address: RedisAddress, node: Node, prefix: bytes) -> Pipeline:
+    """Connect to this node, or to the one that it redirects to."""
     for _ in range(REDIRECTIONS):
-        wire = await _connect(address, node)
+        pipeline = await _open(address, node)
         try:
-            moved = await _greet(wire, address, node, prefix)
+            moved = await _log_in(pipeline, address, node, prefix)
         except BaseException:
-            wire.close()
+            pipeline.close()
             raise
         if moved is None:
-            return wire
-        wire.close()
+            return pipeline
+        pipeline.close()
         node = moved
     raise StoreUnavailableError(
-        f"the nodes of the cluster at {address.place} send us in circles. Look at CLUSTER NODES."
+        f"the nodes of the cluster at {address.place} redirect in circles. Check CLUSTER NODES."
     )
 
 
-async def _connect(address: RedisAddress, node: Node) -> Wire:
+async def _open(address: RedisAddress, node: Node) -> Pipeline:
     loop = asyncio.get_running_loop()
     host, port = node
     try:
         async with asyncio.timeout(address.timeout):
-            transport, wire = await loop.create_connection(
-                lambda: Wire(address.timeout), host, port, ssl=address.context()
+            transport, pipeline = await loop.create_connection(
+                lambda: Pipeline(address.timeout), host, port, ssl=address.context()
             )
     except (OSError, TimeoutError) as error:
         raise faults.unreachable(error, named(node)) from error
-    held: socket.socket = transport.get_extra_info("socket")
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock: socket.socket = transport.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE.items():
         if hasattr(socket, name):
-            held.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return wire
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return pipeline
 
 
-async def _greet(wire: Wire, address: RedisAddress, node: Node, prefix: bytes) -> Node | None:
-    """Log in, look whom we are talking to, and teach it our scripts; the node to go to instead, if it says so."""
+async def _log_in(pipeline: Pipeline, address: RedisAddress, node: Node, prefix: bytes) -> Node | None:
+    """Log in, check the server, and load our scripts; or return the node that it redirects to."""
     try:
         if address.password:
-            await wire.ask("AUTH", *([address.username] if address.username else []), address.password)
+            await pipeline.ask("AUTH", *([address.username] if address.username else []), address.password)
         if address.db:
-            await wire.ask("SELECT", address.db)
-        await _examine(wire, node)
-        await wire.ask("EXISTS", prefix + b"version")
-        await _teach(wire)
-    except LostError as error:
-        raise faults.hung_up(error, named(node)) from error
+            await pipeline.ask("SELECT", address.db)
+        await _check_server(pipeline, node)
+        await pipeline.ask("EXISTS", prefix + b"version")
+        await _load_scripts(pipeline)
+    except ConnectionLostError as error:
+        raise faults.closed_at_login(error, named(node)) from error
     except ReplyError as error:
         moved = redirection(str(error), node)
         if moved is None:
@@ -118,20 +118,20 @@ async def _greet(wire: Wire, address: RedisAddress, node: Node, prefix: bytes) -
     return None
 
 
-def redirection(answer: str, node: Node) -> Node | None:
-    """The node that a MOVED answer names."""
-    found = re.match(r"MOVED \d+ (.*):(\d+)", answer)
+def redirection(reply: str, node: Node) -> Node | None:
+    """Return the node that a MOVED reply names; None for another reply."""
+    found = re.match(r"MOVED \d+ (.*):(\d+)", reply)
     if found is None:
         return None
     host = found[1].strip("[]")
     return (node[0] if host in ("", "?") else host), int(found[2])
 
 
-async def _examine(wire: Wire, node: Node) -> None:
+async def _check_server(pipeline: Pipeline, node: Node) -> None:
     try:
-        facts = info(await wire.ask("INFO"))
+        facts = info(await pipeline.ask("INFO"))
     except ReplyError as error:
-        if str(error).startswith("NOPERM"):  # then the first script tells
+        if str(error).startswith("NOPERM"):  # then the first script shows what it can do
             return
         raise
     version = facts.get("redis_version", "")
@@ -139,7 +139,7 @@ async def _examine(wire: Wire, node: Node) -> None:
     if numbers and numbers < OLDEST:
         raise StoreUnavailableError(
             f"the server at {named(node)} is Redis {version}; shiftwork needs Redis 7.0 or Valkey 7.2, or newer: "
-            "update it."
+            "upgrade it."
         )
     if facts.get("loading") == "1":
         raise faults.translate("LOADING the dataset", named(node))
@@ -147,20 +147,20 @@ async def _examine(wire: Wire, node: Node) -> None:
         raise faults.translate("READONLY it is a replica", named(node))
 
 
-def info(answer: bytes) -> dict[str, str]:
-    """What INFO answers, by name."""
-    pairs = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
+def info(reply: bytes) -> dict[str, str]:
+    """Return the fields of an INFO reply by name."""
+    pairs = (line.partition(":") for line in reply.decode(errors="replace").splitlines())
     return {name: value.strip() for name, colon, value in pairs if colon}
 
 
-async def _teach(wire: Wire) -> None:
-    """Load the scripts it does not know. One that must not load scripts is sent their text when they are needed."""
+async def _load_scripts(pipeline: Pipeline) -> None:
+    """Load scripts that the server lacks. If the user may not, a script is sent as text when first run."""
     scripts = [script(name) for name in PARTS]
     try:
-        known = await wire.ask("SCRIPT", "EXISTS", *(one.digest for one in scripts))
+        known = await pipeline.ask("SCRIPT", "EXISTS", *(one.digest for one in scripts))
         for one, there in zip(scripts, known, strict=True):
             if not there:
-                await wire.ask("SCRIPT", "LOAD", one.text)
+                await pipeline.ask("SCRIPT", "LOAD", one.text)
     except ReplyError as error:
         if not str(error).startswith("NOPERM"):
             raise
