@@ -71,7 +71,7 @@ class Server:
             return
         self._process.terminate()
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await self._process.wait()
         except TimeoutError:
             await self.kill()
@@ -132,7 +132,7 @@ class Show:
         self._observer.tell("8 orders for a partner that is down: call_partner will fail")
         orders = [(f"partner-{number}", number) for number in range(1, 9)]
         await self._order([call_partner.with_options(job_id=id).call(order=number) for id, number in orders])
-        await _until(self._is_disabled, within=10, what="call_partner was not disabled")
+        await _until(self._is_disabled, within=30, what="call_partner was not disabled")
         journal.write("disabled", "call_partner")
 
     async def _bad_luck(self) -> None:
@@ -149,7 +149,7 @@ class Show:
         await self._order([send_mail.call(to=f"subscriber-{number}") for number in range(mails)])
 
     async def _kill_one(self) -> None:
-        await _until(self._pictures_are_made, within=5, what="no picture was being resized")
+        await _until(self._pictures_are_made, within=30, what="no picture was being resized")
         run = next(run for run in reversed(journal.read().runs) if run.worker == "image_resize")
         journal.write("killed", str(run.process))  # before the kill: its job may run elsewhere a moment later
         self._observer.tell(f"kill -9 {run.process}: a process that resizes a picture; the node notices at once")
@@ -157,7 +157,7 @@ class Show:
             os.kill(run.process, signal.SIGKILL)
 
     async def _kill(self) -> None:
-        await _until(self._is_busy, within=5, what="the pools did not become busy")
+        await _until(self._is_busy, within=30, what="the pools did not become busy")
         pid = await self._server.kill()
         journal.write("killed", str(pid))
         self._observer.tell(f"kill -9 {pid}: the node and all its processes are gone, in the middle of their jobs")

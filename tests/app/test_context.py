@@ -131,7 +131,7 @@ async def test_a_heartbeat_says_nothing_until_it_is_told_to_stop(stage: Stage) -
     act = Act()
     ctx = await running_context(stage, act)
     ctx.heartbeat()
-    await stage._apps[0].cancel_job(ctx.job_id)
+    await stage.apps[0].cancel_job(ctx.job_id)
     await settle()
     with pytest.raises(Exception, match="job fetch-data@first of fetch-data has been told to stop"):
         ctx.heartbeat()

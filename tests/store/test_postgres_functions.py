@@ -22,13 +22,13 @@ from tests.store.servers.postgres import names, server_url
 FILES: Final = dict(sql.read_folder("functions"))
 CALLED: Final = re.compile(r"\bshiftwork\.(\w+)\(")
 PLANNED_FREELY: Final = {"facts", "fence_above", "record", "take_state", "take_totals"}
-"""Functions that are called rarely, or read no jobs but by a key."""
+"""Functions that are called rarely, or read jobs only by a key."""
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def indices() -> set[str]:
-    """Every index of the tables, those of primary keys too."""
+    """Return the names of all indices, including those of primary keys."""
     text = migrations.migrations()[0].before
     named = set(re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text))
     return named | {f"{table}_pkey" for table in re.findall(r"CREATE TABLE shiftwork\.(\w+)", text)}
@@ -97,7 +97,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 class OtherVersion:
-    """A process of a shiftwork in which the function `hold` has one parameter more."""
+    """A process of another version of shiftwork, in which the function `hold` has one more parameter."""
 
     def __init__(self, folder: Path, url: str) -> None:
         source = Path(shiftwork.__file__).parent
@@ -119,7 +119,7 @@ class OtherVersion:
         return self._process.stdout.readline().strip()
 
     def work(self, id: str) -> None:
-        """Let it add, claim and finish a job, and hold a place."""
+        """Make it add, claim and finish a job, and hold a place."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{id}\n")
         self._process.stdin.flush()
@@ -138,7 +138,7 @@ def replace(path: Path, old: str, new: str) -> None:
 
 @pytest.fixture
 def place() -> Iterator[tuple["psycopg.Connection[Any]", str]]:
-    """A connection, and the URL of a schema that does not exist yet."""
+    """Yield a connection, and the URL of a schema that does not exist yet."""
     url, schema = server_url(names()[0]), f"versions_{uuid4().hex}"
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         yield conn, f"{url}?schema={schema}"

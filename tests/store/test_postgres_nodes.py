@@ -1,4 +1,4 @@
-"""Whole nodes on one database: they start together, are killed, lose their server, and live by its clock."""
+"""Whole nodes on one database: they start together, are killed, lose their server, and follow its clock."""
 
 import asyncio
 import subprocess
@@ -19,7 +19,7 @@ from shiftwork.testing.expect import soon
 from tests.store.servers.postgres import Server, names, own_server, server_url
 
 LONGEST: Final = 3_000
-"""So many jobs one of two nodes does not run alone, however quick it is."""
+"""The number of jobs; enough that neither of two nodes runs them all, however fast it is."""
 NODE: Final = """
 import asyncio, sys, time
 
@@ -40,7 +40,7 @@ asyncio.run(app.run())
 
 
 class Nodes:
-    """Processes that run `act`, and the app that enqueues it."""
+    """Processes that run the task `act`, and the app that enqueues it."""
 
     def __init__(self, url: str) -> None:
         self.namespace = uuid4().hex
@@ -64,7 +64,7 @@ class Nodes:
         process.wait()
 
     async def enqueue(self, **options: Any) -> Job[Any]:
-        """Until it is acknowledged."""
+        """Enqueue a job, again and again until it is acknowledged."""
         task = self.act.with_options(job_id=uuid4().hex, **options)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Jobs that begin and end within transactions: with the user's writes, or not at all."""
+"""Jobs that begin and end within transactions: they commit with the user's writes, or not at all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +23,7 @@ from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
 from shiftwork.testing.expect import soon
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
 
@@ -33,7 +34,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
-    """An app in a namespace of its own, with a task, and a table `notes` beside it."""
+    """Yield an app in a namespace of its own, with a task, and create a table `notes`."""
     made = WorkerOrchestrator(url, namespace=uuid4().hex)
 
     made.register_pool("mail")
@@ -48,7 +49,7 @@ async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
 
 
 def send(app: WorkerOrchestrator) -> Any:
-    return app._registered.workers["send"]
+    return worker_of(app, "send")
 
 
 def alchemy(url: str) -> sqlalchemy.URL:
@@ -218,7 +219,7 @@ async def test_other_stores_say_that_they_cannot() -> None:
 
 @pytest.fixture
 def table(url: str) -> Iterator[str]:
-    """A table with one counter, at 0."""
+    """Yield the name of a table with one counter, at 0."""
     name = f"counter_{uuid4().hex}"
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         conn.execute(f"CREATE TABLE {name} (n int)")
@@ -291,9 +292,9 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
                 await conn.execute(f"UPDATE {table} SET n = n + 1")
                 [record] = await store.get([ctx.job_id])
                 await store.leave([str(record and record.instance)], app.control.now())
-                while not await store.reap("another", 10, app.control.now()):  # it may have beaten in between
+                while not await store.reap("another", 10, app.control.now()):  # it may have sent a beat in between
                     await store.leave([str(record and record.instance)], app.control.now())
-        except (JobStateError, asyncio.CancelledError) as error:  # or it is told first that it has lost its lease
+        except (JobStateError, asyncio.CancelledError) as error:  # it may learn first that it has lost its lease
             refused.set_result(str(error) or "stale: cancelled")
             raise
 
@@ -324,6 +325,6 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
         assert await (await act.enqueue(well=False)).ended(30) is JobStatus.DEAD
     jobs = [await act.enqueue(well=True) for _ in range(5)]  # the first of them is the probe
     assert [await job.ended(30) for job in jobs] == [JobStatus.COMPLETED] * 5
-    await app.stop()  # what was ended is told by then
+    await app.stop()  # by then all ends are known
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()

@@ -1,4 +1,4 @@
-"""An application on a server: jobs are enqueued, run and answered, and `doctor` says what is wrong with the server."""
+"""An application on a server: jobs are enqueued, run and return results, and `doctor` reports faults of the server."""
 
 import json
 

@@ -84,6 +84,10 @@ class ManualClock:
         heappush(self._timers, (when, next(self._order), timer))
         return timer
 
+    def jump(self, seconds: float) -> None:
+        """Let this much time pass unnoticed, as for a machine that sleeps. Timers that are due fire with `advance`."""
+        self._now += seconds
+
     async def advance(self, seconds: float) -> None:
         """Let this much time pass, stopping at each timer on the way so that what it wakes sees the right time."""
         end = self._now + seconds

@@ -45,6 +45,11 @@ class Duty:
         """Begin, on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"shiftwork {self._name}")
 
+    @property
+    def over(self) -> bool:
+        """Whether it was started, and has ended."""
+        return self._task is not None and self._task.done()
+
     def ring(self) -> None:
         """Poll soon. Safe from any thread."""
         self._bell.ring()
@@ -58,7 +63,7 @@ class Duty:
         self._bell.close()
 
     async def _run(self) -> None:
-        while not self._over():
+        while not self._stops():
             next_at = await self._once()
             sleep = self._longest_sleep
             if next_at is not None:
@@ -66,11 +71,11 @@ class Duty:
             wake_at = self._clock.monotonic() + sleep
             timer = self._clock.call_in(sleep, self._bell.ring)
             await self._bell.wait()
-            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._over():
+            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._stops():
                 await self._bell.wait()  # a failing poll may itself ring the bell: only time ends a back-off
             timer.cancel()
 
-    def _over(self) -> bool:
+    def _stops(self) -> bool:
         return self._stopping or self._bell.closed
 
     async def _once(self) -> float | None:

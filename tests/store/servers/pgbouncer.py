@@ -1,4 +1,4 @@
-"""A real PgBouncer, where there is one: few connections to the server, handed out by the transaction.
+"""A real PgBouncer, if there is one: few connections to the server, pooled by transaction.
 
 It listens on a socket in a folder of its own and on no port, and ends with the test.
 """
@@ -36,13 +36,13 @@ pidfile = {folder}/pid
 
 
 def program() -> str | None:
-    """The program, on PATH or where Debian puts it."""
+    """Return the program, from PATH or from where Debian puts it."""
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 @contextmanager
 def pgbouncer(url: str) -> Iterator[str]:
-    """A proxy in front of this server: its URL."""
+    """Yield the URL of a proxy in front of this server."""
     found = program()
     assert found, "there is no pgbouncer"
     folder = Path(tempfile.mkdtemp(prefix="shiftwork-pgbouncer-"))

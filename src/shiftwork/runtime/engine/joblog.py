@@ -8,7 +8,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from shiftwork.core.model import LogLine
-from shiftwork.runtime.engine.execute import describe
+from shiftwork.runtime.engine.error_text import describe
 
 MOST_LINES: Final = 100
 MOST_CHARACTERS: Final = 8_000

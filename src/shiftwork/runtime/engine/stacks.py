@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any, Final
 
 from shiftwork.runtime.engine import execute
-from shiftwork.runtime.engine.execute import Run, shortened, storable
+from shiftwork.runtime.engine.error_text import shortened, storable
+from shiftwork.runtime.engine.run import Run
 
 LONGEST_STACKS: Final = 32_000
 OURS: Final = "shiftwork"

@@ -7,7 +7,7 @@ from typing import Any
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.execute import Run
+from shiftwork.runtime.engine.run import Run
 from shiftwork.store.protocol import Store, transactional
 
 
@@ -20,10 +20,10 @@ class Transactions:
 
     @asynccontextmanager
     async def begin(self, run: Run) -> AsyncIterator[Any]:
-        """One for this run."""
+        """Begin a transaction for this run."""
         store = transactional(await self._store(), "ctx.transaction()")
         if run.ended or run.outcome is not None:
-            message = f"job {run.job.id} has ended: nothing can be written together with its end any more"
+            message = f"job {run.job.id} has ended already: nothing can be written together with its end"
             raise JobStateError(message)
         async with store.transaction() as transaction:
             yield transaction.connection

@@ -41,7 +41,7 @@ class Migration(Struct, frozen=True):
     after: str
 
 
-class Installed(Struct, frozen=True):
+class InstalledSchema(Struct, frozen=True):
     """What a schema has already."""
 
     done: Done = frozenset()
@@ -69,12 +69,12 @@ def newest() -> int:
 def sql(
     schema: str = DEFAULT_SCHEMA,
     *,
-    installed: Installed | None = None,
+    installed: InstalledSchema | None = None,
     after: bool = True,
     grant_to: str | None = None,
 ) -> str:
     """Return the SQL of the steps that are left to do, for an administrator; for an empty database by default."""
-    installed = installed or Installed()
+    installed = installed or InstalledSchema()
     body = [] if installed.done else [_begin(schema)]
     for step, text in _missing(schema, installed, after=after):
         body += [f"-- {step.name}, {step.phase}", text]
@@ -96,7 +96,7 @@ async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[SchemaS
     return tables + unknown + _function_status(installed)
 
 
-def _function_status(installed: Installed) -> list[SchemaStep]:
+def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
     own = functions.current().version
     older = _older_sets(installed)
     newer = [version for version in installed.sets if version != own and version not in older]
@@ -126,7 +126,7 @@ async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool
 # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(schema: str, installed: Installed, *, after: bool) -> list[StepSql]:
+def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[StepSql]:
     """Return what is left to do. An empty database has no older version, so everything is done there at once.
 
     Old functions go first, because a table can have a type of which a function has a parameter; new ones come last.
@@ -158,7 +158,7 @@ def _drop_step(version: str) -> SchemaStep:
     return SchemaStep(newest(), f"drop functions {version}", "after", done=False)
 
 
-def _older_sets(installed: Installed) -> tuple[str, ...]:
+def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
     """Return the sets that were installed before our own; all of them, while ours is not installed."""
     own = functions.current().version
     return installed.sets[: installed.sets.index(own)] if own in installed.sets else installed.sets
@@ -167,7 +167,7 @@ def _older_sets(installed: Installed) -> tuple[str, ...]:
 # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def installed_in(conn: Connection, schema: str) -> Installed:
+async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
     """Return what the schema has already. Raises `SchemaVersionError` if a newer shiftwork has finished changing it."""
     # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
     there = await conn.execute(
@@ -176,11 +176,11 @@ async def installed_in(conn: Connection, schema: str) -> Installed:
         (schema,),
     )
     if await there.fetchone() is None:
-        return Installed()
+        return InstalledSchema()
     rows = await conn.execute(in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
     done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
     _require_known(done, conn)
-    return Installed(done, await _complete_sets(conn, schema) if done else ())
+    return InstalledSchema(done, await _complete_sets(conn, schema) if done else ())
 
 
 async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ async def _require_server(conn: Connection) -> None:
     encoding = conn.info.parameter_status("server_encoding")
     if encoding not in (None, "UTF8"):  # a proxy may not report it
         raise StoreUnavailableError(
-            f"database {conn.info.dbname} has the encoding {encoding}, and shiftwork needs UTF8. Create one that has: "
+            f"database {conn.info.dbname} is encoded in {encoding}, and shiftwork needs UTF8. Create another one: "
             "createdb --encoding=UTF8 --template=template0 NAME"
         )
 

@@ -1,6 +1,6 @@
-"""What claims read of a doc. The scripts cannot read our encoding, so a doc is read here, when it is written.
+"""The part of a doc that claims read. Scripts cannot decode our structures, so a doc is decoded when it is written.
 
-One that cannot be read counts as absent; `unreadable` names it.
+A doc that cannot be decoded counts as absent; `unreadable` names it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,12 +13,12 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
 from shiftwork.core.model import Doc, PoolDoc
 
-Told = tuple[Any, bytes]
-"""What `put.lua` is told: when a breaker closes, whether a pool is paused, or a worker's breaker; and its gates."""
+ClaimView = tuple[Any, bytes]
+"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, or a breaker; and packed gates."""
 
 
 def stored(kind: str, flat: list[bytes]) -> list[Doc]:
-    """The docs in what HGETALL answers, by name."""
+    """Return the docs of an HGETALL reply, by name."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return sorted((_doc(kind, name, value) for name, value in pairs), key=lambda doc: doc.name)
 
@@ -29,18 +29,18 @@ def _doc(kind: str, name: bytes, value: bytes) -> Doc:
 
 
 def readable(docs: Iterable[Doc]) -> dict[str, Any]:
-    """The docs that can be read, decoded, by name."""
+    """Return the decoded docs by name, without those that cannot be decoded."""
     decoded = ((doc.name, READ_BY_CLAIMS[doc.kind].decode(doc.body)) for doc in docs)
     return {name: value for name, value in decoded if value is not None}
 
 
 def unreadable(docs: Iterable[Doc]) -> Iterator[str]:
-    """What is wrong with those that cannot be read."""
+    """Yield a message for each doc that cannot be decoded."""
     yield from filter(None, map(damaged_doc, docs))
 
 
-def told(doc: Doc) -> Told:
-    """What claims are to know of a doc that is written."""
+def claim_view(doc: Doc) -> ClaimView:
+    """Return the part of a doc that claims read."""
     match READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None:
         case Gates() as gates:
             return gates.breaker or False, _gates(gates)

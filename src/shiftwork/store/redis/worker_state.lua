@@ -1,4 +1,4 @@
--- What is remembered of a worker, and what the end of a run does to it. The original is `shiftwork.core.worker_state`.
+-- The state of a worker, and how the end of a run changes it. The original is `shiftwork.core.worker_state`.
 --
 -- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
 
@@ -8,7 +8,7 @@ local function know(worker)
   call('SADD', P .. 'known', worker)
 end
 
-local function state_of_worker(worker)
+local function fields_of_worker(worker)
   return call('HMGET', P .. 'w:' .. worker, unpack(STATE))
 end
 
@@ -31,7 +31,8 @@ local function after_end(worker, ended_at)
   state.changes.ended = state.ended
 end
 
-local function after_run(worker, ended, ended_at, verdict, failure, disable_after) -- whether that disabled it
+-- Returns whether the end of this run disabled the worker.
+local function after_run(worker, ended, ended_at, verdict, failure, disable_after)
   local state = known_state(worker)
   local changes = state.changes
   if ended then

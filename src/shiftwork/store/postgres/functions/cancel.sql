@@ -1,4 +1,4 @@
--- Cancelling jobs.
+-- Cancelling jobs. The originals of these rules are `shiftwork.core.statuses` and `shiftwork.core.amending`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey.

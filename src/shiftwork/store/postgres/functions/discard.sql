@@ -1,4 +1,4 @@
--- Discarding ended jobs.
+-- Discarding ended jobs. The original of this rule is `shiftwork.core.statuses`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey.

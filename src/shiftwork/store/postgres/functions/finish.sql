@@ -1,4 +1,4 @@
--- Writing the outcomes of runs.
+-- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.landing`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, lanes_pkey, marks_pkey.

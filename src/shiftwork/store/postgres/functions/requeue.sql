@@ -1,4 +1,4 @@
--- Requeueing jobs.
+-- Requeueing jobs. The originals of these rules are `shiftwork.core.statuses` and `shiftwork.core.amending`.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, jobs_unique, lanes_pkey.

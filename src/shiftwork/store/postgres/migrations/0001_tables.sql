@@ -17,7 +17,8 @@
 --   functions       the versions of functions/*.sql that are installed
 --
 -- jobs.status:   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
--- so that a plain comparison means "waits for its time" (<= 1), "live" (<= 3) and "ended" (>= 4).
+-- (`shiftwork.core.statuses`), so that a plain comparison means "waits for its time" (<= 1), "live" (<= 3) and
+-- "ended" (>= 4).
 --
 -- Locks. Every function takes its locks in this order, and the counters last:
 --

@@ -1,11 +1,11 @@
-"""Adding jobs within a transaction of the user's own: rolled back, they never existed.
+"""Adding jobs within a transaction of the user's own. If it is rolled back, the jobs never existed.
 
-A connection is recognised by what it can do; nothing of the libraries it may come from is imported:
+A connection is recognised by its methods; the libraries it may come from are not imported:
 
     async     psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection and AsyncSession
     blocking  psycopg's (and psycopg2's) connection, SQLAlchemy's Connection and Session, Django's connection
 
-The wake-up is a NOTIFY inside the transaction: PostgreSQL delivers it with the commit, and not without.
+Claimers are woken by a NOTIFY inside the transaction, which PostgreSQL delivers at the commit.
 """
 
 import inspect
@@ -21,40 +21,40 @@ from shiftwork.store.postgres import jobs, rows
 ASYNC: Final = "psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession"
 BLOCKING: Final = "psycopg's Connection, SQLAlchemy's Connection or Session, Django's connection"
 Place = tuple[str, str]
-"""The name of the namespace, and the channel of its rings."""
+"""The name of the namespace, and the channel of its notifications."""
 
 
 async def add(connection: Any, statement: str, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on an asynchronous connection."""
-    run = await _async_way(connection)
+    run = await _async_runner(connection)
     added: list[Added] = []
     for part, args in _parts(new, now, place):
-        row = await run(statement, args)
-        added += jobs.answers(part, row[0])
+        twins, _ = await run(statement, args)
+        added += jobs.added(part, twins)
     return added
 
 
 def add_blocking(connection: Any, statement: str, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
     """Add these jobs on a blocking connection."""
-    run = _blocking_way(connection)
+    run = _blocking_runner(connection)
     added: list[Added] = []
     for part, args in _parts(new, now, place):
-        row = run(statement, args)
-        added += jobs.answers(part, row[0])
+        twins, _ = run(statement, args)
+        added += jobs.added(part, twins)
     return added
 
 
 def _parts(new: Sequence[NewJob], now: float, place: Place) -> list[tuple[list[NewJob], tuple[Any, ...]]]:
     namespace, channel = place
-    parts = [[job for job, _ in part] for part in jobs.apart([(job, now) for job in new])]
+    parts = [[job for job, _ in part] for part in jobs.split_by_id([(job, now) for job in new])]
     return [(part, (channel, namespace, *rows.new_columns(part, [now] * len(part)))) for part in parts]
 
 
 # ── asynchronous ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _async_way(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
-    """How to run a statement on it, and read the row that it answers."""
+async def _async_runner(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
+    """Return a function that runs a statement on the connection and returns its only row."""
     if hasattr(connection, "get_bind") and inspect.iscoroutinefunction(getattr(connection, "connection", None)):
         connection = await connection.connection()  # SQLAlchemy's AsyncSession
 
@@ -77,14 +77,14 @@ async def _async_way(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
     if inspect.iscoroutinefunction(getattr(connection, "execute", None)) and hasattr(connection, "cursor"):
         return on_psycopg
     blocks = hasattr(connection, "cursor") or hasattr(connection, "exec_driver_sql") or hasattr(connection, "get_bind")
-    advice = "; it blocks: use enqueue_with_blocking" if blocks else ""
-    raise LifecycleError(f"enqueue_with takes {ASYNC}; {_named(connection)} is none of them{advice}")
+    advice = ". It is a blocking connection: use enqueue_with_blocking" if blocks else ""
+    raise LifecycleError(f"enqueue_with takes {ASYNC}; {_named(connection)} is not one of them{advice}")
 
 
 # ── blocking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocking_way(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
+def _blocking_runner(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
     _refuse_async(connection)
     if hasattr(connection, "get_bind") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()  # SQLAlchemy's Session
@@ -101,7 +101,7 @@ def _blocking_way(connection: Any) -> Callable[[str, tuple[Any, ...]], Any]:
         return on_sqlalchemy
     if hasattr(connection, "cursor"):
         return on_cursor
-    raise LifecycleError(f"enqueue_with_blocking takes {BLOCKING}; {_named(connection)} is none of them")
+    raise LifecycleError(f"enqueue_with_blocking takes {BLOCKING}; {_named(connection)} is not one of them")
 
 
 def _refuse_async(connection: Any) -> None:
@@ -110,7 +110,7 @@ def _refuse_async(connection: Any) -> None:
         for name in ("execute", "exec_driver_sql", "fetchrow")
     ):
         raise LifecycleError(
-            f"{_named(connection)} is asynchronous: await enqueue_with; enqueue_with_blocking takes {BLOCKING}"
+            f"{_named(connection)} is asynchronous: await enqueue_with instead. enqueue_with_blocking takes {BLOCKING}"
         )
 
 
@@ -119,12 +119,12 @@ def _refuse_async(connection: Any) -> None:
 
 def _for(dialect: Any, text: str) -> str:
     if getattr(dialect, "name", "postgresql") != "postgresql":
-        raise LifecycleError(f"the store is in PostgreSQL, but this connection speaks {dialect.name}")
+        raise LifecycleError(f"the store is a PostgreSQL database, but this connection is to {dialect.name}")
     return text if getattr(dialect, "paramstyle", "format") in ("format", "pyformat") else _numbered(text)
 
 
 def _numbered(text: str) -> str:
-    """The same statement with $1, $2 … for its arguments."""
+    """Return the statement with $1, $2 … as placeholders."""
     numbers = count(1)
     return re.sub("%s", lambda _: f"${next(numbers)}", text)
 

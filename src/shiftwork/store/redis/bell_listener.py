@@ -1,6 +1,7 @@
-"""Hearing what others ring: a thread with a connection of its own, which only listens and so has no time limit.
+"""Bells that others ring: a thread with a connection of its own, which only listens and so has no timeout.
 
-When the connection is lost it makes a new one, and then rings everything: whatever was rung in between is unknown.
+When the connection is lost, the thread connects again and rings all bells, because it has missed what was rung
+meanwhile.
 """
 
 import asyncio
@@ -14,19 +15,19 @@ from hiredis import ReplyError
 from shiftwork.errors import StoreError
 from shiftwork.store.bells import Bells
 from shiftwork.store.redis import faults
-from shiftwork.store.redis.address import Address
-from shiftwork.store.redis.dial import dial
-from shiftwork.store.redis.wire import LostError, Wire
+from shiftwork.store.redis.address import RedisAddress
+from shiftwork.store.redis.connecting import connect
+from shiftwork.store.redis.pipeline import ConnectionLostError, Pipeline
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
-"""Seconds before connecting again, doubled each time it fails."""
+"""Seconds before connecting again; the pause doubles with each failure, up to this."""
 
 
-class Listener:
-    """Rings the bells of this process for what other handles and processes have written."""
+class BellListener:
+    """Rings the bells of this process for what other stores and processes have written."""
 
-    def __init__(self, address: Address, prefix: bytes, origin: bytes, bells: Bells) -> None:
+    def __init__(self, address: RedisAddress, prefix: bytes, origin: bytes, bells: Bells) -> None:
         self._address = address
         self._prefix = prefix
         self._origin = origin
@@ -37,10 +38,10 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._wire: Wire | None = None
+        self._pipeline: Pipeline | None = None
 
     def start(self) -> "Future[None]":
-        """Begin to listen. Done when it does; whatever is written from then on is heard. Once is enough."""
+        """Start the thread, unless it runs. The future is done when it listens: then no later write is missed."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._ready = Future()
@@ -50,21 +51,21 @@ class Listener:
             return self._ready
 
     def move(self) -> None:
-        """Connect again: the node that has the namespace is another one by now. Safe from any thread."""
-        loop, wire = self._loop, self._wire
-        if loop is not None and wire is not None:
-            with contextlib.suppress(RuntimeError):  # it has ended
-                loop.call_soon_threadsafe(wire.close)
+        """Connect again, because another node has the namespace now; from any thread."""
+        loop, pipeline = self._loop, self._pipeline
+        if loop is not None and pipeline is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(pipeline.close)
 
     def stop(self) -> None:
-        """End the thread. Safe to call twice, and from any thread."""
+        """End the thread; from any thread, any number of times."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is None:
             return
         self._begun.wait()
         if self._loop is not None and self._task is not None:
-            with contextlib.suppress(RuntimeError):  # it has ended by itself
+            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._task.cancel)
         if thread is not threading.current_thread():
             thread.join()
@@ -80,7 +81,7 @@ class Listener:
         pause = FIRST_PAUSE
         while True:
             try:
-                await self._hear(ready)
+                await self._listen_once(ready)
                 pause = FIRST_PAUSE
             except StoreError as error:
                 if not ready.done():
@@ -90,26 +91,26 @@ class Listener:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _hear(self, ready: "Future[None]") -> None:
+    async def _listen_once(self, ready: "Future[None]") -> None:
         """Listen until the connection is lost."""
-        wire = self._wire = await dial(self._address, self._prefix)
+        pipeline = self._pipeline = await connect(self._address, self._prefix)
         channels = (self._prefix + b"bell", self._prefix + b"bell:" + self._origin)
         try:
-            wire.subscribe(("SSUBSCRIBE", *channels), lambda told: self._told(wire, ready, told))
-            await wire.lost
+            pipeline.subscribe(("SSUBSCRIBE", *channels), lambda message: self._receive(pipeline, ready, message))
+            await pipeline.lost
         finally:
-            self._wire = None
-            wire.close()
+            self._pipeline = None
+            pipeline.close()
         if not ready.done():
-            raise faults.lost(LostError("the connection was lost"), self._address.place)
+            raise faults.lost(ConnectionLostError("the connection was lost"), self._address.place)
 
-    def _told(self, wire: Wire, ready: "Future[None]", told: Any) -> None:
-        match told:
-            case [b"smessage", _, bytes() as message]:
-                origin, _, topics = message.partition(b" ")
+    def _receive(self, pipeline: Pipeline, ready: "Future[None]", message: Any) -> None:
+        match message:
+            case [b"smessage", _, bytes() as body]:
+                origin, _, topics = body.partition(b" ")
                 if origin != self._origin:
                     self._bells.ring(topics.decode().split("\n"))
-            case [b"ssubscribe", _, 1]:  # the second one is there for the scripts to see
+            case [b"ssubscribe", _, 1]:  # the second channel exists only for the scripts to count
                 pass
             case [b"ssubscribe", *_]:
                 if ready.done():
@@ -117,7 +118,7 @@ class Listener:
                 else:
                     ready.set_result(None)
             case ReplyError() if not ready.done():
-                ready.set_exception(faults.translate(str(told), self._address.place))
-                wire.close()
+                ready.set_exception(faults.translate(str(message), self._address.place))
+                pipeline.close()
             case _:  # the channel has moved to another node
-                wire.close()
+                pipeline.close()

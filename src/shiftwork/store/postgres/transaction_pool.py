@@ -1,20 +1,20 @@
-"""Connections of one event loop for transactions of a job's own: as many at a time as the URL's `pool_size` allows."""
+"""The pool of connections for transactions of jobs: up to `pool_size` of the URL at a time, for each event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from psycopg import AsyncConnection
 
-from shiftwork.store.postgres.address import Address
-from shiftwork.store.postgres.line import connect, hang_up, hung_up
+from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.store.postgres.connecting import Prepare, connect, disconnect, is_usable
 
 
-class Spares:
-    """Idle connections, and how many more there may be."""
+class TransactionPool:
+    """Idle connections, and a limit for how many are in use."""
 
-    def __init__(self, address: Address, prepare: Callable[[AsyncConnection[Any]], Awaitable[None]]) -> None:
+    def __init__(self, address: PostgresAddress, prepare: Prepare) -> None:
         self._address = address
         self._prepare = prepare
         self._places = asyncio.Semaphore(address.pool_size)
@@ -22,28 +22,28 @@ class Spares:
         self._closed = False
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """A connection that nobody else uses meanwhile."""
+    async def borrow(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection for exclusive use."""
         async with self._places:
             conn = await self._take()
             try:
                 yield conn
             finally:
                 if self._closed or conn.closed or conn.info.transaction_status != 0:
-                    hang_up(conn)
+                    disconnect(conn)
                 else:
                     self._idle.append(conn)
 
     async def _take(self) -> AsyncConnection[Any]:
         while self._idle:
             conn = self._idle.pop()
-            if not conn.closed and not hung_up(conn):
+            if is_usable(conn):
                 return conn
-            hang_up(conn)
+            disconnect(conn)
         return await connect(self._address, self._prepare)
 
     def close(self) -> None:
-        """Close those that are idle; the others follow when they are given back. From any thread."""
+        """Close idle connections now, and the others when they are given back; from any thread."""
         self._closed = True
         while self._idle:
-            hang_up(self._idle.pop())
+            disconnect(self._idle.pop())

@@ -1,4 +1,4 @@
-"""Looking for jobs: what `find.lua` is asked, and what becomes of records that cannot be read."""
+"""Searching for jobs: the arguments of `find.lua`, and what happens to records that cannot be read."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -8,21 +8,21 @@ from shiftwork.core.statuses import NUMBERS
 from shiftwork.store.redis import jobs
 
 LOOKED_AT: Final = 2_000
-"""How many jobs one script looks at, at most: a search that finds little leaves room for others in between."""
+"""How many jobs one script looks at, at most, so that other scripts run between the parts of a long search."""
 NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "error")
-"""What makes a search pass over jobs. Without any of these, the next jobs are those that are wanted."""
+"""Criteria by which a search skips jobs. Without any of them, the next jobs all match."""
 
 
-class Found(list[tuple[str, jobs.Fields]]):
-    """Jobs by id with their fields; and those that turned out to be unreadable, with the reason."""
+class FoundJobs(list[tuple[str, jobs.Fields]]):
+    """Ids of jobs with their fields; and the ids of unreadable ones, with the reason."""
 
     def __init__(self, pairs: Iterable[tuple[str, jobs.Fields]] = ()) -> None:
         super().__init__(pairs)
         self.broken: dict[str, str] = {}
 
 
-def decoded(found: Found, *, whole: bool) -> list[JobRecord]:
-    """The jobs, in order."""
+def decoded(found: FoundJobs, *, whole: bool) -> list[JobRecord]:
+    """Return the jobs in order, and note the unreadable ones."""
     records = []
     for id, fields in found:
         try:
@@ -34,7 +34,7 @@ def decoded(found: Found, *, whole: bool) -> list[JobRecord]:
 
 
 def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
-    """What `find.lua` is asked."""
+    """Return the arguments of `find.lua`."""
     narrowed = any(getattr(wanted, name) is not None for name in NARROWING)
     statuses = None if wanted.status is None else {str(NUMBERS[status]): True for status in wanted.status}
     return (

@@ -1,4 +1,4 @@
-"""What people read, from what the scripts answer: states, facts, numbers, instances, events."""
+"""Replies of scripts as values: worker states, facts, statistics, instances, events."""
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ COUNTED: Final = {
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",
 }
-"""Statuses that the numbers name, and how."""
+"""Statuses that statistics count, and under which name."""
 TOTALS: Final = {"a": "added", "c": "completed", "f": "failed"}
 SECONDS: Final = {"r": "run_seconds", "w": "wait_seconds"}
 LEASE: Final = struct.Struct("<dd")
 NUMBER: Final = 8
-"""Bytes that a stored event begins with: its number, so that no two are alike."""
+"""The number of bytes that precede a stored event: its number, so that no two events are equal."""
 
 
-def state(worker: str, answer: Sequence[bytes | None]) -> WorkerState:
-    """A worker's state from the fields that `worker_state.lua` names."""
-    on, why, at, failures, started, ended, success, error, rate = answer
+def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
+    """Return a worker's state from the fields that `worker_state.lua` lists."""
+    on, why, at, failures, started, ended, success, error, rate = reply
     return WorkerState(
         worker=worker,
         enabled=on != b"0",
@@ -42,8 +42,8 @@ def state(worker: str, answer: Sequence[bytes | None]) -> WorkerState:
     )
 
 
-def told_state(known: WorkerState) -> tuple[str, list[str]]:
-    """A worker's state as `take_over.lua` takes it."""
+def state_fields(known: WorkerState) -> tuple[str, list[str]]:
+    """Return a worker's state as an argument of `take_over.lua`."""
     fields = {
         "on": "1" if known.enabled else "0",
         "why": known.reason,
@@ -58,59 +58,67 @@ def told_state(known: WorkerState) -> tuple[str, list[str]]:
     return known.worker, [str(part) for pair in fields.items() if pair[1] is not None for part in pair]
 
 
-def told_marks(totals: Mapping[str, PoolStats]) -> list[str]:
-    """The marks of pools as `take_over.lua` takes them: names of fields, each with its value behind it."""
+def mark_fields(totals: Mapping[str, PoolStats]) -> list[str]:
+    """Return the marks of pools as an argument of `take_over.lua`: names of fields and values in turn."""
     return [
-        part for pool, told in totals.items() for mark, n in told.marks.items() for part in (f"{mark} {pool}", f"{n}")
+        part for pool, one in totals.items() for mark, n in one.marks.items() for part in (f"{mark} {pool}", f"{n}")
     ]
 
 
-def facts(answer: Sequence[Any]) -> Facts:
-    """What `survey.lua` tells."""
-    gates, breakers, pools, served, lanes = answer
-    told = {lane[0].decode(): _lane(lane) for lane in lanes}
+def facts(reply: Sequence[Any]) -> Facts:
+    """Return the facts of a reply of `survey.lua`."""
+    gates, breakers, pools, served, lanes = reply
+    by_worker = {lane.state.worker: lane for lane in map(_lane, lanes)}
     return Facts(
-        lanes=told,
-        gates={name: gate for name, gate in readable(stored("gates", gates)).items() if name in told},
+        lanes=by_worker,
+        gates={name: gate for name, gate in readable(stored("gates", gates)).items() if name in by_worker},
         breakers=readable(stored("breaker", breakers)),
         pools=readable(stored("pool", pools)),
         served={pool.decode() for pool in served},
     )
 
 
-def _lane(answer: Sequence[Any]) -> Lane:
-    name, fields, running, eldest, newest, head, retrying, live = answer
+def _lane(reply: Sequence[Any]) -> Lane:
+    name, fields, running, eldest, newest, head, retrying, live = reply
     return Lane(
         state=state(name.decode(), fields),
         running=running,
-        eldest=Running(eldest[0].decode(), eldest[1].decode(), float(eldest[2])) if eldest else None,
+        eldest=_running(*eldest) if eldest else None,
         newest_started_at=_number(newest),
-        head=Head(rank=float(head[0]), id=head[1].decode(), run_at=float(head[2])) if head else None,
+        head=_head(*head) if head else None,
         retrying=bool(retrying),
         live=bool(live),
     )
 
 
-def stats(answer: Sequence[Any]) -> Stats:
-    """What `stats.lua` counts."""
-    by_pool, by_worker, totals, seconds, marks, heads = answer
-    told = Stats()
+def _running(id: bytes, instance: bytes, started_at: bytes) -> Running:
+    return Running(id.decode(), instance.decode(), float(started_at))
+
+
+def _head(rank: bytes, id: bytes, run_at: bytes) -> Head:
+    return Head(rank=float(rank), id=id.decode(), run_at=float(run_at))
+
+
+def stats(reply: Sequence[Any]) -> Stats:
+    """Return the statistics of a reply of `stats.lua`."""
+    by_pool, by_worker, totals, seconds, marks, heads = reply
+    found = Stats()
     for field, n in _pairs(totals):
-        pool = told.pools.setdefault(field[1:], PoolStats())
+        pool = found.pools.setdefault(field[1:], PoolStats())
         setattr(pool, TOTALS[field[0]], int(n))
     for field, n in _pairs(seconds):
-        setattr(told.pools.setdefault(field[1:], PoolStats()), SECONDS[field[0]], float(n))
+        setattr(found.pools.setdefault(field[1:], PoolStats()), SECONDS[field[0]], float(n))
     for field, n in _pairs(marks):
         mark, _, name = field.partition(" ")
-        told.pools.setdefault(name, PoolStats()).marks[mark] = int(n)
+        found.pools.setdefault(name, PoolStats()).marks[mark] = int(n)
     for name, run_at in _pairs(heads):
-        told.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
+        found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
     for field, n in _pairs(by_pool):
-        _count(told.pools.setdefault(field[1:], PoolStats()), field, int(n))
+        _count(found.pools.setdefault(field[1:], PoolStats()), field, int(n))
     for field, n in _pairs(by_worker):
         if int(n):
-            _count(told.workers.setdefault(field[1:], WorkerStats()), field, int(n))
-    return told
+            _count(found.workers.setdefault(field[1:], WorkerStats()), field, int(n))
+    return found
 
 
 def _count(numbers: PoolStats | WorkerStats, field: str, n: int) -> None:
@@ -120,7 +128,7 @@ def _count(numbers: PoolStats | WorkerStats, field: str, n: int) -> None:
 
 
 def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
-    """All instances, in order of their names. One that cannot be read is written anew by its next beat."""
+    """Return all instances by name, without those that cannot be read: their next beat replaces them."""
     found = []
     for body in flat[1::2]:
         beat = BEAT.decode(body[LEASE.size :])
@@ -130,7 +138,7 @@ def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
 
 
 def event(number: int, body: bytes) -> Event:
-    """An event from its bytes."""
+    """Return an event from its bytes."""
     return read_event(number, body[NUMBER:])
 
 
