@@ -1,13 +1,11 @@
 """Draws the import graph by package into docs/house.svg: `make house`.
 
-A row imports from each column in which it has a number: how many imports lead there. Packages are in the order of the
-layers in pyproject.toml, so every number is right of the diagonal. A number left of it would be a cycle or an import
-from a higher layer; then this fails.
+A row imports from each column in which it has a dot. Packages are in the order of the layers in pyproject.toml, so
+every dot is right of the diagonal. A dot left of it would be a cycle or an import from a higher layer; this then fails.
 """
 
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -22,21 +20,18 @@ NAMES: Final = 150
 HEAD: Final = 120
 STYLE: Final = """
   text { font: 12px system-ui, sans-serif; fill: #24292f }
-  .n { text-anchor: middle }
   .grid { stroke: #d0d7de }
   .self { fill: #d0d7de }
-  .few { fill: #ddf4ff }
-  .many { fill: #80ccff }
+  .dot { fill: #0969da }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }
     .grid { stroke: #30363d }
     .self { fill: #30363d }
-    .few { fill: #0c2d6b }
-    .many { fill: #1158c7 }
+    .dot { fill: #4493f8 }
   }
 """
 
-Counts = Counter[tuple[str, str]]
+Edges = set[tuple[str, str]]
 
 
 def layers() -> list[str]:
@@ -45,9 +40,9 @@ def layers() -> list[str]:
     rooms = {contract["containers"][0]: contract["layers"] for contract in settings if "containers" in contract}
     found: list[str] = []
     for package in _names(rooms[PACKAGE]):
-        found += [f"{package}.{room}" for room in _names(rooms.get(f"{PACKAGE}.{package}", []))]
-        if f"{PACKAGE}.{package}" not in rooms:
-            found.append(package)
+        inside = _names(rooms.get(f"{PACKAGE}.{package}", []))
+        found += [f"{package}.{room}" for room in inside if (TOP / "src" / PACKAGE / package / room).is_dir()]
+        found.append(package)
     return found
 
 
@@ -55,16 +50,16 @@ def _names(stack: list[str]) -> list[str]:
     return [name.strip() for layer in stack for name in layer.replace(":", "|").split("|")]
 
 
-def imports(packages: list[str]) -> Counts:
-    """How many imports lead from a package to another one."""
+def imports(packages: list[str]) -> Edges:
+    """Which package imports which other one."""
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
-    counts: Counts = Counter()
+    edges: Edges = set()
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
             ends = _package(module, packages), _package(imported, packages)
-            if None not in ends and ends[0] != ends[1]:
-                counts[ends[0] or "", ends[1] or ""] += 1
-    return counts
+            if ends[0] and ends[1] and ends[0] != ends[1]:
+                edges.add((ends[0], ends[1]))
+    return edges
 
 
 def _package(module: str, packages: list[str]) -> str | None:
@@ -74,24 +69,24 @@ def _package(module: str, packages: list[str]) -> str | None:
     return max(found, key=len) if found else None
 
 
-def upward(packages: list[str], counts: Counts) -> list[tuple[str, str]]:
+def upward(packages: list[str], edges: Edges) -> list[tuple[str, str]]:
     """The imports that lead upwards: there must be none."""
     place = {package: n for n, package in enumerate(packages)}
-    return sorted(ends for ends in counts if place[ends[0]] > place[ends[1]])
+    return sorted(ends for ends in edges if place[ends[0]] > place[ends[1]])
 
 
-def drawn(packages: list[str], counts: Counts) -> str:
+def drawn(packages: list[str], edges: Edges) -> str:
     """The picture."""
     size = CELL * len(packages)
     width, height = NAMES + size + 50, HEAD + size + 10
-    body = "\n".join(_rows(packages, counts))
+    body = "\n".join(_rows(packages, edges))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="Which package imports which">\n<style>{STYLE}</style>\n{body}\n</svg>\n'
     )
 
 
-def _rows(packages: list[str], counts: Counts) -> Iterator[str]:
+def _rows(packages: list[str], edges: Edges) -> Iterator[str]:
     size = CELL * len(packages)
     for n, package in enumerate(packages):
         at = n * CELL
@@ -99,28 +94,23 @@ def _rows(packages: list[str], counts: Counts) -> Iterator[str]:
         yield f'<text transform="translate({NAMES + at + 19} {HEAD - 8}) rotate(-60)">{package}</text>'
         yield f'<rect class="self" x="{NAMES + at}" y="{HEAD + at}" width="{CELL}" height="{CELL}"/>'
         for column, other in enumerate(packages):
-            if many := counts[package, other]:
-                yield from _cell(NAMES + column * CELL, HEAD + at, many)
+            if (package, other) in edges:
+                x, y = NAMES + column * CELL + CELL // 2, HEAD + at + CELL // 2
+                yield f'<circle class="dot" cx="{x}" cy="{y}" r="6"/>'
     for n in range(len(packages) + 1):
         at = n * CELL
         yield f'<path class="grid" d="M{NAMES} {HEAD + at}h{size}M{NAMES + at} {HEAD}v{size}"/>'
 
 
-def _cell(x: int, y: int, many: int) -> Iterator[str]:
-    kind = "many" if many >= 10 else "few"
-    yield f'<rect class="{kind}" x="{x}" y="{y}" width="{CELL}" height="{CELL}"/>'
-    yield f'<text class="n" x="{x + CELL // 2}" y="{y + 20}">{many}</text>'
-
-
 def main() -> int:
     """Draw it, or say what is wrong."""
     packages = layers()
-    counts = imports(packages)
-    wrong = upward(packages, counts)
+    edges = imports(packages)
+    wrong = upward(packages, edges)
     for ends in wrong:
         print("{} imports {}, which stands above it".format(*ends))
-    PICTURE.write_text(drawn(packages, counts))
-    print(f"{PICTURE.relative_to(TOP)}: {len(packages)} packages, {len(counts)} edges, {len(wrong)} lead upwards")
+    PICTURE.write_text(drawn(packages, edges))
+    print(f"{PICTURE.relative_to(TOP)}: {len(packages)} packages, {len(edges)} edges, {len(wrong)} lead upwards")
     return 1 if wrong else 0
 
 

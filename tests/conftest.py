@@ -10,10 +10,44 @@ import pytest
 
 PROGRAMS_PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"])
 
-LONGEST_FIRST: Final = (
-    "tests/store/test_conformance.py",
-    "tests/browser/test_pages.py",
-    "tests/system/test_limits.py",
+LONGEST_FIRST: Final = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "store/test_conformance",
+        "browser/test_pages",
+        "system/test_limits",
+        "browser/test_acting",
+        "system/test_stuck",
+        "cli/test_steering",
+        "cli/test_run",
+        "deploy/test_rolling_restart",
+        "system/test_imports",
+        "system/test_stopping",
+        "system/test_storm",
+        "examples/test_examples",
+        "deploy/test_probe",
+        "browser/test_living",
+        "deploy/test_notify",
+        "web/test_serving",
+        "store/test_moving_killed",
+        "store/test_doors",
+        "store/test_postgres_faults",
+        "store/test_model",
+        "store/test_processes",
+        "benchmarks/test_benchmarks",
+        "store/test_redis_failures",
+        "store/test_postgres_nodes",
+        "store/test_postgres_plans",
+        "web/test_schema",
+        "runtime/test_faults",
+        "cli/test_enqueue",
+        "store/test_doctor",
+        "cli/test_move",
+        "cli/test_top",
+        "system/test_embedded",
+        "cli/test_looking",
+        "web/test_cost",
+    )
 )
 """Files that take long. They begin first, so that no process is left alone with one at the end."""
 
@@ -34,7 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+    documents, others = len(places), len(places) + 1
+
+    def place(item: pytest.Item) -> int:
+        return places.get(item.nodeid.partition("::")[0], documents if item.path.suffix == ".md" else others)
+
+    items.sort(key=place)
 
 
 def _misses_a_program(item: pytest.Item, missing: Counter[str]) -> bool:

@@ -1,6 +1,6 @@
-"""What happens, by name, and who wants to hear of it.
+"""The names of events, and the hooks that are called for them.
 
-An event is kept in the store for people, and handed to the hooks of the process in which it happened.
+An event is kept in the store for people, and passed to the hooks of the process in which it happened.
 """
 
 import asyncio
@@ -15,48 +15,54 @@ from shiftwork.errors import UnknownOptionError, nearest
 logger: Final = logging.getLogger("shiftwork")
 
 NAMES: Final = {
-    "node.started": "a process began to run workers",
+    "node.started": "a process started running workers",
     "node.stopped": "a process stopped running workers",
-    "node.lost": "a process did not renew its lease in time; what it ran is run again by others",
-    "leader.elected": "a node took the lead",
+    "node.lost": "a process did not renew its lease in time; its jobs run again elsewhere",
+    "leader.elected": "a node became the leader",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",
     "job.dead": "a job went to the dead-letter queue",
-    "job.lost": "an instance vanished with a job in its hands; the job runs again",
-    "jobs.amended": "a person cancelled, retried or discarded jobs",
+    "job.lost": "an instance vanished while running a job; the job runs again",
+    "jobs.amended": "a person or a program cancelled, retried or discarded jobs",
     "job.inspected": "a person looked at what a running job is doing",
-    "job.triggered": "a person had a worker run now",
-    "token.created": "a person made a token for the HTTP API",
-    "token.revoked": "a token lets nobody in any more",
-    "schedule.skipped": "a fire time was passed over",
+    "job.triggered": "a person or a program triggered a worker",
+    "token.created": "a person created a token for the HTTP API",
+    "token.revoked": "a person revoked a token for the HTTP API",
+    "schedule.skipped": "a fire time was skipped",
     "breaker.opened": "a breaker opened",
     "breaker.closed": "a breaker closed again",
     "pool.paused": "a pool was paused",
     "pool.resumed": "a pool was resumed",
-    "pool.bounds": "a person changed how many workers a pool may have, or takes that back",
-    "pool.scaled": "a pool changed its size",
+    "pool.bounds": "a person changed or reset how many slots a pool may have",
+    "pool.scaled": "a pool changed size",
     "pool.failing": "the processes of a pool cannot be started on a node",
-    "pool.recovered": "they can be started again",
-    "node.drained": "a person wants a node to be empty, or takes that back",
+    "pool.recovered": "the processes of a pool can be started again",
+    "node.drained": "a person drained a node, or undid it",
     "health.problem": "the health monitor found a problem",
     "health.recovered": "a problem is gone",
 }
 
 LONGEST_HOOK_SECONDS: Final = 5.0
-"""How long a stop waits for hooks that are under way."""
+"""How long a stop waits for running hooks."""
 
 Hook = Callable[[Event], Awaitable[None] | None]
 AnyHook = TypeVar("AnyHook", bound=Hook)
 
 
 class Listeners(Protocol):
-    """Whoever wants to hear of events: the hooks here, or in another process."""
+    """Receives events: the hooks here, or in another process."""
 
     def fire(self, event: Event) -> None:
-        """It happened."""
+        """Pass on an event."""
 
     async def drain(self) -> None:
-        """Wait until all have heard, but not for ever."""
+        """Wait until all events are handled, but not forever."""
+
+
+class Emit(Protocol):
+    """Logs an event, keeps it in the store and calls the hooks."""
+
+    def __call__(self, name: str, subject: str, message: str) -> None: ...
 
 
 class Hooks:
@@ -67,7 +73,7 @@ class Hooks:
         self._under_way: set[asyncio.Future[Any]] = set()
 
     def add(self, name: str, hook: Hook) -> None:
-        """Call `hook` on every event of this name; "*" is all of them."""
+        """Call `hook` on every event with this name; "*" is every event."""
         if name != "*" and name not in NAMES:
             message = f"there is no event {name!r}: {nearest(name, NAMES)}"
             raise UnknownOptionError(message)
@@ -77,7 +83,7 @@ class Hooks:
         return bool(self._hooks)
 
     def fire(self, event: Event) -> None:
-        """Call the hooks. What they raise is logged: a hook cannot harm the work it hears about."""
+        """Call the hooks. Their errors are logged, and never affect the work."""
         for hook in (*self._hooks.get(event.name, ()), *self._hooks.get("*", ())):
             try:
                 pending = hook(event)
@@ -90,15 +96,15 @@ class Hooks:
                 future.add_done_callback(self._under_way.discard)
 
     def leave_out(self, task: "asyncio.Task[Any] | None") -> None:
-        """Do not wait for this one: it waits for us."""
+        """Exclude this task from `drain`, because it waits for us."""
         self._under_way -= {task}
 
     async def drain(self) -> None:
-        """Wait for the asynchronous hooks that are under way, but not for ever."""
+        """Wait for the running asynchronous hooks, but not forever."""
         if self._under_way:
             _, left = await asyncio.wait(self._under_way, timeout=LONGEST_HOOK_SECONDS)
             if left:
-                logger.error("%d hooks, or alerts, were under way and are given up on: everything stops", len(left))
+                logger.error("%d hooks or alerts did not finish in time and are abandoned", len(left))
 
 
 async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:

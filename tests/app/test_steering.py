@@ -9,7 +9,7 @@ from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
-from tests.runtime.stage import Act, Stage, status
+from tests.runtime.stage import Act, Stage, node_of, status
 
 
 def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator, Worker[[], object]]:
@@ -21,8 +21,7 @@ def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator
 
 def name_of(app: WorkerOrchestrator) -> str:
     """The name of its node."""
-    assert app._node is not None
-    return app._node.name
+    return node_of(app).name
 
 
 async def node(app: WorkerOrchestrator, name: str) -> NodeView:
@@ -92,8 +91,7 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     act = Act()
     app, worker = app_with(stage, act)
     await app.start()
-    assert app._node is not None
-    await app._node.leader.resign()
+    await stage.depose(app)
     await app.drain_node(name_of(app))
     await settle()
     job = await worker.enqueue()

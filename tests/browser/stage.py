@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -120,9 +121,14 @@ class Watched:
         self.site = site
         self.wrong: list[str] = []
         """Errors in the console, and requests to other hosts."""
+        self._expected: set[str] = set()
         self.page.on("console", self._told)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         context.on("request", self._asked)
+
+    def expects(self, status: HTTPStatus) -> None:
+        """Some requests are answered with this status, which the browser itself reports in the console."""
+        self._expected.add(f"responded with a status of {status.value} ")
 
     def open(self, place: str) -> Page:
         self.page.goto(f"{self.site.address}#/{place}")
@@ -130,7 +136,7 @@ class Watched:
         return self.page
 
     def _told(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        if message.type in {"error", "warning"} and not any(words in message.text for words in self._expected):
             self.wrong.append(message.text)
 
     def _asked(self, request: Request) -> None:

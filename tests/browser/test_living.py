@@ -47,8 +47,8 @@ def test_new_job_appears_without_a_reload_and_the_focus_stays(watched: Watched, 
 
 
 def test_what_is_looked_at_stays_in_place_while_rows_come_above(watched: Watched, node: Site) -> None:
-    for number in range(20):
-        node.enqueue("send_mail", to=f"below-{number}")
+    below = [node.enqueue("send_mail", to=f"below-{number}") for number in range(20)]
+    eventually(lambda: all(node.status(one) == "completed" for one in below))
     page = watched.open("jobs?worker=send_mail")
     rows = page.get_by_role("region", name="Jobs").get_by_role("row")
     expect(rows).to_have_count(51)

@@ -17,7 +17,7 @@ from shiftwork.handles.codec import Packed, encode_plain
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.views.shapes import log_shape, stack_shape
+from shiftwork.views.shapes.jobs import log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
 
@@ -318,7 +318,7 @@ def test_doctor_ends_with_one_when_something_is_critical(shop: Terminal) -> None
     assert re.search(r"^durability +synchronous=normal", result.stdout, re.MULTILINE)
     assert re.search(r"^integrity +ok$", result.stdout, re.MULTILINE)
     assert re.search(r"^app +shop, 6 workers in 2 pools, can start$", result.stdout, re.MULTILINE)
-    assert "nobody leads" in result.stdout
+    assert "no node leads" in result.stdout
 
 
 def test_doctor_in_json(shop: Terminal) -> None:

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from shiftwork import JobStatus, MoveError, WorkerOrchestrator
-from shiftwork.cli.move import Progress
+from shiftwork.cli.move import ProgressBar
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 
@@ -126,7 +126,7 @@ def test_given_up(shop: Terminal) -> None:
         (("sqlite:///none.db", NEW), 3, "there is no database"),
         (("memory://", NEW), 2, "a memory:// store lives inside one process"),
         ((OLD, "memory://"), 2, "a memory:// store lives inside one process"),
-        ((OLD, "mysql://x"), 2, "no store has the scheme 'mysql'"),
+        ((OLD, "mysql://x"), 2, "unknown store scheme 'mysql'"),
         ((OLD, OLD), 1, "cannot move to itself"),
     ],
 )
@@ -141,14 +141,14 @@ def test_only_the_namespace_that_is_named(shop: Terminal) -> None:
 
 
 def test_a_bar_on_a_terminal_and_lines_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(terminal=True)
+    progress = ProgressBar(terminal=True)
     for done in (0, 50, 100):
         progress.tell("copying", done, 100)
     progress.end()
     told = capsys.readouterr().err
     assert "\rcopying" in told
     assert told.endswith(f"{'█' * 30} 100%  100 of 100 jobs\n")
-    progress = Progress(terminal=False)
+    progress = ProgressBar(terminal=False)
     for done in (10, 50, 100):
         progress.tell("copying", done, 100)
     progress.end()

@@ -151,7 +151,7 @@ def resize() -> None:
 def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     (terminal.folder / "clinic.py").write_text(CLINIC)
     running = terminal.start("run", "clinic:app")
-    running.wait_for("runs 1 workers in 3 pools")
+    running.wait_for("runs 1 worker in 3 pools")
     terminal.ok("enqueue", "resize")
     running.wait_for("pool images is failing", within=LONG)
     eventually(lambda: pool(terminal)["failing"] != [], within=LONG)

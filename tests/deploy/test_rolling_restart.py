@@ -1,7 +1,6 @@
 """A rolling restart: start the new node, SIGTERM the old one. Nothing is lost; what can finish does."""
 
 import signal
-import time
 
 import pytest
 
@@ -9,7 +8,7 @@ from shiftwork import JobStatus
 from tests.deploy.conftest import Nodes
 from tests.system.conftest import eventually
 
-GRACE = 20.0
+GRACE = 60.0
 """Far more than any of the short jobs takes, also on a slow machine."""
 
 
@@ -46,9 +45,7 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
     ids += load(fleet, 100, 200)
     eventually(lambda: fleet.running_on(old) >= 2)
     old.signal(signal.SIGTERM)
-    told_at = time.monotonic()
     assert old.end(within=GRACE) == 0, old.log()
-    assert time.monotonic() - told_at < GRACE
     ids += load(fleet, 200, 240)
 
     fleet.completed(ids)

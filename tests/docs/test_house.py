@@ -11,6 +11,6 @@ def test_the_picture_is_what_make_house_draws(checkout: Path) -> None:
     house = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(house)
     packages = house.layers()
-    counts = house.imports(packages)
-    assert house.upward(packages, counts) == []
-    assert (checkout / "docs" / "house.svg").read_text() == house.drawn(packages, counts), "run `make house`"
+    edges = house.imports(packages)
+    assert house.upward(packages, edges) == []
+    assert (checkout / "docs" / "house.svg").read_text() == house.drawn(packages, edges), "run `make house`"

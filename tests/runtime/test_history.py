@@ -12,7 +12,7 @@ from shiftwork.core.model import Doc, PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.leader.historian import Historian
-from shiftwork.web.history import History
+from shiftwork.web.history import ChartHistory
 from tests.runtime.stage import Stage
 
 
@@ -42,11 +42,11 @@ async def note(node: Historian, clock: ManualClock, *, times: int) -> None:
         await clock.advance(60)
 
 
-def _history(stage: Stage) -> History:
+def _history(stage: Stage) -> ChartHistory:
     async def store() -> Any:
         return stage.store
 
-    return History(store, stage.clock.now)
+    return ChartHistory(store, stage.clock.now)
 
 
 async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: ManualClock) -> None:

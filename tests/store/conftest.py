@@ -19,6 +19,7 @@ from shiftwork.testing.checks import gates, life, racing, ringing
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
 
+HERE: Final = Path(__file__).parent
 GIVEN: Final = os.environ.get("SHIFTWORK_TEST_REDIS_URL")
 
 __all__ = ["postgres_servers"]
@@ -134,25 +135,28 @@ STORES: Final = (
 )
 
 
-TWINS: Final = {"redis", "redis_cluster", *names()[1:]}
+TWINS: Final = {"redis", "redis_cluster", "cluster", *names()[1:]}
 """Stores that run the same code as another one, on another server."""
 TWINS_KEEP: Final = {life, ringing, racing}
 TWINS_GATE: Final = gates.check_conflicts_hold_across_pools_in_both_directions
+SERVERS_DIFFER: Final = {"test_doctor.py", "test_postgres_plans.py"}
+"""What is tested here is the server as much as our code."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A twin shows what can differ between servers: its life, its bells, its races, one gate. Soak tests show all."""
     for item in items:
-        parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        store = getattr(parameters.get("factory"), "__name__", "")
-        if store in TWINS and (item.name.startswith("test_random_histories") or not _kept(parameters.get("check"))):
-            item.add_marker(pytest.mark.soak)
+        if item.path.parent == HERE and item.path.name not in SERVERS_DIFFER and hasattr(item, "callspec"):
+            parameters = item.callspec.params
+            twin = TWINS.intersection(getattr(value, "__name__", str(value)) for value in parameters.values())
+            if twin and not _kept(parameters.get("check")):
+                item.add_marker(pytest.mark.soak)
 
 
 def _kept(check: object) -> bool:
     """Whether a twin, too, makes this check with every run of the tests."""
-    return check in {None, TWINS_GATE} or getattr(check, "__module__", "") in {topic.__name__ for topic in TWINS_KEEP}
+    return check is TWINS_GATE or getattr(check, "__module__", "") in {topic.__name__ for topic in TWINS_KEEP}
 
 
 @pytest.fixture(params=STORES, ids=lambda made: made.__name__)

@@ -309,11 +309,11 @@ async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:  # root may write everywhere; here it is treated like other users
         patched.setattr(os, "access", lambda path, mode: Path(path) != locked)
         patched.setattr(Path, "mkdir", refuse)
-        assert "the user of this process may not write it" in await refusal(f"sqlite:///{locked}/shiftwork.db")
+        assert "this user may not write to it" in await refusal(f"sqlite:///{locked}/shiftwork.db")
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE theirs (a)")
-    assert "database of something else" in await refusal(f"sqlite:///{path}")
+    assert "database of another program" in await refusal(f"sqlite:///{path}")
     newer = tmp_path / "newer.db"
     await welcome(f"sqlite:///{newer}")
     with closing(sqlite3.connect(newer)) as db:

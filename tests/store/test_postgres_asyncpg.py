@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
 
@@ -43,7 +44,7 @@ async def app(place: dict[str, Any]) -> AsyncIterator[WorkerOrchestrator]:
 
 
 def send(app: WorkerOrchestrator) -> Any:
-    return app._registered.workers["send"]
+    return worker_of(app, "send")
 
 
 async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:

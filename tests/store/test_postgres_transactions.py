@@ -23,6 +23,7 @@ from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
 from shiftwork.testing.expect import soon
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
 
@@ -48,7 +49,7 @@ async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
 
 
 def send(app: WorkerOrchestrator) -> Any:
-    return app._registered.workers["send"]
+    return worker_of(app, "send")
 
 
 def alchemy(url: str) -> sqlalchemy.URL:

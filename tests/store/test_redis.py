@@ -29,7 +29,7 @@ from shiftwork.testing.acts import (
 )
 from shiftwork.testing.expect import soon
 from tests.store.proxy import Proxy
-from tests.store.servers.redis import DURABLE, Server, namespace
+from tests.store.servers.redis import KILLED, Server, namespace
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def test_a_lost_connection_rings_everything(valkey_server: Server, place: 
 
 
 async def test_a_killed_server_loses_nothing_and_is_found_again(valkey_program: Path, place: str) -> None:
-    with Server(valkey_program, *DURABLE) as server:
+    with Server(valkey_program, *KILLED) as server:
         store = open_store(server.url, namespace=place)
         await store.open()
         await beat(store, "i", ttl=1_000)

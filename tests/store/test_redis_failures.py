@@ -15,7 +15,7 @@ from shiftwork.core.model import JobFilter
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.urls import open_store
-from tests.store.servers.redis import DURABLE, Server, namespace
+from tests.store.servers.redis import KILLED, Server, namespace
 from tests.system.conftest import Start, eventually, start
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
 
 def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_program: Path, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
-    with Server(valkey_program, *DURABLE) as server:
+    with Server(valkey_program, *KILLED) as server:
         ids = asyncio.run(enqueue(server.url, range(2 * JOBS)))
         workers = [start("sleepers.py", server.url, log, gate) for _ in range(2)]
         eventually(lambda: all_busy(log, workers))
@@ -124,9 +124,9 @@ def nothing_is_left(server: Server) -> None:
 def watched(valkey_program: Path) -> Iterator[tuple[Server, Server, str]]:
     """Yield a primary, its replica, and the URL of a sentinel that watches them."""
     with ExitStack() as stack:
-        primary = stack.enter_context(Server(valkey_program, *DURABLE, "--repl-diskless-sync-delay", "0"))
+        primary = stack.enter_context(Server(valkey_program, *KILLED, "--repl-diskless-sync-delay", "0"))
         follows = ("--replicaof", f"127.0.0.1 {primary.port}")
-        replica = stack.enter_context(Server(valkey_program, *DURABLE, *follows))
+        replica = stack.enter_context(Server(valkey_program, *KILLED, *follows))
         eventually(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
         config = SENTINEL.format(port=primary.port)
         sentinel = stack.enter_context(Server(valkey_program, "--sentinel", config=config))

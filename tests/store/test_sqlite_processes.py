@@ -168,9 +168,7 @@ async def test_what_was_acknowledged_survives_kill_9(store: SqliteStore, path: s
 
 async def test_a_write_in_another_process_rings_here_at_once(store: SqliteStore, path: str) -> None:
     bell = store.listen(["pool:p"])
-    assert isinstance(store._threads._listener, doorbell.DoorbellListener), (
-        "it looks twice a second, instead of being rung"
-    )
+    assert isinstance(store._threads._listener, doorbell.DoorbellListener), "it polls instead of being rung"
     with process(RINGER, path) as ringer:
         for n in range(20):
             tell(ringer, f"{n}")
@@ -288,7 +286,7 @@ async def test_a_full_doorbell_rings_everything(store: SqliteStore, path: str) -
     listener = store._threads._listener
     assert isinstance(listener, doorbell.DoorbellListener)
     assert listener._topics([b""] * doorbell.FULL_AFTER) is None
-    store._threads._hear(None)
+    store._threads._ring(None)
     for bell in bells:
         await rung(bell)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from shiftwork.web.shared import Shared
+from shiftwork.web.shared_answers import SharedAnswer
 
 
 class Source:
@@ -28,7 +28,7 @@ class Source:
 
 async def test_it_is_asked_again_when_it_is_old() -> None:
     source = Source()
-    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    shared = SharedAnswer(source.fetch, source.clock, seconds=1.0)
     assert [await shared.get(), await shared.get()] == [1, 1]
     source.now += 1.1
     assert await shared.get() == 2
@@ -38,9 +38,9 @@ async def test_it_is_asked_again_when_it_is_old() -> None:
 
 async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.5, 10.0, 10.5])  # it takes half a second
-    monkeypatch.setattr("shiftwork.web.shared.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("shiftwork.web.shared_answers.time.perf_counter", lambda: next(ticks))
     source = Source()
-    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    shared = SharedAnswer(source.fetch, source.clock, seconds=1.0)
     await shared.get()
     source.now += 9.0
     assert await shared.get() == 1
@@ -52,9 +52,9 @@ async def test_what_takes_long_is_asked_for_less_often(monkeypatch: pytest.Monke
 
 async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.5, 10.0, 10.5, 20.0, 20.5])
-    monkeypatch.setattr("shiftwork.web.shared.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("shiftwork.web.shared_answers.time.perf_counter", lambda: next(ticks))
     source = Source()
-    shared = Shared(source.fetch, source.clock, seconds=1.0)
+    shared = SharedAnswer(source.fetch, source.clock, seconds=1.0)
     await shared.get()
     source.now += 60.0
     assert await shared.get() == 2
@@ -65,7 +65,7 @@ async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPat
 async def test_a_change_while_it_is_fetched_is_not_missed() -> None:
     source = Source()
     source.gate.clear()
-    shared = Shared(source.fetch, source.clock)
+    shared = SharedAnswer(source.fetch, source.clock)
     before = asyncio.ensure_future(shared.get())
     await asyncio.sleep(0)
     shared.forget()
@@ -78,7 +78,7 @@ async def test_a_change_while_it_is_fetched_is_not_missed() -> None:
 async def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
     source = Source()
     source.gate.clear()
-    shared = Shared(source.fetch, source.clock)
+    shared = SharedAnswer(source.fetch, source.clock)
     impatient, patient = asyncio.ensure_future(shared.get()), asyncio.ensure_future(shared.get())
     await asyncio.sleep(0)
     impatient.cancel()
@@ -96,7 +96,7 @@ async def test_a_failure_is_told_and_not_kept() -> None:
             raise OSError(message)
         return await source.fetch()
 
-    shared = Shared(fetch, source.clock)
+    shared = SharedAnswer(fetch, source.clock)
     with pytest.raises(OSError, match="away"):
         await shared.get()
     assert await shared.get() == 2

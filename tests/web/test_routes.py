@@ -16,9 +16,9 @@ from shiftwork.core.model import Event, JobPriority, JobRecord
 from shiftwork.handles.options import Options
 from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
-from shiftwork.web.routes import looking
+from shiftwork.web.routes import overview
 from shiftwork.web.routing import ROUTES
-from tests.runtime.stage import Faults, FaultyStore, Hatch
+from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
 from tests.web.conftest import JSON, Web
 
 
@@ -121,7 +121,7 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     from tests.web.conftest import shop
 
     app, faults = shop(), Faults()
-    store: Any = FaultyStore(app._store, faults)
+    store: Any = FaultyStore(await app.control.store.open(), faults)
     web = Web(WorkerOrchestrator(store))
     await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="one"))
     assert (await web.get("jobs/one"))["why"].startswith("waits: ")
@@ -213,8 +213,8 @@ async def test_events_are_found_by_name_subject_and_number(web: Web) -> None:
 
 
 async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "PAGE", 4)
-    monkeypatch.setattr(looking, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(overview, "PAGE", 4)
+    monkeypatch.setattr(overview, "MOST_LOOKED_AT", 8)
     store = await web.app.control.store.open()
     names = ["rare" if number == 2 else "odd" if number % 2 else "even" for number in range(20)]
     await store.record([Event(at=1.0, name=name, subject="s", message="") for name in names])
@@ -335,7 +335,7 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
 
 async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
     hatch = Hatch()
-    open_web.app._registered.workers["resize"].function = lambda path, width=1: hatch.wait()
+    worker_of(open_web.app, "resize").function = lambda path, width=1: hatch.wait()
     id = await job_that(open_web)
     await hatch.reached()
     seen = (await open_web.post(f"jobs/{id}/stack")).json()

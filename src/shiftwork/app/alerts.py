@@ -23,7 +23,7 @@ import msgspec
 
 from shiftwork.core.model import Event
 from shiftwork.errors import ConfigurationError
-from shiftwork.views.shapes import event_shape
+from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -10,7 +10,7 @@ from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.core.model import JobPriority, JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
-from shiftwork.views.shapes import job_shape
+from shiftwork.views.shapes.jobs import job_shape
 
 
 @click.command()

@@ -12,7 +12,7 @@ from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.model import EVENTS_KEPT, Event
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes import event_shape
+from shiftwork.views.shapes.system import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
 ALL: Final = 2 * EVENTS_KEPT

@@ -13,7 +13,7 @@ from shiftwork.handles.job import Job
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes import explanation_shape, job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import explanation_shape, job_shape, whole_job_shape
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 

@@ -11,7 +11,7 @@ import click
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.core.model import JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 
@@ -20,7 +20,7 @@ _TERMINAL_SECONDS: Final = 0.1
 _LINE_SECONDS: Final = 5.0
 
 
-class Progress:
+class ProgressBar:
     """How far it is, beside the output: a bar that moves on a terminal, a line now and then elsewhere."""
 
     def __init__(self, *, terminal: bool) -> None:
@@ -78,7 +78,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
     if destination is None:
         message = "where to? shiftwork move SRC DST"
         raise click.UsageError(message)
-    progress = Progress(terminal=sys.stderr.isatty())
+    progress = ProgressBar(terminal=sys.stderr.isatty())
     try:
         moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.tell))
     finally:

@@ -7,7 +7,7 @@ from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import span
 from shiftwork.views.overview import PoolView
-from shiftwork.views.shapes import pool_shape
+from shiftwork.views.shapes.pools import pool_shape
 
 _TITLES = (
     *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),

@@ -6,7 +6,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json
 from shiftwork.cli.words import printable
 from shiftwork.views.instants import clock_time
-from shiftwork.views.shapes import stack_shape
+from shiftwork.views.shapes.jobs import stack_shape
 
 
 @click.command()

@@ -11,7 +11,7 @@ from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
 from shiftwork.core.token import Role, Token
-from shiftwork.views.shapes import token_shape
+from shiftwork.views.shapes.system import token_shape
 
 
 @click.group()

@@ -20,7 +20,7 @@ from shiftwork.cli.words import one_line, percent, size, span, took
 from shiftwork.control.control import Control
 from shiftwork.control.glances import MOST_JOBS
 from shiftwork.core.model import JobRecord, WorkerInstance
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.views.glance import Glance
 from shiftwork.views.instants import clock_time
@@ -41,7 +41,7 @@ _INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "CPU", "MEMORY
 _JOBS: Final = ("JOB", "WORKER", "POOL", "RUNNING", "ATTEMPT", "INSTANCE", "PROGRESS")
 
 
-class History(Struct):
+class GlanceHistory(Struct):
     """What the looks before this one have left behind."""
 
     depths: dict[str, deque[int]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def top(source: Source, *, once: bool, interval: float) -> None:
 
 
 async def _print(control: Control) -> None:
-    history = History()
+    history = GlanceHistory()
     history.add(await control.system.glance())
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in frame(history, width=width, blocks=_blocks()):
@@ -94,7 +94,7 @@ class Top:
     def __init__(self, control: Control, interval: float) -> None:
         self._control = control
         self._interval = interval
-        self._history = History()
+        self._history = GlanceHistory()
         self._paused = False
         self._trouble: str | None = None
         self._screen: Screen | None = None
@@ -144,7 +144,12 @@ class Top:
 
 
 def frame(
-    history: History, *, width: int | None, height: int | None = None, blocks: str = _BLOCKS, word: str | None = None
+    history: GlanceHistory,
+    *,
+    width: int | None,
+    height: int | None = None,
+    blocks: str = _BLOCKS,
+    word: str | None = None,
 ) -> list[str]:
     """The lines to show: as many as fit, the pools first. Without a height, all of them."""
     seen = history.last
@@ -184,7 +189,7 @@ def _headline(seen: Glance) -> str:
     return f"shiftwork  {clock_time(seen.at)}  {counted(len(seen.nodes), 'node')}, {leader}  {one_line(seen.store)}"
 
 
-def _pool(pool: PoolView, history: History, blocks: str) -> list[Cell]:
+def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
     return [
         pool.name,
         pool.config.kind if pool.config else None,

@@ -15,7 +15,7 @@ from shiftwork.core.model import JobStatus
 from shiftwork.errors import ResultTimeoutError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
-from shiftwork.views.shapes import result_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
 
 LOOK_SECONDS: Final = 1.0
 """How long to wait in silence before saying what is being waited for."""

@@ -6,7 +6,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.views.overview import WorkerView
-from shiftwork.views.shapes import worker_shape
+from shiftwork.views.shapes.system import worker_shape
 
 _TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR")
 

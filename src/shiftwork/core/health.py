@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Lost, WorkerConfig, WorkerState
-from shiftwork.core.words import counted
+from shiftwork.core.plurals import counted
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""

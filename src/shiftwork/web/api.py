@@ -20,11 +20,11 @@ from shiftwork.web.assets import asset
 from shiftwork.web.limits import read_body
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
-from shiftwork.web.routes import doctor, jobs, looking, nodes, pools, session, tokens, workers
-from shiftwork.web.routing import Remembered, Route, find_route
+from shiftwork.web.routes import doctor, jobs, nodes, overview, pools, session, tokens, workers
+from shiftwork.web.routing import CookieAnswer, Route, find_route
 from shiftwork.web.site import Site
 
-__all__ = ["Api", "doctor", "jobs", "looking", "nodes", "pools", "session", "tokens", "workers"]
+__all__ = ["Api", "doctor", "jobs", "nodes", "overview", "pools", "session", "tokens", "workers"]
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -159,7 +159,7 @@ class Api:
 def _respond(request: Request, route: Route, answer: Any) -> Response:
     if route.media_type == "text/event-stream":
         return StreamingResponse(answer, media_type=route.media_type, headers={"X-Accel-Buffering": "no"})
-    remembered = isinstance(answer, Remembered)
+    remembered = isinstance(answer, CookieAnswer)
     content = msgspec.json.encode(answer.answer if remembered else answer)
     response = Response(content, media_type=route.media_type)
     if remembered:

@@ -32,7 +32,7 @@ from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
 from shiftwork.web.series import Series, pools_of, tell
-from shiftwork.web.shared import Shared
+from shiftwork.web.shared_answers import SharedAnswer
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -76,7 +76,7 @@ class Track:
         self._before = ended(seen)
 
 
-class History:
+class ChartHistory:
     """Remembers."""
 
     def __init__(
@@ -88,7 +88,7 @@ class History:
         self._minutes = Track(max(MINUTE, step), HOUR)
         self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
         """Of each pool, up to when, as `run_histograms.waits` counts them."""
-        self._stored = Shared(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
+        self._stored = SharedAnswer(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
         self._hours: dict[str, tuple[int, Hour | None]] = {}
         """What was read, and of which version of its doc."""
         self._answers: dict[tuple[int, str | None], tuple[object, Series]] = {}

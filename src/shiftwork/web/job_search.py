@@ -20,7 +20,7 @@ from shiftwork.control.control import Control
 from shiftwork.control.paging import FEW, PAGE_BYTES, next_size, weight
 from shiftwork.errors import UnknownJobError
 from shiftwork.handles.job import Job
-from shiftwork.views.shapes import payload_shape
+from shiftwork.views.shapes.jobs import payload_shape
 
 UNINDEXED: Final = ("key", "unique_key", "instance", "error")
 ENOUGH_SECONDS: Final = 0.04

@@ -17,7 +17,7 @@ from shiftwork.core.docs import POOL_CONFIG
 from shiftwork.core.model import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
-from shiftwork.views.shapes import event_shape
+from shiftwork.views.shapes.system import event_shape
 
 logger: Final = logging.getLogger("shiftwork")
 

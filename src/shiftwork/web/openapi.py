@@ -9,7 +9,7 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
-from shiftwork.web.problems import MEDIA_TYPE, Problem
+from shiftwork.web.problems import MEDIA_TYPE, ProblemDetails
 from shiftwork.web.routing import HEADERS, ROUTES, Route
 
 API: Final = "/api/v1"
@@ -36,7 +36,7 @@ def document() -> dict[str, Any]:
     """The whole of it."""
     types = [route.answer for route in ROUTES if _is_json(route)]
     types += [route.body for route in ROUTES if route.body is not None]
-    kinds: list[Any] = [*types, Problem, *(hint for route in ROUTES for hint in _parameter_types(route))]
+    kinds: list[Any] = [*types, ProblemDetails, *(hint for route in ROUTES for hint in _parameter_types(route))]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     paths: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def _operation(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     if route.method == "POST":
         body = _NOTHING if route.body is None else known[_key(route.body)]
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    wrong = known[_key(Problem)]
+    wrong = known[_key(ProblemDetails)]
     for status, words in _REFUSALS.items():
         if route.method == "POST" or status in _READING:
             operation["responses"][status] = {"description": words, "content": {MEDIA_TYPE: {"schema": wrong}}}

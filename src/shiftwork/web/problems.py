@@ -44,7 +44,7 @@ _TITLES: Final = {
 }
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class ProblemDetails(Struct, frozen=True, kw_only=True):
     """What went wrong (RFC 9457)."""
 
     type: str
@@ -75,5 +75,5 @@ def problem(error: Exception) -> Response:
 
 
 def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:
-    body = Problem(type=kind, title=_TITLES[status], status=status, detail=detail)
+    body = ProblemDetails(type=kind, title=_TITLES[status], status=status, detail=detail)
     return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)

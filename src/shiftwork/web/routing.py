@@ -43,7 +43,7 @@ _UNIONS: Final = (Union, UnionType)
 T = TypeVar("T")
 
 
-class Remembered(Struct, Generic[T], frozen=True):
+class CookieAnswer(Struct, Generic[T], frozen=True):
     """An answer, and a token that the browser shall remember from now on, or forget."""
 
     answer: T
@@ -191,7 +191,7 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
                 query=hints.get("query"),
                 body=body,
                 visitor="visitor" in hints,
-                answer=get_args(hints["return"])[0] if get_origin(hints["return"]) is Remembered else hints["return"],
+                answer=get_args(hints["return"])[0] if get_origin(hints["return"]) is CookieAnswer else hints["return"],
                 media_type=media_type,
                 decode=None if body is None else msgspec.json.Decoder(body),
             )

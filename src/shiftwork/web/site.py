@@ -8,12 +8,12 @@ from shiftwork.control.control import Control
 from shiftwork.control.tokens import TokenCheck
 from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.views.overview import Overview
-from shiftwork.views.shapes import WorkerShape, worker_shape
+from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
-from shiftwork.web.history import STEP_SECONDS, History
+from shiftwork.web.history import STEP_SECONDS, ChartHistory
 from shiftwork.web.limits import Limiter, Rate
 from shiftwork.web.live import Live
-from shiftwork.web.shared import LONGEST_SECONDS, Made, Shared, look_at
+from shiftwork.web.shared_answers import LONGEST_SECONDS, DerivedAnswer, SharedAnswer, look_at
 
 MOST_DEAD: Final = 5_000
 """Dead jobs that are looked at in order to group them, the newest,"""
@@ -39,11 +39,11 @@ class Site:
         step_seconds: float = STEP_SECONDS,
     ) -> None:
         self.control = control
-        self.overview = Shared(control.system.overview, control.now)
-        self.workers = Made(_shapes)
-        self.dead = Shared(self._newest_dead, control.now, seconds=DEAD_SECONDS)
-        self.doctor = Shared(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
-        self.history = History(control.store.open, control.now, step=step_seconds)
+        self.overview = SharedAnswer(control.system.overview, control.now)
+        self.workers = DerivedAnswer(_shapes)
+        self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
+        self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
+        self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
         self.token_check = TokenCheck(control.tokens, control.now)
         self.live = Live(control.store.open)
         self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)

@@ -24,6 +24,8 @@ PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
 NOBODY: Final = 65534
 PATIENCE: Final = 60.0
 DURABLE: Final = ("--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
+KILLED: Final = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+"""For a server that a test kills. With `everysec` and a busy disk, it answers before it has written anything."""
 SLOTS: Final = 16384
 NODES: Final = 3
 

@@ -99,7 +99,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           <Late seconds={node.store_seconds} much={0.5} after=" per call" />
         </Fact>
         <Fact name="Processes">{instances}</Fact>
-        <Fact name="Up since">
+        <Fact name="Started">
           <Time at={node.started_at} />
         </Fact>
       </dl>

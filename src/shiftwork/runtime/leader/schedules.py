@@ -9,8 +9,8 @@ from typing import Final
 from shiftwork.core.admission import Lane
 from shiftwork.core.docs import SCHEDULE
 from shiftwork.core.model import Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import Cursor, Fire, fire
-from shiftwork.core.words import counted
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.store.docs import stored_all, write

@@ -1,6 +1,6 @@
 """The small versioned records of a memory store, and what a claim reads out of them.
 
-A record of a kind that claims look into is decoded once, when it is written. One that cannot be decoded counts as
+A record of a kind that claims read is decoded once, when it is written. A record that cannot be decoded counts as
 absent and is named in `unreadable`; it never makes a claim fail.
 """
 

@@ -1,7 +1,7 @@
-"""Every job of a memory store, and the indices over them. It owns which jobs are parked behind their concurrency key.
+"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.parking` decides.
 
-All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and what a change means to
-others gathers in `topics`. It decides nothing else: what becomes of a job is the store's business.
+All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
+change concerns gather in `topics`. What becomes of a job is for the store to decide.
 """
 
 from bisect import bisect_left, insort
@@ -19,7 +19,7 @@ QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
 
 
 class OrderedIds:
-    """Ids in the order of a number, then of the id."""
+    """Ids in the order of a number and then of the id."""
 
     def __init__(self) -> None:
         self._places: list[tuple[float, str]] = []
@@ -42,7 +42,7 @@ class OrderedIds:
         return [id for _, id in self._places[:n]]
 
     def until(self, at: float, n: int) -> list[str]:
-        """The first `n` that come no later."""
+        """The first `n` ids whose number is at most this."""
         return [id for _, id in takewhile(lambda place: place[0] <= at, self._places[:n])]
 
     @property
@@ -64,26 +64,26 @@ class KeyGroup(Struct):
 
 
 class JobTable:
-    """All jobs by id, and by everything that a store is asked for."""
+    """All jobs by id, and by everything else that a store looks them up by."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, JobRecord] = {}
         self.ready: defaultdict[str, dict[str, OrderedIds]] = defaultdict(dict)
-        """By worker and pool: queued and not parked, by rank."""
+        """By worker and pool: the queued jobs that are not parked, by rank."""
         self.running: defaultdict[str, OrderedIds] = defaultdict(OrderedIds)
-        """By worker: processing, by start."""
+        """By worker: the processing jobs, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
-        """By instance: processing."""
+        """By instance: the processing jobs."""
         self.due = OrderedIds()
-        """Scheduled and to be retried, by `run_at`."""
+        """The scheduled and failed jobs, by `run_at`."""
         self.disposable = OrderedIds()
-        """Ended, by `keep_until`."""
+        """The ended jobs that may be pruned, by `keep_until`."""
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self.by_worker: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self.topics: set[str] = set()
-        """What has to be rung for the changes so far."""
+        """The topics to ring for the changes so far."""
         self._groups: defaultdict[tuple[str, str], KeyGroup] = defaultdict(KeyGroup)
 
     def write(self, job: JobRecord) -> None:
@@ -93,7 +93,7 @@ class JobTable:
         self._repark(job)
 
     def delete(self, id: str) -> None:
-        """Forget the job without a trace."""
+        """Delete the job without a trace."""
         job = self.by_id.get(id)
         self._take_out(id)
         if job is not None:
@@ -104,7 +104,7 @@ class JobTable:
         return job.unique_key is not None and self.unique.get((job.worker, job.unique_key), job.id) != job.id
 
     def best(self, worker: str) -> JobRecord | None:
-        """The first of a worker's jobs that are queued and not parked, in whatever pool."""
+        """The first of a worker's jobs that are queued and not parked, in any pool."""
         heads = [line.head for line in self.ready.get(worker, {}).values() if line.head]
         return self.by_id[min(heads)[1]] if heads else None
 
@@ -114,7 +114,7 @@ class JobTable:
         return self.by_id[min(head for head in heads if head)[1]] if heads else None
 
     def stir(self, workers: Iterable[str] | None = None) -> None:
-        """What these workers (or all) waited for may have changed: ring wherever a job of theirs is ready."""
+        """Ring every pool where a job of these workers (or of all) is ready: what it waits for may have changed."""
         for worker in list(self.ready) if workers is None else workers:
             self.topics |= {f"pool:{pool}" for pool in self.ready.get(worker, ())}
 

@@ -1,4 +1,4 @@
-"""What a memory store shows to `shiftwork.core.admission`: copies, to be changed by it at will."""
+"""The facts that a memory store gives to `shiftwork.core.admission`: copies, which it may change."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from shiftwork.store.memory.states import StateTable
 
 
 def facts(workers: Iterable[str], jobs: JobTable, docs: DocTable, *, states: StateTable, served: set[str]) -> Facts:
-    """All that an admission of jobs of these workers looks at."""
+    """Everything that an admission of jobs of these workers looks at."""
     near = neighbours(workers, docs.gates)
     return Facts(
         lanes={worker: _lane(worker, jobs, states) for worker in near},

@@ -1,7 +1,8 @@
 """The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
 
-One lock makes every call happen at once, from whatever thread it comes; no call ever waits for anything else. Admission
-is `shiftwork.core.admission`, called directly. Which index a job is in is `shiftwork.store.memory.jobs`.
+One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
+directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`, and `core.parking` through
+`shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
 import time
@@ -73,7 +74,7 @@ class MemoryStore:
 
     @contextmanager
     def _change(self, *topics: str) -> Iterator[JobTable]:
-        """Alone with the data; afterwards, ring these topics and those that the jobs' changes concern."""
+        """Hold the lock; afterwards, ring these topics and those that the changed jobs concern."""
         with self._lock:
             yield self._jobs
             concerned = {*topics, *self._jobs.topics}
@@ -83,10 +84,10 @@ class MemoryStore:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        """Nothing to connect to."""
+        """Do nothing: there is nothing to connect to."""
 
     async def close(self) -> None:
-        """Nothing to release: the data live as long as this object, also for others who hold it."""
+        """Do nothing: the data live as long as this object, also for others who hold it."""
 
     async def server_time(self) -> float:
         return time.time()
@@ -122,7 +123,7 @@ class MemoryStore:
         state.last_started = now
         state.rate_at = choice.rate_at.get(worker, state.rate_at)
         gates = self._docs.gates.get(worker)
-        # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+        # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
         if gates is not None and (gates.after or self._docs.breakers.get(gates.breaker or "", BreakerState()).open):
             self._stir(table, worker)
 
@@ -205,7 +206,7 @@ class MemoryStore:
             return taken
 
     def _bury(self, table: JobTable, live: Collection[str]) -> None:
-        """Forget the dead: those that lost their jobs, and those that have none."""
+        """Forget the dead instances: those that lost their jobs, and those that have none."""
         dead = {record.beat.instance for record in self._instances.all()}.difference(live)
         self._forget(table, [name for name in dead if name in self._instances.lost or name not in table.held])
 
@@ -281,8 +282,8 @@ class MemoryStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         with self._change() as table:
-            everybody = {*self._states, *self._docs.gates, *table.by_worker}
-            return self._facts(everybody if workers is None else workers, now)
+            every_worker = {*self._states, *self._docs.gates, *table.by_worker}
+            return self._facts(every_worker if workers is None else workers, now)
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         with self._change() as table:
@@ -357,7 +358,7 @@ class MemoryStore:
         return self._fence
 
     def _stir(self, table: JobTable, worker: str) -> None:
-        """Something changed about a worker that others may wait for."""
+        """Ring for the workers that may wait for something that changed about this one."""
         gates = self._docs.gates.get(worker)
         if gates is not None and not gates.open:
             table.stir(neighbours([worker], self._docs.gates))

@@ -1,7 +1,7 @@
-"""Claiming: which jobs an instance gets, and what becomes of them. It owns the way from queued to processing.
+"""Claiming: which jobs an instance gets, and what changes about them. It owns the way from queued to processing.
 
-Where nothing but pause and disable can hold a pool's jobs back, the first by rank are taken straight from the index.
-Otherwise `shiftwork.core.admission` chooses, from the facts of all workers that gates tie together.
+Where only a pause or a disabled worker can hold a pool's jobs back, the first by rank are taken straight from the
+index. Otherwise `shiftwork.core.admission` chooses, from the facts of all workers that gates tie together.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ WHOLE: Final = frozenset(
     for trace in (str, type(None))
     for key in (str, type(None))
 )
-"""The types of a row of `ready_jobs`. SQLite keeps whatever it is given, so that a damaged row may hold anything."""
+"""The types of an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
 
 
 class ReadyJob(NamedTuple):
@@ -71,7 +71,7 @@ def _lost(session: SqliteSession, holder: int) -> bool:
 
 
 def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[int, str]:
-    """The workers among these that have a ready job in the pool, by number."""
+    """Those of the workers that have a ready job in the pool, by number."""
     named = ((number, session.workers.name(number)) for number in session.values("ready_lanes", (pool,)))
     return {number: name for number, name in named if name in workers}
 
@@ -81,7 +81,7 @@ def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[
 
 @cache
 def _merged(lanes: int) -> str:
-    """The first ready jobs of so many lanes, in rank order."""
+    """The statement for the first ready jobs of this many lanes, in rank order."""
     return " UNION ALL ".join([SQL["ready_jobs"]] * lanes) + " ORDER BY rank, id LIMIT ?"
 
 
@@ -137,23 +137,23 @@ def _note_start(session: SqliteSession, name: str, choice: Choice) -> None:
     if name in choice.rate_at:
         worker = session.workers.number(name)
         session.state(worker).rate_at = choice.rate_at[name]
-        session.state_changed(worker)  # what was changed when it started may have been written meanwhile
+        session.state_changed(worker)  # the change made when it started may have been written meanwhile
     docs = session.docs()
     gates = docs.gates.get(name)
-    # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+    # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
     if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
         stir(session, name)
 
 
 def stir(session: SqliteSession, worker: str) -> None:
-    """Something changed about a worker that others may wait for: ring wherever a job of theirs is ready."""
+    """Ring for the workers that may wait for something that changed about this one."""
     gates = session.docs().gates.get(worker)
     if gates is not None and not gates.open:
         stir_all(session, neighbours([worker], session.docs().gates))
 
 
 def stir_all(session: SqliteSession, workers: Collection[str]) -> None:
-    """What these workers waited for may have changed: ring their pools."""
+    """Ring the pools where these workers have queued jobs: what they wait for may have changed."""
     session.flush()
     for name in workers:
         worker = session.workers.find(name)
@@ -168,7 +168,7 @@ def stir_all(session: SqliteSession, workers: Collection[str]) -> None:
 
 
 def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[ReadyJob], now: float) -> list[Claimed]:
-    """Make these jobs processing, but for those that cannot be read."""
+    """Make these jobs processing, except those that cannot be read."""
     rows = _readable(session, rows, now)
     if not rows:
         return []
@@ -180,7 +180,7 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
         session.state(worker).last_started = now
         session.state_changed(worker)
     keyed = {(job.worker, job.key) for job in rows if job.key is not None}
-    if keyed:  # limits may differ: a queued one that was free beside it may not be free beside it running
+    if keyed:  # limits may differ: a queued job that was free beside it may not be free while it runs
         keys.repark(session, keyed)
     pool_name = session.pools.name(pool)
     names = {worker: session.workers.name(worker) for worker in started}
@@ -191,7 +191,7 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
 
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
-    """Those of the rows that can be read, with their payloads; the others are buried."""
+    """The readable rows, with their payloads; the others are buried."""
     if {tuple(map(type, row)) for row in rows} <= WHOLE:
         return rows
     broken = jobs.Unreadable()

@@ -1,4 +1,4 @@
-"""Small things that many agree on: places held under a name, docs changed by compare-and-set, workers switched."""
+"""Places held under a name, docs changed by compare-and-set, and workers switched on and off."""
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from shiftwork.store.sqlite.session import SqliteSession
 
 
 def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
-    """Hold one of `limit` places, if one is free or already held."""
+    """Take or renew one of `limit` places. False if all are taken."""
     session.run("drop_ended_places", (session.namespace, name, now))
     holders = session.values("holders", (session.namespace, name))
     if holder not in holders and len(holders) >= limit:
@@ -37,7 +37,7 @@ def docs(session: SqliteSession, kind: str | None) -> list[Doc]:
 
 
 def put(session: SqliteSession, doc: Doc) -> bool:
-    """Write the doc, if the stored version is the one it was made from."""
+    """Write the doc if the stored version is the one it was made from."""
     if doc.version == 0:
         written = session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount
     else:
@@ -53,7 +53,7 @@ def put(session: SqliteSession, doc: Doc) -> bool:
 
 
 def switch(session: SqliteSession, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-    """Enable a worker, with its failures forgotten, or disable it with a reason."""
+    """Enable a worker, or disable it with a reason."""
     number = session.workers.number(worker)
     state = session.state(number)
     worker_state.switch(state, enabled=enabled, reason=reason, now=now)

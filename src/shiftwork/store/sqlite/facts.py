@@ -1,4 +1,4 @@
-"""What `shiftwork.core.admission` wants to know, read from the counters and the indices. It only reads."""
+"""The facts that `shiftwork.core.admission` needs, read from the counters and indices. It only reads."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from shiftwork.store.sqlite.session import SqliteSession
 
 
 def facts(session: SqliteSession, workers: Iterable[str], now: float) -> Facts:
-    """All that an admission of jobs of these workers looks at."""
+    """Everything that an admission of jobs of these workers looks at."""
     docs = session.docs()
     near = neighbours(workers, docs.gates)
     served = session.values("served_pools", (session.namespace, now))

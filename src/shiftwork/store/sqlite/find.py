@@ -1,8 +1,8 @@
 """Finding jobs for people, newest first. It only reads.
 
-Each search walks an index in the order of the answer and stops when it has enough: the worker's own for most, the one
-of unusual statuses for scheduled, failed, dead and cancelled jobs, the hot path's for what is queued or runs. Workers
-are searched one after the other, each only as far back as the worst of what was found so far.
+Each search walks an index in the order of the result and stops when it has enough: the worker's own index for most, the
+index of unusual statuses for scheduled, failed, dead and cancelled jobs, and the hot path's for queued and running
+ones. Workers are searched one after the other, each only as far back as the oldest job found so far.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 FEW: Final = 10_000
-"""Up to so many queued jobs are sorted rather than looked for among all others."""
+"""Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
 EVERYTHING: Final = (inf, "")
-"""The place that all jobs are behind."""
+"""A place that is ahead of all jobs."""
 CONDITIONS: Final = (
     ("status", "jobs.status = :status"),
     ("pool", "jobs.pool = :pool"),
@@ -35,15 +35,15 @@ CONDITIONS: Final = (
 )
 
 Found = tuple[float, str, int]
-"""When it was created, its id, its number."""
+"""The job's creation time, its id and its number."""
 
 
-class Nothing(Exception):  # noqa: N818 - it ends a search, it is no error
+class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
     """The filter names something that does not exist."""
 
 
 def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """Jobs that match, without their attempts."""
+    """The jobs that match, without their attempts."""
     try:
         search = _Search(session, wanted)
     except Nothing:
@@ -64,7 +64,7 @@ def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -
 
 
 class _Search:
-    """One search: what is wanted, in numbers, and the best that was found so far."""
+    """One search: the filter, in numbers, and the best jobs found so far."""
 
     def __init__(self, session: SqliteSession, wanted: JobFilter) -> None:
         self._session = session
@@ -118,10 +118,10 @@ class _Search:
         self._take("find_parked", worker=worker)
 
     def _take(self, statement: str, **args: Any) -> None:
-        """Search one index, and keep the best of what is there and what was found before."""
+        """Search one index, and keep the best of these jobs and those found before."""
         limit = self._wanted.limit
         args |= self._args
-        if len(self._found) >= limit > 0:  # of two bounds, SQLite may walk along the farther one
+        if len(self._found) >= limit > 0:  # given two bounds, SQLite may walk along the farther one
             args |= {"not_before": self._found[-1][0], "created_after": None}
         conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
         sql = SQL[statement].replace("{wanted}", " AND ".join(conditions) or "1")
@@ -129,7 +129,7 @@ class _Search:
         self._found = nlargest(limit, [*self._found, *rows])
 
     def _workers(self) -> Sequence[int]:
-        """The workers that can have such jobs."""
+        """The workers that can have matching jobs."""
         if self._args["only_worker"] is not None:
             return [self._args["only_worker"]]
         if self._args["pool"] is not None:
@@ -145,12 +145,12 @@ class _Search:
             raise Nothing
         created_at, _ = place
         end = self._args["created_before"]
-        if end is None or created_at < end:  # one bound, here too: the nearer one
+        if end is None or created_at < end:  # only the nearer bound, here too
             self._args |= {"before_at": created_at, "before_id": id, "created_before": None}
 
 
 def _number(find: Any, name: str | None) -> int | None:
-    """The number of a name that is asked for."""
+    """The number of a wanted name. Raises `Nothing` if the name is unknown."""
     if name is None:
         return None
     number: int | None = find(name)

@@ -1,4 +1,4 @@
-"""Instances and their leases: who is alive, who was told what."""
+"""Instances, their leases and their orders."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from shiftwork.store.sqlite.session import SqliteSession
 
 
 def beat(session: SqliteSession, beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
-    """Renew these leases, and answer with the orders of those that have not lost them."""
+    """Renew these leases, except those that are lost, and return the orders of their instances."""
     orders = Orders([], [])
     alive: set[int] = set()
     for each in beats:
@@ -26,7 +26,7 @@ def beat(session: SqliteSession, beats: Sequence[Beat], *, ttl: float, now: floa
 
 
 def leave(session: SqliteSession, names: Sequence[str], *, now: float) -> None:
-    """These instances are gone. What they hold can be reaped at once."""
+    """Forget these instances, which are gone. What they hold can be reaped at once."""
     numbers = [number for name in names if (number := session.instances.find(name)) is not None]
     session.run_many("forget_instance", [(now, number) for number in numbers])
     session.ring("leader")
@@ -35,13 +35,13 @@ def leave(session: SqliteSession, names: Sequence[str], *, now: float) -> None:
 
 
 def stir_everybody(session: SqliteSession) -> None:
-    """What anybody waits for may have changed: ring every pool that has queued jobs."""
+    """Ring every pool that has queued jobs: what any of them waits for may have changed."""
     session.flush()
     session.ring(*(f"pool:{pool}" for pool in session.values("pools_with_queued", (session.namespace,))))
 
 
 def instances(session: SqliteSession) -> list[InstanceRecord]:
-    """All that have beaten and neither left nor were reaped."""
+    """All instances that have beaten and neither left nor were reaped."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in session.run("all_instances", (session.namespace,)):
         beat = BEAT.decode(body)

@@ -1,4 +1,4 @@
-"""Jobs into rows, and rows into jobs. It owns `add`, `get`, and what becomes of a row that cannot be read."""
+"""Turns jobs into rows, and rows into jobs. It owns `add`, `get`, and the burial of rows that cannot be read."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from shiftwork.store.sqlite.driver import Damaged
 from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
 
 INLINE_BYTES: Final = 1024
-"""Larger payloads and results lie in tables of their own: a job's row is rewritten with every change of its status."""
+"""Larger payloads and results have tables of their own, because every change of status rewrites the job's row."""
 
 Row = Sequence[Any]
 Place = tuple[int, int, int, int]
@@ -70,9 +70,9 @@ def _row(namespace: int, job: NewJob, place: Place, now: float) -> tuple[Any, ..
 
 
 def _sort_out(session: SqliteSession, jobs: Sequence[NewJob], first: int) -> list[Added]:
-    """Which of them were there already: those whose id has a lower number than the one meant for them.
+    """Find which jobs existed already: those whose id has a lower number than the one meant for them.
 
-    One whose id has a higher number, or none, met a live job with its unique key; its id was free for a later one.
+    A job whose id has a higher number, or none, met a live job with its unique key; its id was free for a later job.
     """
     seqs = dict(session.run("seqs_of_ids", (session.namespace, as_list(job.id for job in jobs))))
     answers = []
@@ -102,7 +102,7 @@ def _after_add(session: SqliteSession, added: Sequence[tuple[NewJob, Place]]) ->
 
 
 def due_before(session: SqliteSession, statuses: Iterable[int]) -> float | None:
-    """When something was due next, before jobs of these statuses are written; None if none of them waits for a time."""
+    """When the next job was due before jobs of these statuses are written; None if none of them waits for its time."""
     if not any(status <= FAILED for status in statuses):
         return None
     due = session.value("next_due", (session.namespace,))
@@ -119,7 +119,7 @@ def ring_if_sooner(session: SqliteSession, times: Iterable[float], due: float | 
 
 
 class Unreadable(dict[int, str]):
-    """Jobs whose rows cannot be read, by number, with the reason. They are to be buried."""
+    """The jobs whose rows cannot be read, by number, each with the reason. They are to be buried."""
 
 
 def get(session: SqliteSession, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
@@ -157,10 +157,10 @@ def _record(seq: int, row: Row, attempts: tuple[Attempt, ...], broken: Unreadabl
 
 def _decode(row: Row, attempts: tuple[Attempt, ...]) -> JobRecord:
     if Damaged in map(type, row):
-        raise ValueError("text that is no UTF-8")
+        raise ValueError("text that is not valid UTF-8")
     fields = dict(zip(COLUMNS, row, strict=True))
     for name in ("payload", "result"):
-        if isinstance(fields[name], str):  # which `convert` would take for base64
+        if isinstance(fields[name], str):  # `convert` would take it for base64
             raise TypeError(f"{name} is text")
     fields["status"] = STATUSES[_index(fields["status"])]
     fields["parked"] = bool(fields["parked"])
@@ -178,7 +178,7 @@ def _index(status: Any) -> int:
 
 
 def _remains(row: Row, attempts: tuple[Attempt, ...], reason: str) -> JobRecord:
-    """What can be said of a job whose row cannot be read."""
+    """What is left of a job whose row cannot be read."""
     fields = dict(zip(COLUMNS, row, strict=True))
     payload = fields["payload"]
     return JobRecord(
@@ -202,7 +202,7 @@ def number(value: Any) -> float:
 
 
 def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
-    """Bury those of the jobs that a reader could not read and that still cannot be read."""
+    """Bury the jobs that a reader could not read, if they still cannot be read."""
     broken = Unreadable()
     records(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=False)
     bury(session, broken, None)
@@ -232,7 +232,7 @@ def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
 
 
 def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
-    """Give a job another payload."""
+    """Replace a job's payload."""
     small = len(payload) <= INLINE_BYTES
     session.run("change_payload", (payload if small else None, seq))
     session.run("drop_payload", (seq,))
@@ -241,7 +241,7 @@ def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
 
 
 def delete(session: SqliteSession, doomed: Iterable[tuple[int, int, int, int]]) -> int:
-    """Delete these jobs (number, pool, worker, status) and all that belongs to them. How many there were."""
+    """Delete these jobs (number, pool, worker, status) and everything that belongs to them. Returns how many."""
     doomed = list(doomed)
     for _, pool, worker, status in doomed:
         session.count(pool, worker, status, -1)

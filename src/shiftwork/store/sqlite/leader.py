@@ -1,4 +1,4 @@
-"""What the leader asks for: what is due, whose holder is gone, what may be deleted."""
+"""What the leader does: promote due jobs, take back lost ones, delete what need not be kept."""
 
 from typing import Any, Final
 
@@ -10,11 +10,11 @@ from shiftwork.store.sqlite.instances import stir_everybody
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long a gone instance is remembered, as the one that ran a job or that lost one."""
+"""How long an instance that is gone is remembered, as one that ran a job or lost one."""
 
 
 def promote(session: SqliteSession, n: int, now: float) -> Promoted:
-    """Queue up to `n` jobs whose time has come, earliest first."""
+    """Queue up to `n` jobs that are due, earliest first."""
     rows = session.run("due_jobs", (session.namespace, now, n)).fetchall()
     session.run_many("queue_job", [(int(key is not None), seq) for seq, _, _, _, key in rows])
     for _, status, pool, worker, key in rows:
@@ -53,7 +53,7 @@ def _take(session: SqliteSession, taker: int, orphans: list[tuple[int, int]], no
 
 
 def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
-    """Instances whose lease has ended and that hold nothing have lost nothing: they may beat again."""
+    """Forget instances whose lease has ended and that hold nothing: they have lost nothing, and may beat again."""
     ended = session.values("ended_leases", (session.namespace, now, taker))
     idle = [number for number in ended if not session.value("holds_any", (number,))]
     session.run_many("forget_instance", [(now, number) for number in idle])
@@ -62,7 +62,7 @@ def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
 
 
 def prune(session: SqliteSession, n: int, now: float) -> int:
-    """Delete up to `n` jobs that need not be kept, old events, and instances that nobody remembers."""
+    """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
     doomed: list[Any] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
     if doomed:
         jobs.delete(session, doomed)

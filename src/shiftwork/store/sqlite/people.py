@@ -1,4 +1,4 @@
-"""The numbers and the events, for people. No ended job is looked at for it."""
+"""The numbers and the events, for people. No ended job is read for them."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -12,7 +12,7 @@ from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
 from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 
 LAST: Final = 2**63 - 1
-"""A number that no event has."""
+"""A number above that of every event."""
 
 
 def stats(session: SqliteSession) -> Stats:
@@ -64,7 +64,7 @@ def record(session: SqliteSession, events: Sequence[Event]) -> None:
 
 
 def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
-    """The newest events between two numbers, oldest of them first."""
+    """The newest events between two numbers, oldest first."""
     end = LAST if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
     return [read_event(seq, body) for seq, body in reversed(rows)]

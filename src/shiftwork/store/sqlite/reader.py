@@ -1,6 +1,6 @@
-"""The thread that reads, on a connection of its own, so that no reader waits for a writer. It cannot write.
+"""Serves the calls that read, on a connection of its own, so that no reader waits for a writer. It cannot write.
 
-Each call sees one moment: the newest commit when it began, which includes every write that was answered before.
+Each call sees one moment: the newest commit when it began, which includes every write that has returned before.
 """
 
 import time
@@ -24,7 +24,7 @@ class Reader:
         self._path = path
 
     def serve(self, group: list[QueuedCall]) -> None:
-        """Run these calls, one after the other; each has its value or its error in the end."""
+        """Run these calls one after the other, and give each its value or its error."""
         for call in group:
             try:
                 self._patiently(call)
@@ -34,20 +34,20 @@ class Reader:
                 call.error = error
 
     def serve_at_once(self, call: QueuedCall) -> bool:  # noqa: ARG002 - a search may take long
-        """Never: reading belongs to the thread."""
+        """Return False: reading belongs to the thread."""
         return False
 
     def upkeep_due(self) -> bool:
         return False
 
     def upkeep(self) -> None:
-        """Nothing to do."""
+        """Do nothing: a reader needs no maintenance."""
 
     def close(self) -> None:
         self._session.db.close()
 
     def _patiently(self, call: QueuedCall) -> None:
-        """Try again while somebody recovers or closes the file, the only times that keep a reader out."""
+        """Retry while another connection recovers or closes the file, the only times that keep a reader out."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

@@ -1,7 +1,7 @@
 """The store in a SQLite file: the contract of `shiftwork.store.protocol`, for processes on one machine.
 
-This file is the way in: each method hands an operation to the thread that writes or to the one that reads. What an
-operation does is in the file it comes from; nothing here looks into the database.
+Each method hands an operation to the thread that writes or to the thread that reads. What an operation does is in the
+file it comes from; nothing here looks into the database.
 """
 
 import asyncio
@@ -54,12 +54,12 @@ from shiftwork.store.sqlite.threads import StoreThreads
 
 T = TypeVar("T")
 FEW: Final = 4
-"""So many jobs are added in less time than it takes to wake a thread."""
+"""Up to this many jobs are added in less time than it takes to wake a thread."""
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
 
 
 class SqliteStore:
-    """A store in one file, made where it does not exist. Any number of processes and namespaces may share it."""
+    """A store in one file, created where it does not exist. Any number of processes and namespaces may share it."""
 
     def __init__(self, path: str, *, synchronous: str = "normal", namespace: str = "default") -> None:
         if synchronous not in SYNCHRONOUS:
@@ -76,7 +76,7 @@ class SqliteStore:
 
     async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
         pending = self._threads.pending_write()
-        if pending is not None:  # what was called before is seen
+        if pending is not None:  # a read sees what was called before it
             await asyncio.wait([pending])
         return await self._threads.read(todo)
 
@@ -92,7 +92,7 @@ class SqliteStore:
         await self._read(_nothing)
 
     async def close(self) -> None:
-        await asyncio.sleep(0)  # what was called before is on its way
+        await asyncio.sleep(0)  # let the calls made before reach the threads
         await asyncio.to_thread(self._threads.close)
 
     async def server_time(self) -> float:
@@ -179,7 +179,7 @@ class SqliteStore:
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._write(partial(amend, ids=ids, change=change, now=now))
 
-    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on the time
         return await self._read(stats)
 
     async def instances(self) -> list[InstanceRecord]:
@@ -203,4 +203,4 @@ class SqliteStore:
 
 
 def _nothing(session: SqliteSession) -> None:
-    """What a call does that only wants the store to be open."""
+    """Do nothing but have the store opened."""

@@ -1,7 +1,7 @@
-"""The threads behind a store: one writes, one reads, one hears the doorbell. It owns when they start and end.
+"""The threads behind a store: one writes, one reads, one listens to the doorbell. It owns when they start and end.
 
-Nothing is started, opened or made before the first call; whatever was started ends with `close`, or when the store that
-used it is garbage.
+Nothing is started, opened or created before the first call. Every thread ends with `close`, or when the store that used
+it is garbage-collected.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ UNSYNCED: Final = ("off", "normal")
 
 
 class StoreThreads:
-    """What a store is made of, while it is open."""
+    """The threads of one open store."""
 
     def __init__(self, path: str, *, synchronous: str, namespace: str) -> None:
         self._path = path
@@ -44,12 +44,12 @@ class StoreThreads:
         self._listener: DoorbellListener | Poller | None = None
         self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
         self._number = 0
-        """The namespace's, once the writer has prepared the file."""
+        """The number of the namespace, once the writer has prepared the file."""
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> "Future[T]":
-        """Have the writer do it. A quick one may be done at once, unless each commit waits for the disk."""
+        """Run it on the writer. A quick one may run at once on this thread, unless each commit waits for the disk."""
         with self._lock:
             answer = self._started_writer().call(todo, quick=quick and self._synchronous in UNSYNCED)
             loop = answer.get_loop()
@@ -59,12 +59,12 @@ class StoreThreads:
         return answer
 
     def pending_write(self) -> "Future[Any] | None":
-        """The last write that this event loop called, if it waits for it."""
+        """The last write that this event loop called, if it is still waiting for it."""
         last = self._last_write.get(asyncio.get_running_loop())
         return None if last is None or last.done() else last
 
     def read(self, todo: Callable[[SqliteSession], T]) -> "Future[T]":
-        """Have the reader do it."""
+        """Run it on the reader."""
         with self._lock:
             writer = self._started_writer()
             if self._reader is None or self._reader.ended:
@@ -72,7 +72,7 @@ class StoreThreads:
             return self._reader.call(todo)
 
     def listen(self, topics: Collection[str]) -> LoopBell:
-        """A bell that every process rings."""
+        """A bell that writes in every process ring."""
         bell = self._bells.listen(topics)
         with self._lock:
             if self._side.is_dir():
@@ -82,18 +82,18 @@ class StoreThreads:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reopen(self) -> None:
-        """Take calls, also after a close."""
+        """Accept calls, also after a close."""
         with self._lock:
             self._closed = False
 
     def close(self) -> None:
-        """Do what was called, and end every thread. Blocks until that has happened."""
+        """Finish the calls in progress, end every thread, and wait for that."""
         for thread in self._end():
             thread.join()
         self._bells.close()
 
     def abandon(self) -> None:
-        """End every thread soon: nobody will call again."""
+        """End every thread soon, without waiting: no call will come."""
         self._end()
 
     def _end(self) -> list[CallThread | DoorbellListener | Poller]:
@@ -123,7 +123,7 @@ class StoreThreads:
                 raise faults.translate(error, self._path) from error
             except OSError as error:
                 raise faults.unavailable(error, self._path) from error
-            opened.pop_all()  # they are the writer's now
+            opened.pop_all()  # the writer closes them from now on
         with self._lock:
             if self._bells.topics():
                 self._start_listening()
@@ -156,17 +156,17 @@ class StoreThreads:
         listener = self._listener
         return listener.name if isinstance(listener, DoorbellListener) else None
 
-    def _hear(self, topics: Collection[str] | None) -> None:
+    def _ring(self, topics: Collection[str] | None) -> None:
         if topics is None:
             self._bells.ring_all()
         else:
             self._bells.ring(topics)
 
     def _start_listening(self) -> None:
-        """Hear what other processes ring, from now on."""
+        """Listen to what other processes ring, from now on."""
         if self._listener is not None or self._closed:
             return
         try:
-            self._listener = DoorbellListener(self._side, self._namespace, self._hear)
+            self._listener = DoorbellListener(self._side, self._namespace, self._ring)
         except OSError:
             self._listener = Poller(driver.connect(self._path), self._bells.ring_all)

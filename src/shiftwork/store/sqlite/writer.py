@@ -1,7 +1,7 @@
-"""The one place that writes: a thread that runs whatever operations wait in one transaction, and commits them together.
+"""Serves the calls that write: all operations that wait run in one transaction and are committed together.
 
 Operations take effect in the order in which they were called. One that fails harms no other of its group: the group is
-undone, and each is then run by itself. Nobody is answered before the commit, and topics are rung after it.
+rolled back, and then each runs by itself. No call returns before the commit, and topics are rung after it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Writer:
         self._checkpointer = Checkpointer(session.db, path=path)
 
     def serve(self, group: list[QueuedCall]) -> None:
-        """Run these calls; each has its value or its error in the end."""
+        """Run these calls, and give each its value or its error."""
         error = self._together(group, self._begin)
         if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
             for call in group:
@@ -42,7 +42,7 @@ class Writer:
                 call.error = error
 
     def serve_at_once(self, call: QueuedCall) -> bool:
-        """Run this call, if nobody else writes."""
+        """Run this call, if no other process writes."""
         error = self._together([call], self._begin_at_once)
         if isinstance(error, StoreBusyError):
             return False
@@ -69,7 +69,7 @@ class Writer:
             raise faults.busy(self._path, 0.0)
 
     def _together(self, group: list[QueuedCall], begin: Callable[[], None]) -> Exception | None:
-        """Run these calls in one transaction. The error that undid it, if one did."""
+        """Run these calls in one transaction. Returns the error that rolled it back, if one did."""
         try:
             begin()
             self._commit(group)

@@ -1,7 +1,7 @@
 """Cost: a claim is as quick beside a hundred thousand jobs that cannot run as it is beside none.
 
-Measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd and
-beside it.
+It is measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd
+and beside it.
 """
 
 import time
@@ -87,9 +87,9 @@ async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
 
 
 async def _usual_claim(store: Store) -> float:
-    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd.
+    """How many seconds a claim of one job takes, for an instance that would also take jobs of the crowd.
 
-    The quickest of many: what else this machine does makes some claims longer, but none shorter.
+    It is the quickest of many: other work on the machine makes some claims longer, but none shorter.
     """
     seconds = []
     for number in range(CLAIMS):
@@ -103,10 +103,10 @@ async def _usual_claim(store: Store) -> float:
 
 
 async def _is_as_quick(store: Store, alone: float) -> None:
-    """Try again where it is not: the machine may have become busy, but a claim that looks at the crowd stays slow."""
+    """Retry a slow claim: the machine may have become busy, but a claim that looks at the crowd stays slow."""
     beside = await _usual_claim(store)
     for _ in range(TRIES - 1):
         if beside > alone * RATIO + NOISE:
             beside = await _usual_claim(store)
-    told = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
-    holds(beside <= alone * RATIO + NOISE, told)
+    measured = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
+    holds(beside <= alone * RATIO + NOISE, measured)

@@ -1,4 +1,4 @@
-"""Many at once, through several handles and threads: everything in one call happens at once, or not at all."""
+"""Many calls at once, through several handles and threads: everything in one call happens at once, or not at all."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ WORKERS = ("w", "v", "a", "b")
 
 
 async def in_threads(lab: Lab, work: Callable[[Store, int], Awaitable[None]]) -> None:
-    """Each thread has an event loop and a handle of its own, but for the last two, which share one."""
+    """Run the work in threads, each with an event loop and a handle of its own; the last two share a handle."""
     stores = [lab.store, *[await lab.another() for _ in range(THREADS - 2)]]
     start = threading.Barrier(THREADS)
 
@@ -28,7 +28,7 @@ async def in_threads(lab: Lab, work: Callable[[Store, int], Awaitable[None]]) ->
 
 
 class OverlapRecorder:
-    """Sees who runs what, from all threads: claimed jobs come in, jobs about to be finished go out."""
+    """Records which jobs run at the same time, from all threads, and which of them must not."""
 
     def __init__(self, rivals: Callable[[Claimed, Claimed], bool]) -> None:
         self.overlaps: list[tuple[str, str]] = []
@@ -49,7 +49,7 @@ class OverlapRecorder:
 
 
 async def _work_off(store: Store, instance: str, recorder: OverlapRecorder, total: int) -> None:
-    """Claim and finish, until all have been seen."""
+    """Claim and finish until all jobs have been seen."""
     while len(recorder.seen) < total:
         taken = await claim(store, 3, instance=instance, workers=WORKERS)
         for claimed in taken:
@@ -210,7 +210,7 @@ async def check_calls_of_one_loop_keep_their_order_under_load(lab: Lab) -> None:
 
 
 async def check_a_claim_that_was_made_survives_its_caller(lab: Lab) -> None:
-    """Whoever is cancelled in the middle of a call leaves a store that works."""
+    """A caller that is cancelled in the middle of a call leaves a store that works."""
     other = await lab.another()
     await add(lab.store, *(job(f"{n}") for n in range(10)))
     for _ in range(5):

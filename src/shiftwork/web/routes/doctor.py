@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from shiftwork.views.shapes import ProblemShape, problem_shape
+from shiftwork.views.shapes.system import ProblemShape, problem_shape
 from shiftwork.web.routing import post
 from shiftwork.web.site import Site
 

@@ -14,7 +14,7 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
 from shiftwork.telemetry.tracing import continuing
 from shiftwork.views.instants import iso
-from shiftwork.views.shapes import (
+from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
     WholeJobShape,
@@ -60,7 +60,7 @@ class JobsAnswer(Struct, frozen=True, kw_only=True):
     next_after: str | None
 
 
-class NewJob(Body, frozen=True, kw_only=True):
+class EnqueueBody(Body, frozen=True, kw_only=True):
     """A job to be."""
 
     worker: Name
@@ -78,7 +78,7 @@ class Enqueued(Struct, frozen=True):
     job: JobShape
 
 
-class Retry(Body, frozen=True, kw_only=True):
+class RetryBody(Body, frozen=True, kw_only=True):
     """With which arguments; null is with its own."""
 
     payload: dict[str, Any] | None = None
@@ -212,7 +212,7 @@ def _group(group: Group) -> DeadGroup:
 
 @post("/jobs")
 async def enqueue(
-    site: Site, body: NewJob, idempotency_key: Name | None, traceparent: str | None, tracestate: str | None
+    site: Site, body: EnqueueBody, idempotency_key: Name | None, traceparent: str | None, tracestate: str | None
 ) -> Enqueued:
     """Add a job. With a `job_id`, or the header Idempotency-Key, asking again adds nothing.
 
@@ -242,7 +242,7 @@ async def cancel_job(site: Site, id: Name) -> JobShape:
 
 
 @post("/jobs/{id}/retry")
-async def retry_job(site: Site, id: Name, body: Retry) -> JobShape:
+async def retry_job(site: Site, id: Name, body: RetryBody) -> JobShape:
     """Queue a dead, cancelled, failed or scheduled job again, now, its counts at zero; perhaps with a new payload."""
     return _changed(site, await site.control.jobs.retry(id, payload=body.payload))
 

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from shiftwork.views.shapes import InstanceShape, NodeShape, StackShape, instance_shape, node_shape, stack_shape
+from shiftwork.views.shapes.jobs import StackShape, stack_shape
+from shiftwork.views.shapes.pools import InstanceShape, NodeShape, instance_shape, node_shape
 from shiftwork.web.routes.pools import Reason
 from shiftwork.web.routing import Name, get, post
 from shiftwork.web.site import Site

@@ -6,7 +6,8 @@ from msgspec import Meta, Struct, structs
 
 from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
-from shiftwork.views.shapes import EventShape, InstanceShape, PoolShape, event_shape, instance_shape, pool_shape
+from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
+from shiftwork.views.shapes.system import EventShape, event_shape
 from shiftwork.web.routing import Body, Name, Text, get, post
 from shiftwork.web.site import Site
 

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from shiftwork.web.access import Visitor
 from shiftwork.web.problems import Refused
-from shiftwork.web.routes.looking import Me, Number
-from shiftwork.web.routing import Body, Remembered, get, post
+from shiftwork.web.routes.overview import Me, Number
+from shiftwork.web.routing import Body, CookieAnswer, get, post
 from shiftwork.web.site import Site
 
 
@@ -27,17 +27,17 @@ class LoggedOut(Struct, frozen=True):
 
 
 @post("/login", public=True)
-async def log_in(site: Site, body: Login) -> Remembered[Me]:
+async def log_in(site: Site, body: Login) -> CookieAnswer[Me]:
     """Have the browser remember a token, in a cookie that no script can read."""
     visitor = await site.access.show(body.token, "cookie")
     me = Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf, version=version("shiftwork"))
-    return Remembered(me, body.token)
+    return CookieAnswer(me, body.token)
 
 
 @post("/logout", public=True)
-async def log_out(site: Site) -> Remembered[LoggedOut]:  # noqa: ARG001 - every route is handed the site
+async def log_out(site: Site) -> CookieAnswer[LoggedOut]:  # noqa: ARG001 - every route is handed the site
     """Have the browser forget it. The token goes on being good: `shiftwork token revoke` ends that."""
-    return Remembered(LoggedOut(), None)
+    return CookieAnswer(LoggedOut(), None)
 
 
 @get("/live", media_type="text/event-stream")

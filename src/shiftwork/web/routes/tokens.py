@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, structs
 
 from shiftwork.control.tokens import LONGEST_NAME
 from shiftwork.core.token import Role
-from shiftwork.views.shapes import TokenShape, token_shape
+from shiftwork.views.shapes.system import TokenShape, token_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.problems import Refused
 from shiftwork.web.routing import Body, Name, get, post

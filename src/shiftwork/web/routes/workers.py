@@ -7,7 +7,8 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.views.overview import WorkerView
-from shiftwork.views.shapes import JobShape, WorkerShape, job_shape, worker_shape
+from shiftwork.views.shapes.jobs import JobShape, job_shape
+from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 

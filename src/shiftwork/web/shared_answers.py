@@ -20,7 +20,7 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-class Shared(Generic[T]):
+class SharedAnswer(Generic[T]):
     """An answer that is kept for a moment. Who asks while it is being fetched waits for the same one."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Shared(Generic[T]):
         return value
 
 
-class Made(Generic[T, M]):
+class DerivedAnswer(Generic[T, M]):
     """What is made from an answer, once for all who are told it."""
 
     def __init__(self, make: Callable[[T], M]) -> None:

@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from shiftwork.core.model import Event
 from shiftwork.core.token import Role
 from shiftwork.views.instants import iso
-from shiftwork.views.shapes import EventShape, Glance, event_shape, pool_shape, problem_shape
+from shiftwork.views.shapes.pools import pool_shape
+from shiftwork.views.shapes.system import EventShape, SummaryShape, event_shape, problem_shape
 from shiftwork.web.access import Visitor
 from shiftwork.web.history import KEPT_SECONDS, SHOWN_SECONDS
 from shiftwork.web.openapi import document
@@ -36,7 +37,7 @@ class Counts(Struct, frozen=True, kw_only=True):
     disabled: int
 
 
-class OverviewAnswer(Glance, frozen=True, kw_only=True):
+class OverviewAnswer(SummaryShape, frozen=True, kw_only=True):
     """Everything at a glance."""
 
     counts: Counts

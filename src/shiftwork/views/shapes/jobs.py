@@ -1,0 +1,200 @@
+"""Jobs as programs see them, by `--json` and over HTTP."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from shiftwork.core.model import Attempt, JobStatus, LogLine, Progress
+from shiftwork.handles.codec import plain
+from shiftwork.handles.job import Job
+from shiftwork.telemetry.tracing import trace_id
+from shiftwork.views.explanation import Explanation
+from shiftwork.views.instants import iso
+from shiftwork.views.shapes.values import json_safe
+from shiftwork.views.stack import JobStack
+
+
+class ProgressShape(Struct, frozen=True, kw_only=True):
+    """How far a running job says it is."""
+
+    done: float
+    total: float | None
+    message: str | None
+    at: str | None
+
+
+class JobShape(Struct, frozen=True, kw_only=True):
+    """A job, as lists have it."""
+
+    id: str
+    worker: str
+    pool: str
+    status: JobStatus
+    priority: str
+    cause: str
+    attempt: int
+    crashes: int
+    error: str | None
+    created_at: str | None
+    run_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    instance: str | None
+    cancelling: bool
+    unique_key: str | None
+    concurrency_key: str | None
+    progress: ProgressShape | None
+    payload: Any
+
+
+class AttemptShape(Struct, frozen=True, kw_only=True):
+    """An attempt that did not succeed."""
+
+    number: int
+    kind: str
+    started_at: str | None
+    ended_at: str | None
+    instance: str | None
+    error: str
+    traceback: str | None
+
+
+class LogShape(Struct, frozen=True, kw_only=True):
+    """A line that a job logged."""
+
+    at: str | None
+    level: str
+    message: str
+    attempt: int
+
+
+class WholeJobShape(JobShape, frozen=True, kw_only=True):
+    """A job, whole."""
+
+    fence: int
+    trace_id: str | None
+    result: Any
+    why: str
+    attempts: list[AttemptShape]
+    logs: list[LogShape]
+
+
+class WaitShape(Struct, frozen=True, kw_only=True):
+    """One thing that a job waits for."""
+
+    code: str
+    by: str
+    why: str
+    since_at: str | None
+    until_at: str | None
+
+
+class ExplanationShape(Struct, frozen=True, kw_only=True):
+    """Why a job is where it is."""
+
+    id: str
+    status: JobStatus
+    text: str
+    waits: list[WaitShape]
+
+
+class StackShape(Struct, frozen=True, kw_only=True):
+    """What a running job was doing."""
+
+    job_id: str
+    at: str | None
+    instance: str
+    pid: int
+    stack: str
+
+
+def job_shape(job: Job[Any]) -> JobShape:
+    """A job, as lists have it."""
+    return JobShape(**_job(job))
+
+
+def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
+    """A job, whole."""
+    attempts = [_attempt(attempt) for attempt in job.attempts]
+    return WholeJobShape(
+        **_job(job),
+        fence=job.record.fence,
+        trace_id=trace_id(job.record.trace),
+        result=result_shape(job),
+        why=why.text,
+        attempts=attempts,
+        logs=[log_shape(line) for line in job.logs],
+    )
+
+
+def log_shape(line: LogLine) -> LogShape:
+    """A line that a job logged."""
+    return LogShape(at=iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
+
+
+def _job(job: Job[Any]) -> dict[str, Any]:
+    record = job.record
+    return {
+        "id": record.id,
+        "worker": record.worker,
+        "pool": record.pool,
+        "status": record.status,
+        "priority": record.priority.name.lower(),
+        "cause": record.cause,
+        "attempt": record.attempt,
+        "crashes": record.crashes,
+        "error": record.error,
+        "created_at": iso(record.created_at),
+        "run_at": iso(record.run_at),
+        "started_at": iso(record.started_at),
+        "ended_at": iso(record.ended_at),
+        "instance": record.instance,
+        "cancelling": record.cancelling,
+        "unique_key": record.unique_key,
+        "concurrency_key": record.key,
+        "progress": _progress(job.progress),
+        "payload": payload_shape(job),
+    }
+
+
+def payload_shape(job: Job[Any]) -> Any:
+    """A job's arguments, as they may be shown."""
+    shown = json_safe(job.payload)
+    return shown if job.secrets is None else job.secrets.redact(shown)
+
+
+def result_shape(job: Job[Any]) -> Any:
+    """What a job's function returned."""
+    return None if job.record.result is None else json_safe(plain(job.record.result))
+
+
+def explanation_shape(why: Explanation) -> ExplanationShape:
+    """Why a job is where it is."""
+    waits = [
+        WaitShape(code=wait.code, by=wait.by, why=wait.why, since_at=iso(wait.since), until_at=iso(wait.until))
+        for wait in why.waits
+    ]
+    return ExplanationShape(id=why.job_id, status=why.status, text=why.text, waits=waits)
+
+
+def stack_shape(seen: JobStack) -> StackShape:
+    """What a running job was doing."""
+    return StackShape(job_id=seen.job_id, at=iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
+
+
+def _attempt(attempt: Attempt) -> AttemptShape:
+    return AttemptShape(
+        number=attempt.number,
+        kind=attempt.kind,
+        started_at=iso(attempt.started_at),
+        ended_at=iso(attempt.ended_at),
+        instance=attempt.instance,
+        error=attempt.error,
+        traceback=attempt.traceback,
+    )
+
+
+def _progress(progress: Progress | None) -> ProgressShape | None:
+    if progress is None or progress.done is None:
+        return None
+    return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))

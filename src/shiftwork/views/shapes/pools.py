@@ -1,0 +1,188 @@
+"""Pools, instances and nodes as programs see them, by `--json` and over HTTP."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from shiftwork.core.model import WorkerInstance
+from shiftwork.views.instants import iso
+from shiftwork.views.overview import NodePool, NodeView, PoolView
+
+
+class NodeFailure(Struct, frozen=True):
+    """A node that cannot start a pool's processes."""
+
+    node: str
+    error: str
+
+
+class PoolShape(Struct, frozen=True, kw_only=True):
+    """A pool: its bounds, its jobs in numbers, who serves it."""
+
+    name: str
+    kind: str | None
+    min_workers: int | None
+    max_workers: int | None
+    instances: int
+    workers: int
+    wanted: int
+    bounds_changed: bool
+    unplaced: str | None
+    failing: list[NodeFailure]
+    busy: int
+    queued: int
+    running: int
+    scheduled: int
+    retrying: int
+    dead: int
+    added: int
+    completed: int
+    failed: int
+    oldest_wait_seconds: float | None
+    wait_p95_seconds: float | None
+    """Of the runs that ended in the last five minutes; only a process that serves the web knows."""
+    paused: bool
+    paused_at: str | None
+    reason: str | None
+
+
+class RunsShape(Struct, frozen=True, kw_only=True):
+    """What a node runs of one pool."""
+
+    pool: str
+    instances: int
+    workers: int
+    busy: int
+    memory_bytes: int
+
+
+class PoolFailure(Struct, frozen=True):
+    """A pool whose processes a node cannot start."""
+
+    pool: str
+    error: str
+
+
+class NodeShape(Struct, frozen=True, kw_only=True):
+    """A live node."""
+
+    name: str
+    host: str
+    pid: int
+    started_at: str | None
+    last_beat_at: str | None
+    leads: bool
+    status: Literal["serving", "draining", "drained", "stopping"]
+    drained_at: str | None
+    cores: float
+    memory_bytes: int
+    labels: tuple[str, ...]
+    hosts: tuple[str, ...]
+    runs: list[RunsShape]
+    failing: list[PoolFailure]
+    cpu_percent: float | None
+    memory_used_bytes: int | None
+    loop_lag_seconds: float | None
+    store_seconds: float | None
+
+
+class InstanceShape(Struct, frozen=True, kw_only=True):
+    """A running member of a pool."""
+
+    id: str
+    pool: str
+    node: str
+    status: Literal["idle", "busy", "draining", "dead"]
+    slots: int
+    busy: int
+    current_jobs: list[str]
+    completed: int
+    failed: int
+    memory_bytes: int
+    pid: int
+    started_at: str | None
+    last_beat_at: str | None
+    cpu_percent: float | None
+    lag_seconds: float | None
+
+
+def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
+    """A pool. `wait_p95`: of the last minutes, where that is known."""
+    config, stats = pool.config, pool.stats
+    return PoolShape(
+        name=pool.name,
+        kind=config.kind if config else None,
+        min_workers=config.min_workers if config else None,
+        max_workers=config.max_workers if config else None,
+        instances=pool.instances,
+        workers=pool.workers,
+        wanted=pool.wanted,
+        bounds_changed=pool.by_hand,
+        unplaced=pool.unplaced,
+        failing=[NodeFailure(node, error) for node, error in sorted(pool.failing.items())],
+        busy=pool.busy,
+        queued=stats.queued,
+        running=stats.processing,
+        scheduled=stats.scheduled,
+        retrying=stats.retrying,
+        dead=stats.dead,
+        added=stats.added,
+        completed=stats.completed,
+        failed=stats.failed,
+        oldest_wait_seconds=pool.oldest_wait_seconds,
+        wait_p95_seconds=wait_p95,
+        paused=pool.change.paused,
+        paused_at=iso(pool.change.since),
+        reason=pool.change.reason,
+    )
+
+
+def node_shape(node: NodeView) -> NodeShape:
+    """A node."""
+    return NodeShape(
+        name=node.name,
+        host=node.host,
+        pid=node.pid,
+        started_at=iso(node.started_at),
+        last_beat_at=iso(node.last_beat_at),
+        leads=node.leads,
+        status=node.status,
+        drained_at=iso(node.drained_at),
+        cores=node.cores,
+        memory_bytes=node.memory,
+        labels=node.labels,
+        hosts=node.pools,
+        runs=[_runs(run) for run in node.runs],
+        failing=[PoolFailure(pool, error) for pool, error in sorted(node.failing.items())],
+        cpu_percent=node.cpu,
+        memory_used_bytes=node.memory_used,
+        loop_lag_seconds=node.lag,
+        store_seconds=node.store_seconds,
+    )
+
+
+def _runs(run: NodePool) -> RunsShape:
+    return RunsShape(
+        pool=run.pool, instances=run.instances, workers=run.workers, busy=run.busy, memory_bytes=run.memory
+    )
+
+
+def instance_shape(instance: WorkerInstance) -> InstanceShape:
+    """A running member of a pool."""
+    return InstanceShape(
+        id=instance.id,
+        pool=instance.pool,
+        node=instance.node,
+        status=instance.status,
+        slots=instance.slots,
+        busy=len(instance.current_jobs),
+        current_jobs=instance.current_jobs,
+        completed=instance.completed,
+        failed=instance.failed,
+        memory_bytes=instance.memory,
+        pid=instance.pid,
+        started_at=iso(instance.started_at),
+        last_beat_at=iso(instance.last_heartbeat),
+        cpu_percent=instance.cpu,
+        lag_seconds=instance.lag,
+    )

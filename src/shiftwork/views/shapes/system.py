@@ -1,0 +1,169 @@
+"""Problems, workers, events and tokens as programs see them, by `--json` and over HTTP."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from shiftwork.core.health import Problem
+from shiftwork.core.model import Event, WorkerExecutionMode
+from shiftwork.core.token import Role, Token
+from shiftwork.views.instants import iso
+from shiftwork.views.overview import Overview, WorkerView
+from shiftwork.views.remedies import remedy
+from shiftwork.views.shapes.pools import PoolShape, pool_shape
+from shiftwork.views.shapes.values import json_safe
+
+
+class ProblemShape(Struct, frozen=True, kw_only=True):
+    """Something that is wrong, and what to do about it."""
+
+    severity: str
+    code: str
+    subject: str
+    message: str
+    remedy: str
+
+
+class WorkerShape(Struct, frozen=True, kw_only=True):
+    """A worker: its policy, its state, its jobs in numbers."""
+
+    name: str
+    mode: WorkerExecutionMode
+    schedule: str
+    pool: str
+    priority: str
+    timeout_seconds: float | None
+    max_retries: int
+    depends_on: dict[str, str]
+    blocks: tuple[str, ...]
+    enabled: bool
+    reason: str | None
+    running: int
+    queued: int
+    scheduled: int
+    retrying: int
+    dead: int
+    failures: int
+    last_run_at: str | None
+    last_end_at: str | None
+    last_success_at: str | None
+    last_error: str | None
+    next_due_at: str | None
+
+
+class EventShape(Struct, frozen=True, kw_only=True):
+    """Something that happened."""
+
+    seq: int
+    at: str | None
+    name: str
+    subject: str
+    message: str
+    data: Any
+
+
+class TokenShape(Struct, frozen=True, kw_only=True):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    role: Role
+    created_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class SummaryShape(Struct, frozen=True, kw_only=True):
+    """What everybody who looks sees first."""
+
+    at: str | None
+    store: str
+    status: Literal["ok", "degraded", "failing"]
+    problems: list[ProblemShape]
+    leader: str | None
+    nodes: list[str]
+    pools: list[PoolShape]
+
+
+class StatusShape(SummaryShape, frozen=True, kw_only=True):
+    """Everything at a glance."""
+
+    workers: list[WorkerShape]
+
+
+def status_shape(seen: Overview) -> StatusShape:
+    """Everything at a glance."""
+    return StatusShape(
+        at=iso(seen.at),
+        store=seen.store,
+        status=seen.health.status,
+        problems=[problem_shape(problem) for problem in seen.health.problems],
+        leader=seen.leader,
+        nodes=seen.nodes,
+        pools=[pool_shape(pool) for pool in seen.pools],
+        workers=[worker_shape(worker) for worker in seen.workers],
+    )
+
+
+def problem_shape(problem: Problem) -> ProblemShape:
+    """Something that is wrong, and what to do about it from here."""
+    return ProblemShape(
+        severity=problem.severity,
+        code=problem.code,
+        subject=problem.subject,
+        message=problem.message,
+        remedy=remedy(problem),
+    )
+
+
+def worker_shape(worker: WorkerView) -> WorkerShape:
+    """A worker."""
+    config, state = worker.config, worker.state
+    return WorkerShape(
+        name=config.name,
+        mode=config.execution_mode,
+        schedule=worker.schedule,
+        pool=config.pool,
+        priority=config.priority.name.lower(),
+        timeout_seconds=config.timeout_seconds,
+        max_retries=config.max_retries,
+        depends_on=config.depends_on,
+        blocks=config.blocks,
+        enabled=state.enabled,
+        reason=state.reason,
+        running=worker.stats.processing,
+        queued=worker.stats.queued,
+        scheduled=worker.stats.scheduled,
+        retrying=worker.stats.retrying,
+        dead=worker.stats.dead,
+        failures=state.failures,
+        last_run_at=iso(state.last_started),
+        last_end_at=iso(state.last_ended),
+        last_success_at=iso(state.last_success),
+        last_error=state.last_error,
+        next_due_at=iso(worker.next_due),
+    )
+
+
+def event_shape(event: Event) -> EventShape:
+    """Something that happened."""
+    return EventShape(
+        seq=event.seq,
+        at=iso(event.at),
+        name=event.name,
+        subject=event.subject,
+        message=event.message,
+        data=json_safe(event.data),
+    )
+
+
+def token_shape(token: Token) -> TokenShape:
+    """A token, without its secret."""
+    return TokenShape(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        created_at=iso(token.created_at),
+        expires_at=iso(token.expires_at),
+        revoked_at=iso(token.revoked_at),
+    )

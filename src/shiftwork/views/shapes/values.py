@@ -1,0 +1,14 @@
+"""Values of any type, made safe for JSON."""
+
+from typing import Any
+
+import msgspec
+from msgspec import to_builtins
+
+
+def json_safe(value: Any) -> Any:
+    """A payload, which may hold what JSON has no word for."""
+    try:
+        return to_builtins(value, str_keys=True, enc_hook=repr)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return repr(value)
