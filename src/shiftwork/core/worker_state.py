@@ -7,7 +7,7 @@
 * The failure that makes `disable_after` in a row disables the worker, once, with a reason that names count and error.
 * Enabling a worker clears its consecutive failures.
 
-The memory and SQLite stores call these functions. Redis (standing.lua) and PostgreSQL (the functions `judge` and
+The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
 `switch`) repeat them; `shiftwork.testing.checks.originals` compares every store with them.
 """
 
