@@ -59,6 +59,12 @@ class Listeners(Protocol):
         """Wait until all events are handled, but not forever."""
 
 
+class Emit(Protocol):
+    """Logs an event, keeps it in the store and calls the hooks."""
+
+    def __call__(self, name: str, subject: str, message: str) -> None: ...
+
+
 class Hooks:
     """The functions that people registered for events."""
 

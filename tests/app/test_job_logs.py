@@ -170,7 +170,7 @@ async def test_not_without_end(stage: Stage, text: str, kept: int) -> None:
     await settle()
     first, *lines = (await job.refresh()).logs
     assert len(lines) == kept
-    assert first.message == f"({200 - kept} earlier lines are not kept)"
+    assert first.message == f"({200 - kept} earlier lines not kept)"
     assert lines[-1].message.startswith("199 ")
     assert max(len(line.message) for line in lines) <= LONGEST_LINE
 

@@ -88,7 +88,7 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
 def test_the_status_tells_of_running_jobs_and_of_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
     node = nodes.start(**environment(tmp_path))
     listener.hear("READY=1")
-    nodes.enqueue(nodes.call(1, 2.0))
+    nodes.enqueue(nodes.call(1, 5.0))
     listener.hear("1 job running")
     node.signal(signal.SIGTERM)
     listener.hear("STATUS=stopping: 1 job running")

@@ -143,7 +143,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
     """The loop of the program stands still; its pulse tells."""
     url = f"sqlite:///{tmp_path}/shiftwork.db"
-    app = WorkerOrchestrator(url, lease_seconds=0.6)
+    app = WorkerOrchestrator(url, lease_seconds=3.0)
 
     async def until_it_is_late() -> float:
         watcher = WorkerOrchestrator(url)

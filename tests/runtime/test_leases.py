@@ -348,7 +348,7 @@ class Watcher:
 
 
 async def test_a_blocked_event_loop_keeps_its_leases() -> None:
-    lease = 0.8
+    lease = 2.0
     store = MemoryStore()
     app = WorkerOrchestrator(store, lease_seconds=lease)
 

@@ -19,12 +19,14 @@ from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
 from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.postgres import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import scripts
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
 from tests.store.conftest import on_server
+from tests.store.servers.postgres import names, server_url
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
@@ -372,6 +374,43 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
             await run_check(CHECK[f"{noticed_by}_as_the_original_says"], on_server(valkey_url))
     finally:
         scripts.script.cache_clear()
+
+
+REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
+    ("WHEN t.status = 1 AND t.run_at > at THEN 1", "", "outcomes_land"),
+    ("WHEN j.cancelling THEN 6", "", "outcomes_land"),
+    ("WHEN t.run_at <= at THEN 2", "WHEN t.run_at < at THEN 2", "outcomes_land"),
+    ("WHEN j.cancelling THEN at + 86400", "", "outcomes_land"),
+    ("state.failures >= limits[place]", "state.failures > limits[place]", "outcomes_change_a_worker"),
+    (
+        "state.failures >= limits[place] AND state.enabled",
+        "state.failures >= limits[place]",
+        "outcomes_change_a_worker",
+    ),
+    ("last_ended = greatest(l.last_ended, at)", "last_ended = l.last_ended", "cancelled_jobs_change_a_worker"),
+    ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
+    ("NOT IN (0, 1, 5, 6)", "NOT IN (0, 1, 4, 5, 6)", "changes_are_allowed_and_made"),
+    ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
+    ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
+    ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
+]
+"""What a function of PostgreSQL says, what it says wrongly, and how the check that notices begins."""
+
+
+@pytest.mark.parametrize("mutant", REPEATED_IN_FUNCTIONS, ids=" ".join)
+async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
+    mutant: tuple[str, str, str], monkeypatch: Patch
+) -> None:
+    right, wrong, noticed_by = mutant
+    genuine = functions.current().text
+    assert right in genuine
+    # A changed text is another version of the functions, which lies beside the genuine one.
+    wrongly = functions.parse(genuine.replace(right, wrong))
+    monkeypatch.setattr(functions, "current", lambda: wrongly)
+    url = server_url(names()[0])
+    factory = on_server(f"{url}{'&' if '?' in url else '?'}schema=mutants")
+    with pytest.raises(AssertionError):
+        await run_check(CHECK[f"{noticed_by}_as_the_original_says"], factory)
 
 
 REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [

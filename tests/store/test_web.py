@@ -99,7 +99,7 @@ def _quoted(name: str) -> str:
 
 
 async def test_what_a_job_is_doing_and_how_hard_its_node_works_comes_through_every_store(factory: StoreFactory) -> None:
-    app = WorkerOrchestrator(factory()(), lease_seconds=0.6)
+    app = WorkerOrchestrator(factory()(), lease_seconds=3.0)
     began, go = asyncio.Event(), asyncio.Event()
 
     @app.task

@@ -1,7 +1,7 @@
 """One instance of a pool: it holds a lease, claims jobs under it, and has its runner run them.
 
-The parts have one job each: `Tenure` knows the lease, `Claimer` claims, `Runs` tracks what runs, `Settler` turns ends
-into outcomes. The engine puts them together, and tells its pool what happens.
+Each part has one job: `Tenure` knows the lease, `JobClaimer` claims, `Runs` tracks what runs, `Settler` turns ends into
+outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
@@ -12,8 +12,8 @@ from shiftwork.core.model import Beat, PoolConfig
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.claimer import Claimer
 from shiftwork.runtime.engine.isolation import Isolation
+from shiftwork.runtime.engine.job_claimer import JobClaimer
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
@@ -74,7 +74,7 @@ class Engine:
         self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
-        self._claimer = Claimer(
+        self._claimer = JobClaimer(
             pool.name,
             self._workers,
             store=store,

@@ -136,7 +136,7 @@ class LocalRunner:
     async def stack(self, run: Run) -> str:
         return self.around(run)
 
-    def kill(self, why: str) -> None:  # noqa: ARG002 - nothing dies here that could be told why
+    def kill(self, why: str) -> None:  # noqa: ARG002 - no process dies, so there is no death to explain
         self.close()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One job in the hands of this process: what is known of its run, and who is told how it goes."""
+"""One job in the hands of this process: what is known of its run, and who owns it."""
 
 from typing import TYPE_CHECKING, Protocol
 

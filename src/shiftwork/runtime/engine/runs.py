@@ -46,7 +46,7 @@ class Runs:
             return
         try:
             self._runner.start(run)
-        except BaseException:  # out of threads, say: the job is not ours after all
+        except BaseException:  # out of threads, for instance: the job is not ours after all
             run.ended = True
             del self.active[job.id]
             raise
@@ -88,7 +88,7 @@ class Runs:
         self._after_end()
 
     def stop(self, run: Run, kind: EndKind) -> None:
-        """Make a run end. A run that is being stopped already ends as it was first told."""
+        """Make a run end. If it is being stopped already, the first reason stays."""
         if not run.ended and run.stopped_as is None:
             run.stopped_as = kind
             if self._isolation is not None and run.job.id in self._isolated:

@@ -30,6 +30,6 @@ class Transactions:
             now = self._clock.now()
             outcome = settle(run.job, End(EndKind.RETURNED), run.config, started_at=run.started_at, now=now, rand=0.0)
             if not await transaction.finish(outcome, now):
-                message = f"this run of job {run.job.id} is stale: the job was taken from it. Nothing was written"
+                message = f"this run of job {run.job.id} is stale: another run has taken over. Nothing was written"
                 raise JobStateError(message)
         run.outcome = outcome

@@ -1,9 +1,8 @@
 """What all parts of a node share."""
 
-from typing import Protocol
-
 from msgspec import Struct
 
+from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry
@@ -11,12 +10,6 @@ from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.store.protocol import Store
-
-
-class Emit(Protocol):
-    """Logs an event, keeps it in the store and calls the hooks."""
-
-    def __call__(self, name: str, subject: str, message: str) -> None: ...
 
 
 class NodeEnvironment(Struct, frozen=True, kw_only=True):

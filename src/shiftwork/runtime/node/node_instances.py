@@ -11,7 +11,7 @@ from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.gauge import Load
-from shiftwork.runtime.node.changes import Changes
+from shiftwork.runtime.node.change_watch import ChangeWatch
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
@@ -32,7 +32,7 @@ class NodeInstances:
         self._full = full
         """Called when a pool has no free slot and may grow."""
         self._loop = asyncio.get_running_loop()
-        self._changes = Changes(environment.clock)
+        self._changes = ChangeWatch(environment.clock)
         self._releases: set[asyncio.Task[None]] = set()
         runners = Runners(environment)
         self._quarantine = Quarantine(

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.node.environment import Emit
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -13,7 +13,7 @@ FIRST_WAIT_SECONDS: Final = 0.2
 LONGEST_WAIT_SECONDS: Final = 30.0
 """How long to wait at most before a process is started again that could not begin; the wait doubles from the first."""
 LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
-"""Likewise, where the process was killed from outside: that says little about the next."""
+"""How long to wait at most where the process was killed from outside: that says little about the next."""
 FAILING_AFTER: Final = 3
 """After this many failures in a row the pool is failing, and an event says so."""
 

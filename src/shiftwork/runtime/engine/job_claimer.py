@@ -19,7 +19,7 @@ logger: Final = logging.getLogger("shiftwork")
 MOST_RECONCILED: Final = 10_000
 
 
-class Claimer:
+class JobClaimer:
     """Claims jobs of one pool for one instance."""
 
     def __init__(

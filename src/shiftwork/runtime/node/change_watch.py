@@ -6,7 +6,7 @@ from collections.abc import Callable
 from shiftwork.runtime.clock import Clock
 
 
-class Changes:
+class ChangeWatch:
     """Lets one task at a time wait for a condition."""
 
     def __init__(self, clock: Clock) -> None:
