@@ -96,7 +96,7 @@ async def test_told_at_the_third_try_and_signed(
         signed = headers["Shiftwork-Timestamp"].encode() + b"." + body
         mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
         assert headers["Shiftwork-Signature"] == f"sha256={mark}"
-    assert "it answers 503; trying again" in caplog.text
+    assert "it returned 503; trying again" in caplog.text
     assert "hush" not in caplog.text
     assert SECRET not in caplog.text
 
@@ -128,7 +128,7 @@ async def test_given_up_on_and_the_next_is_told(
     assert [body["subject"] for body in receiver.bodies()] == ["job-1"] * tries + ["job-2"]
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
-    assert f"was not told, because it answers {answer}: job-1 is dead" in errors[0]
+    assert f"given up, because it returned {answer}: job-1 is dead" in errors[0]
 
 
 async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -153,7 +153,7 @@ async def test_one_that_hangs_holds_nobody_up(
     await eventually(lambda: len(receiver.requests) == 1)
     for number in range(1, 6):
         app.hooks.fire(happened(number))  # would never come back if it waited
-    assert "does not keep up with its alerts: it is not told: job-4 is dead" in caplog.text
+    assert "does not keep up with its alerts; not sent: job-4 is dead" in caplog.text
     receiver.hold.set()
     await app.close()
     assert [body["subject"] for body in receiver.bodies()] == ["job-0", "job-1", "job-2", "job-3"]
@@ -169,14 +169,14 @@ async def test_what_is_left_at_a_stop_is_given_up_on_and_said(
     for number in range(3):
         app.hooks.fire(happened(number))
     await app.close()
-    assert "3 hooks, or alerts, were under way and are given up on" in caplog.text
+    assert "3 hooks or alerts under way did not finish in time" in caplog.text
 
 
 @pytest.mark.parametrize(
     "url", ["ftp://host/x", "host/x", "https://", "https://user:pass@host/", "http://h:x/", "http://h/a b"]
 )
 def test_an_address_that_is_none(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no address to post to") as refused:
+    with pytest.raises(ConfigurationError, match="is not an address to post to") as refused:
         WorkerOrchestrator("memory://").alert(url, events=["*"], secret=SECRET)
     assert "pass@" not in str(refused.value)
 

@@ -176,7 +176,7 @@ async def test_arguments_may_be_given_by_place_or_name(
         (("a", 3), {"witdh": 4}, ["resize", "'witdh'", "did you mean 'width'"]),
         (("a", 3), {"zzz": 4}, ["resize", "'zzz'", "there are: path"]),
         (("a", 3), {"width": 4}, ["resize", "'width' is given twice"]),
-        (("a", 3, 0.5, True), {}, ["resize takes 3 arguments by place"]),
+        (("a", 3, 0.5, True), {}, ["resize takes 3 positional arguments"]),
     ],
 )
 async def test_wrong_arguments_are_refused_with_their_name(
@@ -259,7 +259,7 @@ async def test_a_payload_that_is_too_large_is_refused_with_both_sizes(stage: Sta
     async def keep(text: str) -> None: ...
 
     await keep.enqueue("x" * 900)
-    with pytest.raises(PayloadTooLargeError, match=r"keep: the payload has 2,0\d\d bytes, more than the 1,000"):
+    with pytest.raises(PayloadTooLargeError, match=r"keep: the payload has 2,0\d\d bytes; 1,000 are allowed"):
         await keep.enqueue("x" * 2000)
     assert len(await app.find_jobs()) == 1
 
@@ -344,10 +344,10 @@ async def bad_async_generator(n: int) -> Any:
     ("function", "words"),
     [
         (bad_two_contexts, "'a' and 'b'"),
-        (bad_positional_only, "named parameters only; n: int is none"),
+        (bad_positional_only, "named parameters only; n: int is not one"),
         (bad_args, r"named parameters only; \*numbers"),
         (bad_kwargs, r"named parameters only; \*\*numbers"),
-        (bad_union, "types that cannot travel"),
+        (bad_union, "types that cannot be encoded"),
         (bad_name, "NoSuchName"),
         (bad_generator, "generator"),
         (bad_async_generator, "generator"),
@@ -394,7 +394,7 @@ async def test_a_result_that_cannot_be_kept_kills_the_job_without_a_retry(stage:
 
     await app.start()
     job = await opens.enqueue()
-    with pytest.raises(JobFailedError, match=r"opens ran to its end, but its result \(object\) cannot be stored"):
+    with pytest.raises(JobFailedError, match=r"opens finished, but its result \(object\) cannot be stored"):
         await job.result(DEADLINE)
     await clock.advance(1000)
     assert runs == [1]
@@ -432,7 +432,7 @@ async def test_a_result_that_is_too_large_says_so(stage: Stage) -> None:
 
     await app.start()
     job = await large.enqueue()
-    with pytest.raises(JobFailedError, match=r"2,0\d\d bytes, more than the 1,000 allowed"):
+    with pytest.raises(JobFailedError, match=r"2,0\d\d bytes; 1,000 are allowed"):
         await job.result(DEADLINE)
 
 

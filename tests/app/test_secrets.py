@@ -186,7 +186,7 @@ async def test_errors_about_payloads_do_not_tell(stage: Stage) -> None:
 
     with pytest.raises(PayloadTypeError) as refused:
         await unlock.enqueue(Vault(HUSH))
-    assert str(refused.value) == "unlock: argument 'vault' does not fit; what is secret is not shown"
+    assert str(refused.value) == "unlock: argument 'vault' does not fit; secret values are not shown"
     with pytest.raises(PayloadTypeError, match="argument 'token': Expected `str`, got `int`"):
         keeper(stage)[1].call("bank", 1)
 

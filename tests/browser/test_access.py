@@ -30,7 +30,7 @@ def signed_in(page: Page, host: Host, role: Role) -> None:
     page.goto(f"{host.site.address}#/workers/sweep")
     page.get_by_label("Token").fill("shiftwork_none")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("lets nobody in")).to_be_visible()
+    expect(page.get_by_text("this token is not valid")).to_be_visible()
     page.get_by_label("Token").fill(host.run(token(host.app, role)))
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("sweep")

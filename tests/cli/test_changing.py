@@ -56,7 +56,7 @@ def test_disable_and_enable(shop: Terminal) -> None:
 def test_pause_and_resume(shop: Terminal) -> None:
     assert "pool images is paused" in shop.ok("pause", "images", "--reason", "migration")
     assert shop.json("pause", "images", "--reason", "again") == {"pool": "images", "paused": True, "reason": "again"}
-    assert "pool images goes on" in shop.ok("resume", "images")
+    assert "pool images is resumed" in shop.ok("resume", "images")
     assert shop.json("resume", "images") == {"pool": "images", "paused": False, "reason": None}
 
 
@@ -81,7 +81,7 @@ def test_cancel_retry_discard(shop: Terminal) -> None:
     assert shop.ok("cancel", job_id) == f"job {job_id} of resize is cancelled\n"
     assert shop.ok("retry", job_id) == f"job {job_id} of resize is queued again\n"
     assert shop.json("cancel", job_id) == {"changed": [job_id], "refused": []}
-    assert shop.ok("discard", job_id) == f"job {job_id} is gone\n"
+    assert shop.ok("discard", job_id) == f"job {job_id} deleted\n"
     assert "no job has the id" in shop.refused("job", job_id)
     told = [event for event in shop.json("events")["events"] if event["data"].get("id") == job_id]
     assert [event["subject"] for event in told] == ["cancelled", "retried", "cancelled", "discarded"]
@@ -156,7 +156,7 @@ def test_bulk_without_anybody_to_ask_changes_nothing(shop: Terminal) -> None:
     bury(1)
     result = shop.run("discard", "--dead", stdin="")
     assert result.exit_code == 1
-    assert "--yes does it without asking" in result.stderr
+    assert "use --yes to skip the confirmation" in result.stderr
     assert shop.json("dead")["total"] == 1
 
 

@@ -46,8 +46,7 @@ def test_enqueue_with_options(shop: Terminal) -> None:
     assert first["job"] | {"id": "mine", "status": "scheduled", "priority": "high", "unique_key": "a"} == first["job"]
     assert shop.json(*words)["created"] is False
     assert (
-        shop.ok("enqueue", "resize", "path=b", "--unique-key", "a")
-        == "job mine of resize is there already: scheduled\n"
+        shop.ok("enqueue", "resize", "path=b", "--unique-key", "a") == "job mine of resize exists already: scheduled\n"
     )
     assert "for later" in shop.ok("enqueue", "resize", "path=c", "--delay", "90")
 
@@ -55,13 +54,13 @@ def test_enqueue_with_options(shop: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("enqueue resize path", "'path' is no argument: write name=value"),
-        ("enqueue resize =1", "'=1' is no argument"),
+        ("enqueue resize path", "'path' is not an argument: write name=value"),
+        ("enqueue resize =1", "'=1' is not an argument"),
         ("enqueue resize a=1 a=2", "'a' is given twice"),
         ("enqueue resize a=1 --payload {}", "not both"),
-        ("enqueue resize --delay soon", "no length of time"),
-        ("enqueue resize --delay -5", "no length of time"),
-        ("enqueue resize --delay nan", "no length of time"),
+        ("enqueue resize --delay soon", "not a duration"),
+        ("enqueue resize --delay -5", "not a duration"),
+        ("enqueue resize --delay nan", "not a duration"),
         ("enqueue resize --priority urgent", "'urgent' is not one of"),
     ],
 )
@@ -99,7 +98,7 @@ def test_a_number_beyond_the_encoding(shop: Terminal) -> None:
 def test_trigger_waits_and_tells_how_it_ended(shop: Terminal) -> None:
     shop.node()
     told = shop.ok("trigger", "resize", "path=a.png", "width=5")
-    assert re.fullmatch(r'job \S+ of resize is completed, in 0\.\d+ s\n"a\.png at 5"\n', told)
+    assert re.fullmatch(r'job \S+ of resize completed in 0\.\d+ s\n"a\.png at 5"\n', told)
     job = shop.json("trigger", "fetch")["job"]
     assert (job["status"], job["cause"], job["priority"]) == ("completed", "triggered", "critical")
 
@@ -107,7 +106,7 @@ def test_trigger_waits_and_tells_how_it_ended(shop: Terminal) -> None:
 def test_trigger_ends_with_one_when_the_job_failed(shop: Terminal) -> None:
     shop.node()
     said = shop.refused("trigger", "resize", "path=a.png", "width=-5")
-    assert re.search(r"shiftwork: job \S+ of resize failed for good: ValueError: width -5 is negative", said)
+    assert re.search(r"shiftwork: job \S+ of resize is dead: ValueError: width -5 is negative", said)
     result = shop.run("trigger", "resize", "path=a.png", "width=-5", "--json")
     assert (result.exit_code, json.loads(result.stdout)["job"]["status"]) == (1, "dead")
 
@@ -154,6 +153,6 @@ def test_an_interrupted_trigger_leaves_its_job_alone(shop: Terminal) -> None:
     (job,) = shop.json("jobs", "--status", "processing")["jobs"]
     trigger.signal(signal.SIGINT)
     assert trigger.end() == 130
-    assert f"the job goes on: shiftwork job {job['id']}" in trigger.lines[-1]
+    assert f"the job continues: shiftwork job {job['id']}" in trigger.lines[-1]
     shop.ok("cancel", job["id"])
     until(job["id"], JobStatus.CANCELLED)

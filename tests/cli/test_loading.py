@@ -61,11 +61,13 @@ def test_a_bad_registration_shows_the_users_line_not_ours(terminal: Terminal) ->
 
 def test_a_missing_attribute_names_the_orchestrators_there_are(terminal: Terminal) -> None:
     said = told(terminal, "broken", HEAD + "orchestrator = WorkerOrchestrator('memory://')\n")
-    assert "module broken has no 'app'; say broken:orchestrator" in said
+    assert "module broken has no 'app'; use broken:orchestrator" in said
 
 
 def test_a_module_without_any_orchestrator(terminal: Terminal) -> None:
-    assert "nothing in it is one: write `app = WorkerOrchestrator(…)`" in told(terminal, "broken", "x = 1\n")
+    assert "it defines no WorkerOrchestrator: write `app = WorkerOrchestrator(…)`" in told(
+        terminal, "broken", "x = 1\n"
+    )
 
 
 def test_something_else_than_an_orchestrator(terminal: Terminal) -> None:
@@ -75,7 +77,7 @@ def test_something_else_than_an_orchestrator(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("name", ["shop.py", "shop.py:app", "./shop.py"])
 def test_a_path_is_not_a_name(name: str, terminal: Terminal) -> None:
-    assert "an app is named as it is imported: shop:app" in told(terminal, name)
+    assert "name the app as it is imported: shop:app" in told(terminal, name)
 
 
 def test_nonsense_is_no_name(terminal: Terminal) -> None:

@@ -73,12 +73,10 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert re.search(r"^sqlite:///.*shop\.db at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$", told, re.MULTILINE)
     assert "FAILING: " in told
     assert "shiftwork run MODULE:NAME" in told
-    assert (
-        "worker fetch is disabled: too loud\n            remedy: mend the cause, then: shiftwork enable fetch" in told
-    )
+    assert "worker fetch is disabled: too loud\n            remedy: fix the cause, then: shiftwork enable fetch" in told
     assert "pool images is paused: migration; 1 queued" in told
     assert "shiftwork resume images" in told
-    assert "leader   nobody" in told
+    assert "leader   none" in told
     assert "workers  6, disabled: fetch" in told
     assert re.search(r"^images +0 +1 +0 +\d s +0  paused: migration$", told, re.MULTILINE)
 
@@ -127,8 +125,8 @@ def test_workers_in_json(shop: Terminal) -> None:
 def test_pools(shop: Terminal) -> None:
     waiting()
     told = shop.ok("pools")
-    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +nobody serves it$", told, re.MULTILINE)
-    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^default +async +0 +5 +0 +0 +0 +- +0 +0 +0 +1 +0 +no node serves it$", told, re.MULTILINE)
+    assert re.search(r"^images +thread +0 +1–4 +0 +0 +1 +\d s +0 +0 +0 +0 +0 +no node serves it$", told, re.MULTILINE)
 
 
 def test_pools_in_json(shop: Terminal) -> None:
@@ -142,7 +140,7 @@ def test_a_store_that_knows_nothing_says_so(shop: Terminal) -> None:
     for command in ("workers", "pools"):
         result = shop.run(command, "--namespace", "empty")
         assert (result.exit_code, result.stdout) == (0, "")
-        assert "`shiftwork run` makes" in result.stderr
+        assert "`shiftwork run` publishes" in result.stderr
 
 
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,7 @@ def test_everything_moves_and_it_says_so(shop: Terminal) -> None:
         ["all", "4", "4"],
     ]
     assert "on both sides" in said
-    assert "run this command once more" in said
+    assert "run this command again" in said
     for command in ("pools", "workers", "jobs"):
         there, here = shop.json(command, store=OLD), shop.json(command, store=NEW)
         for one in (*there.get("pools", ()), *here.get("pools", ())):
@@ -97,7 +97,7 @@ def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
     doctor = shop.run("doctor")
     assert doctor.exit_code == 1
     assert "added here since, and not moved: 1 job" in doctor.stdout
-    assert shop.ok("move", OLD, NEW, store=None) == "everything had moved before; 1 job added since: carried\n"
+    assert shop.ok("move", OLD, NEW, store=None) == "everything had moved before; 1 job added since: carried over\n"
     paths = {job["payload"]["path"] for job in shop.json("jobs", "--status", "queued", store=NEW)["jobs"]}
     assert paths == {"before.png", "after.png"}
 
@@ -111,8 +111,8 @@ def test_given_up(shop: Terminal) -> None:
     assert "is moving to" in shop.refused("cancel", "--all", "--yes")
     with pytest.raises(MoveError, match="is moving to"):
         asyncio.run(load_app("shop:app").start())
-    assert "is given up" in shop.ok("move", OLD, "--abandon", store=None)
-    assert shop.ok("move", OLD, "--abandon", store=None) == "no move was begun; nothing is changed\n"
+    assert "is abandoned" in shop.ok("move", OLD, "--abandon", store=None)
+    assert shop.ok("move", OLD, "--abandon", store=None) == "no move was started; nothing is changed\n"
     node = shop.node()
     node.signal()
     assert node.end() == 0
@@ -122,7 +122,7 @@ def test_given_up(shop: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((OLD,), 2, "where to? shiftwork move SRC DST"),
+        ((OLD,), 2, "DST is missing: shiftwork move SRC DST"),
         (("sqlite:///none.db", NEW), 3, "there is no database"),
         (("memory://", NEW), 2, "a memory:// store lives inside one process"),
         ((OLD, "memory://"), 2, "a memory:// store lives inside one process"),
@@ -143,13 +143,13 @@ def test_only_the_namespace_that_is_named(shop: Terminal) -> None:
 def test_a_bar_on_a_terminal_and_lines_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     progress = ProgressBar(terminal=True)
     for done in (0, 50, 100):
-        progress.tell("copying", done, 100)
+        progress.show("copying", done, 100)
     progress.end()
     told = capsys.readouterr().err
     assert "\rcopying" in told
     assert told.endswith(f"{'█' * 30} 100%  100 of 100 jobs\n")
     progress = ProgressBar(terminal=False)
     for done in (10, 50, 100):
-        progress.tell("copying", done, 100)
+        progress.show("copying", done, 100)
     progress.end()
     assert capsys.readouterr().err == "copying: 10 of 100 jobs\ncopying: 100 of 100 jobs\n"

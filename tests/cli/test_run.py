@@ -100,7 +100,7 @@ def test_an_app_in_memory_is_refused(terminal: Terminal) -> None:
     Path("memo.py").write_text("from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     node = terminal.start("run", "memo")
     assert node.end() == 1
-    assert "memo keeps its state in memory://, which no other process can see" in node.lines[-1]
+    assert "memo keeps its state in memory://, which other processes cannot see" in node.lines[-1]
 
 
 def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_threads_that_nobody_can_stop_do_not_keep_the_process(executor: str, ter
     node.wait_for("sinking")
     node.signal()
     assert node.end() == 0
-    assert "the process ends without them" in node.lines[-1]
+    assert "the process ends without waiting for them" in node.lines[-1]
     assert status(terminal, job_id) == "queued"
 
 
@@ -175,7 +175,9 @@ def test_cancelling_a_running_job(served: Terminal) -> None:
     job_id = enqueue(served, "linger", "name=one")
     node.wait_for("lingering one")
     # Which of the two depends on who is quicker: the order, or our look at what became of it.
-    assert re.fullmatch(r"job \S+ of linger is (running and was told to stop|cancelled)\n", served.ok("cancel", job_id))
+    assert re.fullmatch(
+        r"job \S+ of linger is (running; it was asked to stop|cancelled)\n", served.ok("cancel", job_id)
+    )
     until(job_id, JobStatus.CANCELLED)
 
 

@@ -90,7 +90,7 @@ def test_an_app_whose_store_is_memory_is_warned_about(terminal: Terminal) -> Non
     Path("memo.py").write_text("from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n")
     result = terminal.run("status", "--app", "memo", store=None)
     assert result.exit_code == 0
-    assert "sees its own" in result.stderr
+    assert "has its own" in result.stderr
 
 
 def test_help_names_every_command_and_exit_code(terminal: Terminal) -> None:

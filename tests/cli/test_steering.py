@@ -121,7 +121,7 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
         (["images", "--max", "0"], "max_workers must be at least 1, not 0", 1),
         (["image", "--max", "3"], "there is no pool 'image': did you mean 'images'?", 1),
         (["images", "--max", "many"], "'many' is not a valid integer", 2),
-        (["images"], "shiftwork scale images --min N, --max N or --reset", 2),
+        (["images"], "nothing to change: give --min N, --max N or --reset", 2),
     ],
 )
 def test_wrong_bounds(shop: Terminal, words: list[str], says: str, code: int) -> None:

@@ -184,9 +184,9 @@ def test_what_does_not_fit_is_counted() -> None:
 
 def test_once_prints_one_frame(shop: Terminal) -> None:
     told = shop.ok("top", "--once")
-    assert "nobody leads" in told.splitlines()[0]
+    assert "no leader" in told.splitlines()[0]
     assert "\x1b" not in told
-    assert re.search(r"^images +thread +0 +1–4 .* nobody serves it$", told, re.MULTILINE)
+    assert re.search(r"^images +thread +0 +1–4 .* no node serves it$", told, re.MULTILINE)
     assert shop.ok("top").splitlines()[2:] == told.splitlines()[2:], "where stdout is no terminal it is the same"
 
 
@@ -272,7 +272,7 @@ def live(shop: Terminal) -> Iterator[Live]:
 
 
 def test_it_lives(shop: Terminal, live: Live) -> None:
-    live.wait_for(b"nobody leads")
+    live.wait_for(b"no leader")
     shop.node()
     live.wait_for(rb" leads .*serving")
     job_id = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
@@ -287,7 +287,7 @@ def test_it_lives(shop: Terminal, live: Live) -> None:
 
 def test_p_stops_it_and_goes_on(live: Live) -> None:
     live.type("p")
-    live.wait_for(b"paused; p goes on")
+    live.wait_for(b"paused; p resumes")
     assert live.frames(0.6) == 0 or live.frames(0.6) == 0, "one may have been under way"
     live.type("p")
     live.wait_for(b"q quits, p pauses")
@@ -329,6 +329,6 @@ def test_ctrl_z_gives_the_terminal_back_for_a_while(live: Live) -> None:
 def test_a_store_that_goes_away_does_not_end_it(shop: Terminal, live: Live) -> None:
     database = shop.folder / "shop.db"
     database.write_bytes(b"this is no database " * 1000)
-    live.wait_for(b"cannot look: ")
+    live.wait_for(b"cannot refresh: ")
     live.type("q")
     assert live.end() == 0

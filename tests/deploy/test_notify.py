@@ -132,7 +132,7 @@ def test_an_abstract_socket() -> None:
     address = f"@shiftwork-{os.getpid()}"
     with closing(Listener(address)) as listener:
         notifier = Notifier.from_environment({"NOTIFY_SOCKET": address})
-        notifier.tell("STATUS=well", "READY=1")
+        notifier.send("STATUS=well", "READY=1")
         assert listener.hear("READY=1") == "STATUS=well\nREADY=1"
         notifier.close()
 
@@ -149,6 +149,6 @@ def test_a_watchdog_for_another_process() -> None:
 
 def test_a_socket_that_is_gone_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     with closing(Notifier("/nowhere/notify")) as notifier:
-        notifier.tell("READY=1")
-        notifier.tell("WATCHDOG=1")
+        notifier.send("READY=1")
+        notifier.send("WATCHDOG=1")
     assert caplog.text.count("cannot notify systemd") == 1

@@ -104,7 +104,7 @@ def test_from_an_empty_database_to_a_schema(url: str) -> None:
     empty = document("status", "--store", url)
     assert (empty["version"], empty["by_hand"]) == (0, True)
     assert [step["done"] for step in empty["steps"]] == [False] * 3
-    assert "there is no schema yet: shiftwork db upgrade makes it" in output("status", "--store", url)
+    assert "there is no schema yet: shiftwork db upgrade creates it" in output("status", "--store", url)
     assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shiftwork'") == [(0,)], "looking made it"
     made = document("upgrade", "--store", url)
     assert (made["version"], made["upgraded"]) == (1, STEPS)
@@ -154,12 +154,12 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) -> None:
     output("upgrade", "--store", url)
     request.getfixturevalue("next_version")
-    assert "2 steps to do: shiftwork db upgrade\n" in output("status", "--store", url)
+    assert "2 steps pending: shiftwork db upgrade\n" in output("status", "--store", url)
     before = document("upgrade", "--phase", "before", "--store", url)
     assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0002_more", "before")]
     left = output("status", "--store", url)
-    assert "1 step to do: shiftwork db upgrade, once no process of the version before is left\n" in left
-    assert re.search(r"0002_more +after +to do", left)
+    assert "1 step pending: shiftwork db upgrade, once all processes of the previous version have stopped\n" in left
+    assert re.search(r"0002_more +after +pending", left)
     assert document("upgrade", "--phase", "before", "--store", url)["upgraded"] == []
     assert "0002_more, after: done\n" in output("upgrade", "--store", url)
     assert output("status", "--store", url).endswith("up to date\n")
@@ -317,7 +317,7 @@ def test_the_sql_is_printed_without_a_server() -> None:
 
 
 def nothing_by_hand(url: str) -> None:
-    words = f"{url}, schema version 1: nothing to do by hand. Opening the store makes what it needs.\n"
+    words = f"{url}, schema version 1: nothing to do by hand. Opening the store creates what it needs.\n"
     assert output("status", "--store", url) == words
     assert output("upgrade", "--store", url) == words
     printed = db("sql", "--store", url)

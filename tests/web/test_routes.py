@@ -489,7 +489,7 @@ async def test_a_store_that_hangs_is_not_waited_for_by_probes(web: Web, monkeypa
     async with web.client() as client, asyncio.timeout(30):
         response = await client.get("http://127.0.0.1:8421/readyz")
     assert response.status_code == 503
-    assert "has not answered" in response.json()["detail"]
+    assert "has not replied" in response.json()["detail"]
     back.set()
 
 

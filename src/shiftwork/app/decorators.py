@@ -1,4 +1,4 @@
-"""What `@app.task` and `@app.worker` do with the function below them."""
+"""How `@app.task` and `@app.worker` register the function that they decorate."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class TaskDecorator:
-    """What `@app.task(...)` is: it takes a function and answers with a typed handle."""
+    """The decorator that `@app.task(...)` makes: it takes a function and returns a typed handle."""
 
     def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
         self._add = add
@@ -31,18 +31,18 @@ class TaskDecorator:
     def __call__(self, function: Callable[P, R], /) -> Worker[P, R]: ...
 
     def __call__(self, function: Callable[..., Any], /) -> Worker[Any, Any]:
-        """Register it."""
+        """Register the function."""
         worker: Worker[Any, Any] = self._add(function, self._options)
         return worker
 
 
 def name_of(function: Callable[..., Any], options: Mapping[str, Any]) -> str:
-    """The worker's name: the one that is given, or the function's."""
+    """Return the worker's name: the given one, or the function's."""
     return str(options.get("name") or getattr(function, "__name__", ""))
 
 
 def checked(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, if it is one: options stand in its place where they were not given by name."""
+    """Return the function. Raises `ConfigurationError` if something else was passed in its place."""
     if not callable(function):
         raise ConfigurationError(
             f"@app.{decorator} takes options by name, not {function!r}: @app.{decorator}(name={str(function)!r})"
@@ -51,5 +51,5 @@ def checked(decorator: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nameless(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options but for the name."""
+    """Return the options without the name."""
     return {name: value for name, value in options.items() if name != "name"}

@@ -111,7 +111,7 @@ class WorkerOrchestrator:
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def register_worker(self, name: str, function: Callable[..., Any], **options: Any) -> Worker[..., Any]:
-        """Register a function under a name. Without a schedule it is SCHEDULED, every 300 seconds."""
+        """Register a function under a name. Without a schedule it runs every 300 seconds."""
         self._refuse_while_running(f"worker {name}")
         return self._registrations.add_worker(name, function, options, {})
 
@@ -124,7 +124,7 @@ class WorkerOrchestrator:
     def worker(
         self, function: Callable[..., Any] | None = None, /, **options: Any
     ) -> Worker[..., Any] | Callable[[Callable[..., Any]], Worker[..., Any]]:
-        """Register the decorated function, SCHEDULED unless it says otherwise. `name` is the function's by default.
+        """Register the decorated function, SCHEDULED by default. `name` is the function's by default.
 
         Without options the parentheses may be left out.
         """
@@ -175,7 +175,7 @@ class WorkerOrchestrator:
     def on(self, event: str, hook: AnyHook) -> AnyHook: ...
 
     def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
-        """Call a function, plain or async, on every event of this name that happens in this process ("*": any)."""
+        """Call a function, plain or async, for every event of this name in this process ("*": all names)."""
         if callable(event):
             raise ConfigurationError('@app.on names an event: @app.on("job.dead"), or @app.on("*") for all of them')
         if hook is not None:
@@ -189,21 +189,21 @@ class WorkerOrchestrator:
         return decorate
 
     def alert(self, url: str, *, events: Sequence[str], secret: str) -> None:
-        """Post these events ("*": all) as JSON to an address, signed with the secret, again until it is accepted.
+        """Post these events ("*": all) as JSON to an address, signed with the secret, until they are accepted.
 
-        It takes about a minute until an address that does not answer is given up on. Nothing waits for it.
+        An event that is not accepted within about a minute is given up. Nothing waits for it.
         """
         from shiftwork.app.alerts import Alert  # noqa: PLC0415 - it brings an HTTP client
 
         if isinstance(events, str) or not events:
-            message = f'app.alert wants a list of events: events=["job.dead", "health.problem"], not {events!r}'
+            message = f'app.alert takes a list of events: events=["job.dead", "health.problem"], not {events!r}'
             raise ConfigurationError(message)
-        told = Alert(url, secret)
+        alert = Alert(url, secret)
         for event in dict.fromkeys(events):
-            self._hooks.add(event, told)
+            self._hooks.add(event, alert)
 
     def registered(self) -> tuple[dict[str, WorkerConfig], dict[str, PoolConfig]]:
-        """The workers and pools registered here, checked all together as `start` does; the store is not asked."""
+        """Return the workers and pools registered here, checked together as `start` does, without asking the store."""
         registry = self._registrations.complete()
         return self._registered.worker_configs(), dict(registry.pools)
 
@@ -215,9 +215,9 @@ class WorkerOrchestrator:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> None:
-        """Run everything that is registered, in this process, on this event loop."""
+        """Run all registered workers in this process, on this event loop."""
         if self._state != "stopped":
-            message = f"the orchestrator is {self._state} already"
+            message = f"the orchestrator is already {self._state}"
             raise LifecycleError(message)
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
@@ -247,7 +247,10 @@ class WorkerOrchestrator:
         self.control.portal.loop = asyncio.get_running_loop()
 
     async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
-        """Stop claiming, let running work finish for so long, hand back the rest uncounted. A second call hurries."""
+        """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted.
+
+        A second call ends what still runs.
+        """
         if self._starting is not None:
             await self._starting.wait()
         if self._node is None:
@@ -258,12 +261,12 @@ class WorkerOrchestrator:
         self._refuse_inside_a_job()
         self._hooks.leave_out(asyncio.current_task())
         self._state = "stopping"
-        node = self._node  # ours is forgotten before the store is closed
+        node = self._node  # the attribute is cleared before the store is closed
         ending = asyncio.ensure_future(self._end(node, timeout_seconds))
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
-            # Half a stop would leave leases that nobody lets go of: end what runs, and see it through.
+            # Half a stop would leave leases behind: end what runs, and finish the stop.
             node.hurry()
             await asyncio.wait([ending])
             raise
@@ -281,12 +284,12 @@ class WorkerOrchestrator:
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
         if any(run.task is task for engine in self._engines() for run in engine.runs.values()):
-            message = "a job cannot wait for the stop that waits for it; start the stop as a task of its own instead"
+            message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
             raise LifecycleError(message)
 
     async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
-        """Start, go on until SIGTERM or SIGINT, stop. A second signal means now."""
-        # Before the start: a signal that came during it would leave leases behind.
+        """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
+        # Before the start: a signal during the start would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
             await self.start()
             await signalled.wait()
@@ -297,7 +300,7 @@ class WorkerOrchestrator:
             self._node.hurry()
 
     async def close(self) -> None:
-        """Let go of the store, in a process that only asks or enqueues. `stop` does it for one that runs workers."""
+        """Close the store, in a process that only asks or enqueues. `stop` closes it in one that runs workers."""
         if self._state != "stopped":
             message = f"the store is in use: the orchestrator is {self._state}; stop it, which closes the store too"
             raise LifecycleError(message)
@@ -322,20 +325,18 @@ class WorkerOrchestrator:
 
     @property
     def hooks(self) -> Hooks:
-        """Who wants to hear of events."""
+        """Return the hooks of this app."""
         return self._hooks
 
     def callees(self) -> Mapping[str, Worker[Any, Any]]:
-        """The workers, ready to be run."""
+        """Return the workers, ready to run."""
         self._registrations.complete()
         return self._registered.workers
 
     def definition(self) -> Definition:
-        """All that a node must know of this app in order to run it without importing it."""
+        """Return everything that a node must know about this app in order to run it without importing it."""
         if self._url is None:
-            message = (
-                "shiftwork run needs an orchestrator whose store is given as a URL, so that others can open it too"
-            )
+            message = "shiftwork run needs a store that is given as a URL, so that other processes can open it too"
             raise ConfigurationError(message)
         registry = self._registrations.complete()
         return Definition(
@@ -352,7 +353,7 @@ class WorkerOrchestrator:
         )
 
     def _setup(self, registry: Registry) -> Setup | None:
-        """What the processes of process pools are told; None if there are none."""
+        """Return the setup of the processes of process pools; None if there are no such pools."""
         apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
         if not apart:
             return None
@@ -374,7 +375,7 @@ class WorkerOrchestrator:
         return await self._triggering.trigger(name, payload)
 
     def get_status(self) -> dict[str, Any]:
-        """What this process knows, without asking the store."""
+        """Return what this process knows, without asking the store."""
         started = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
         for name, at in started:
             state = self._registered.states.setdefault(name, WorkerState(worker=name))
@@ -546,10 +547,10 @@ class WorkerOrchestrator:
     # ── the web ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def asgi(self, *, trust_loopback: bool = True, identify: "Identify | None" = None) -> "Api":
-        """The HTTP API and the dashboard, to be mounted in an ASGI application of your own (needs `shiftwork[web]`).
+        """Return the HTTP API and the dashboard, to mount in your own ASGI application (needs `shiftwork[web]`).
 
-        `identify` says, from the ASGI scope, who asks: whom your application has let in already. None is a stranger,
-        who needs a token, unless at this very machine (`trust_loopback`).
+        `identify` takes the ASGI scope and returns the visitor that your application has authenticated, or None. A
+        request without a visitor needs a token, unless it comes from localhost (`trust_loopback`).
         """
         try:
             from shiftwork.web.api import Api  # noqa: PLC0415 - an extra

@@ -1,4 +1,4 @@
-"""The `shiftwork` command: one file per command or close family. It goes through `app` for everything."""
+"""The `shiftwork` command: one file per command or close family. It goes through `control` for everything."""
 
 from shiftwork.cli.entry import main
 

@@ -1,4 +1,4 @@
-"""`shiftwork cancel`, `retry`, `discard`: jobs by id, or all that match, counted and asked about first."""
+"""`shiftwork cancel`, `retry`, `discard`: jobs by id, or all that match after a confirmation."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -20,43 +20,43 @@ WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
 One = Callable[[Control, str], Awaitable[str]]
-"""Change one job; answers what was done, for people."""
+"""Changes one job, and returns what was done, for people."""
 
 
 class Changes(Struct):
-    """What became of the jobs that were named."""
+    """What was done to the jobs that were named."""
 
     changed: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     refused: list[dict[str, str]] = field(default_factory=list)
 
 
 def _selection(command: Callable[..., None]) -> Callable[..., None]:
-    """The options by which jobs are selected in bulk."""
+    """Add the options that select jobs in bulk."""
     for option in (
-        click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask."),
-        click.option("--error", metavar="TEXT", help="In bulk: a part of the last error; minds the case."),
-        click.option("--pool", metavar="NAME", help="In bulk: of this pool."),
-        click.option("--worker", metavar="NAME", help="In bulk: of this worker."),
+        click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask for confirmation."),
+        click.option("--error", metavar="TEXT", help="In bulk: jobs whose last error contains this (case-sensitive)."),
+        click.option("--pool", metavar="NAME", help="In bulk: jobs of this pool."),
+        click.option("--worker", metavar="NAME", help="In bulk: jobs of this worker."),
         click.argument("ids", metavar="[ID]...", nargs=-1),
     ):
         command = option(command)
     return command
 
 
-_group = click.option("--group", metavar="KEY", help="Dead ones that failed alike: a group of `shiftwork dead`.")
+_group = click.option("--group", metavar="KEY", help="Dead jobs that failed alike: a group of `shiftwork dead`.")
 
 
 @click.command()
 @_selection
-@click.option("--waiting", is_flag=True, help="All that have not started.")
-@click.option("--all", "everything", is_flag=True, help="All that have not ended, also those that run.")
+@click.option("--waiting", is_flag=True, help="All jobs that have not started.")
+@click.option("--all", "everything", is_flag=True, help="All jobs that have not ended, including running ones.")
 @with_source
 @json_option
 def cancel(
     ids: Sequence[str], source: Source, *, waiting: bool, everything: bool, yes: bool, as_json: bool, **narrowed: Any
 ) -> None:
-    """Cancel jobs that wait, ask those that run to stop."""
+    """Cancel waiting jobs, and ask running ones to stop."""
     statuses = LIVE if everything else WAITING if waiting else None
     wanted = _wanted(ids, statuses, narrowed, "--waiting or --all")
     if wanted is None:
@@ -67,9 +67,9 @@ def cancel(
 
 @click.command()
 @_selection
-@click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@click.option("--dead", is_flag=True, help="All dead jobs.")
 @_group
-@click.option("--rate", metavar="RATE", help="In bulk: spread them over time, beginning now: 10/s, 600/m.")
+@click.option("--rate", metavar="RATE", help="In bulk: spread the jobs over time, from now on: 10/s, 600/m.")
 @click.option(
     "--payload", type=json_object, metavar="JSON", help="For one job: run it with this payload; - reads stdin."
 )
@@ -86,7 +86,7 @@ def retry(
     as_json: bool,
     **narrowed: Any,
 ) -> None:
-    """Queue dead, cancelled, failed or scheduled jobs again, now, with their counts at zero."""
+    """Queue dead, cancelled, failed or scheduled jobs again, with their counts reset."""
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if rate is not None and wanted is None:
         message = "--rate is for many jobs: select them with --dead or --group"
@@ -107,12 +107,12 @@ def retry(
 
 @click.command()
 @_selection
-@click.option("--dead", is_flag=True, help="All in the dead-letter queue.")
+@click.option("--dead", is_flag=True, help="All dead jobs.")
 @_group
 @with_source
 @json_option
 def discard(ids: Sequence[str], source: Source, *, dead: bool, yes: bool, as_json: bool, **narrowed: Any) -> None:
-    """Delete jobs that have ended, for good."""
+    """Delete jobs that have ended."""
     wanted = _wanted(ids, _dead(narrowed, dead=dead), narrowed, "--dead or --group")
     if wanted is None:
         _each(source, ids, _discard, as_json=as_json)
@@ -123,7 +123,7 @@ def discard(ids: Sequence[str], source: Source, *, dead: bool, yes: bool, as_jso
 def _wanted(
     ids: Sequence[str], statuses: tuple[JobStatus, ...] | None, narrowed: dict[str, Any], flags: str
 ) -> dict[str, Any] | None:
-    """Which jobs are meant in bulk; None if they are named one by one. Anything in between is refused."""
+    """Return which jobs are meant in bulk; None if they are named by id. Raises `UsageError` for a mixture."""
     given = {name: value for name, value in narrowed.items() if value}
     if ids and not statuses and not given:
         return None
@@ -146,13 +146,13 @@ def _dead(narrowed: dict[str, Any], *, dead: bool) -> tuple[JobStatus, ...] | No
 async def _cancel(control: Control, job_id: str) -> str:
     job = await control.jobs.cancel(job_id)
     if job.status is JobStatus.PROCESSING:
-        return f"job {job_id} of {job.worker} is running and was told to stop"
+        return f"job {job_id} of {job.worker} is running; it was asked to stop"
     return f"job {job_id} of {job.worker} is {job.status}"
 
 
 async def _discard(control: Control, job_id: str) -> str:
     await control.jobs.discard(job_id)
-    return f"job {job_id} is gone"
+    return f"job {job_id} deleted"
 
 
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
@@ -160,7 +160,7 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
         changes = Changes()
         for job_id in ids:
             try:
-                changes.told.append(await act(control, job_id))
+                changes.messages.append(await act(control, job_id))
                 changes.changed.append(job_id)
             except JobError as error:
                 changes.refused.append({"id": job_id, "error": str(error)})
@@ -169,7 +169,7 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
     changes = source.ask(act_on_each)
     if as_json:
         show_json({"changed": changes.changed, "refused": changes.refused})
-    for line in () if as_json else changes.told:
+    for line in () if as_json else changes.messages:
         click.echo(line)
     for refused in changes.refused:
         aside(f"shiftwork: {refused['error']}")
@@ -203,10 +203,10 @@ def _in_bulk(
 def _agreed(verb: str, matched: int) -> bool:
     try:
         agreed = click.confirm(f"{verb} {counted(matched, 'job')}?", err=True)
-    except click.Abort:  # nobody there to ask
+    except click.Abort:  # no terminal to ask at
         agreed = False
     if not agreed:
-        aside("shiftwork: nothing was changed; --yes does it without asking")
+        aside("shiftwork: nothing was changed; use --yes to skip the confirmation")
         click.get_current_context().exit(1)
     return True
 

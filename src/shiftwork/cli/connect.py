@@ -1,6 +1,7 @@
-"""Which store a command is about, and how it is asked.
+"""Finding the store of a command, and opening its control.
 
-In this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTWORK_APP`, `shiftwork.db` in the current folder.
+The store is found in this order: `--store`, `--app`, `SHIFTWORK_STORE`, `SHIFTWORK_APP`, and `shiftwork.db` in the
+current folder.
 """
 
 import asyncio
@@ -45,15 +46,15 @@ class Source(Struct, frozen=True, kw_only=True):
             return control_of(self.store, namespace=self.namespace)
         control = load_app(self.app).control
         if control.store.url.startswith("memory:"):
-            aside(f"shiftwork: the store of {self.app} is memory: this command sees its own, not a running process's")
+            aside(f"shiftwork: the store of {self.app} is memory: this command has its own and sees no other process")
         return control
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say where its store is, and hand it a `Source`."""
+    """Give a command the options that name its store, and pass it a `Source`."""
 
     @click.option("--store", metavar="URL", help="The store, for example sqlite:///shiftwork.db.")
-    @click.option("--app", metavar="MODULE:NAME", help="The app whose store is meant, for example shop:app.")
+    @click.option("--app", metavar="MODULE:NAME", help="The app whose store to use, for example shop:app.")
     @click.option("--namespace", metavar="NAME", help="The namespace in the store.  [default: default]")
     @functools.wraps(command)
     def wrapped(*args: Any, store: str | None, app: str | None, namespace: str | None, **kwargs: Any) -> None:
@@ -63,7 +64,7 @@ def with_source(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def find_source(store: str | None, app: str | None, namespace: str | None) -> Source:
-    """The source that the options, the environment and the current folder name."""
+    """Return the source that the options, the environment or the current folder names."""
     environ = os.environ
     space = namespace or environ.get("SHIFTWORK_NAMESPACE") or "default"
     if store:
@@ -73,28 +74,28 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     app = app or environ.get("SHIFTWORK_APP")
     if app:
         if namespace:
-            message = "--namespace goes with --store: an app has a namespace of its own"
+            message = "--namespace goes with --store: an app has its own namespace"
             raise click.UsageError(message)
         return Source(app=app)
     if Path(DEFAULT_FILE).exists():
         return Source(store=f"{_SQLITE}{DEFAULT_FILE}", namespace=space)
     message = (
-        f"which store? Say --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
+        f"which store? Give --store URL or --app MODULE:NAME, or set SHIFTWORK_STORE or SHIFTWORK_APP "
         f"(there is no {DEFAULT_FILE} in {Path.cwd()})"
     )
     raise click.UsageError(message)
 
 
 def shared(url: str) -> str:
-    """The URL, if a process other than the one that runs the app can use it."""
+    """Return the URL. Raises `UsageError` if only the process that runs the app can use it."""
     if url.startswith("memory:"):
-        message = "a memory:// store lives inside one process: no command can look into it from outside"
+        message = "a memory:// store lives inside one process: no command can read it from outside"
         raise click.UsageError(message)
     return url
 
 
 def refuse_missing(url: str, *, create: bool = False) -> None:
-    """Looking must not leave an empty database behind."""
+    """Reject a database that does not exist: reading must not create one."""
     if not url.startswith(_SQLITE) or create:
         return
     path = Path(url.removeprefix(_SQLITE).partition("?")[0])

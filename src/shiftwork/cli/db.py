@@ -1,4 +1,4 @@
-"""`shiftwork db`: the schema of a store that is a database, looked at and changed by hand."""
+"""`shiftwork db`: the schema of a store that is a database, shown and upgraded by hand."""
 
 from typing import Any, Final
 
@@ -16,8 +16,8 @@ _PHASE: Final = click.option(
     type=click.Choice(("before", "after")),
     default="after",
     show_default=True,
-    help="before: only what may be done while processes of the version before still run. after: the rest too, which "
-    "may be done only when none is left.",
+    help="before: only steps that are safe while processes of the previous version still run. after: also those that "
+    "need all of them to have stopped.",
 )
 
 
@@ -30,7 +30,7 @@ def db() -> None:
 @with_source
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
-    """Which version the schema has, and which steps are done or left to do. Changes nothing."""
+    """Show the version of the schema, and which steps are done or pending. Changes nothing."""
     url, seen, _ = source.ask(_look)
     if as_json:
         show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "steps": to_builtins(seen.steps)})
@@ -45,7 +45,7 @@ def status(source: Source, *, as_json: bool) -> None:
 @with_source
 @json_option
 def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
-    """Do the steps that are left to do: all of them, or none. On an empty database: make the schema."""
+    """Carry out the pending steps: all of them, or none. On an empty database, create the schema."""
     url, seen, done = source.ask(lambda control: _look(control, phase=phase))
     if as_json:
         show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "upgraded": to_builtins(done)})
@@ -59,13 +59,13 @@ def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
 
 
 @db.command()
-@click.option("--pending", is_flag=True, help="Only what this database lacks; it is asked. Otherwise everything.")
-@click.option("--grant-to", metavar="USER", help="Also give this user, who must exist, the rights that an app needs.")
+@click.option("--pending", is_flag=True, help="Only the steps that this database lacks; otherwise all of them.")
+@click.option("--grant-to", metavar="USER", help="Also grant this existing user the rights that an app needs.")
 @_PHASE
 @with_source
 @json_option
 def sql(pending: bool, grant_to: str | None, phase: str, source: Source, *, as_json: bool) -> None:  # noqa: FBT001 - click's
-    """Print the SQL that makes the schema, for an administrator to read and run with psql."""
+    """Print the SQL that creates the schema, for an administrator to review and run with psql."""
     wanted = {"pending": pending, "after": phase == "after", "grant_to": grant_to}
     url, text, seen = source.ask(lambda control: _sql(control, wanted))
     if as_json:
@@ -88,7 +88,7 @@ async def _sql(control: Control, wanted: dict[str, Any]) -> tuple[str, str | Non
 
 def _nothing_by_hand(url: str, seen: SchemaView) -> str:
     version = "no schema" if seen.version is None else f"schema version {seen.version}"
-    return f"{url}, {version}: nothing to do by hand. Opening the store makes what it needs."
+    return f"{url}, {version}: nothing to do by hand. Opening the store creates what it needs."
 
 
 def _show(url: str, seen: SchemaView) -> None:
@@ -96,7 +96,7 @@ def _show(url: str, seen: SchemaView) -> None:
     click.echo()
     show_table(
         ("NUMBER", "NAME", "PHASE", "STATE"),
-        [(step.number, step.name, step.phase, "done" if step.done else "to do") for step in seen.steps],
+        [(step.number, step.name, step.phase, "done" if step.done else "pending") for step in seen.steps],
     )
     click.echo()
     click.echo(_left(seen) or "up to date")
@@ -107,8 +107,7 @@ def _left(seen: SchemaView) -> str:
     if not left:
         return ""
     if seen.version == 0:
-        return (
-            "there is no schema yet: shiftwork db upgrade makes it, and so does the first process that opens the store"
-        )
-    when = "" if any(step.phase == "before" for step in left) else ", once no process of the version before is left"
-    return f"{counted(len(left), 'step')} to do: shiftwork db upgrade{when}"
+        return "there is no schema yet: shiftwork db upgrade creates it, as does the first process that opens the store"
+    safe = any(step.phase == "before" for step in left)
+    when = "" if safe else ", once all processes of the previous version have stopped"
+    return f"{counted(len(left), 'step')} pending: shiftwork db upgrade{when}"

@@ -1,4 +1,4 @@
-"""`shiftwork dead`: the dead-letter queue, by what went wrong."""
+"""`shiftwork dead`: dead jobs, grouped by error."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,10 +19,10 @@ from shiftwork.views.instants import iso
 
 @click.command()
 @click.option("--worker", metavar="NAME")
-@click.option("--error", metavar="TEXT", help="A part of the error; minds the case.")
-@click.option("--list", "as_list", is_flag=True, help="The jobs themselves, newest first.")
+@click.option("--error", metavar="TEXT", help="Jobs whose error contains this (case-sensitive).")
+@click.option("--list", "as_list", is_flag=True, help="List the jobs themselves, newest first.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="With --list.")
-@click.option("--after", metavar="ID", help="With --list: only older ones than this job.")
+@click.option("--after", metavar="ID", help="With --list: jobs older than this one.")
 @with_source
 @json_option
 def dead(
@@ -35,7 +35,7 @@ def dead(
     after: str | None,
     as_json: bool,
 ) -> None:
-    """Jobs in the dead-letter queue, summed up by worker and error."""
+    """List dead jobs, grouped by worker and error."""
     if as_list:
 
         async def find(control: Control) -> tuple[list[Job[Any]], float]:

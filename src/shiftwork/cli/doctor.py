@@ -19,7 +19,7 @@ from shiftwork.views.shapes.system import problem_shape
 @with_source
 @json_option
 def doctor(source: Source, *, as_json: bool) -> None:
-    """Examine the store, the app if one is named, and what runs. Ends with 1 if something is critical."""
+    """Examine the store, the app if one is named, and what runs. The exit code is 1 for a critical problem."""
     report = source.ask(lambda control: _examine(control, source.app))
     if as_json:
         show_json(

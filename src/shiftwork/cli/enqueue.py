@@ -18,9 +18,11 @@ from shiftwork.views.shapes.jobs import job_shape
 @click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
 @click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
 @click.option("--priority", type=click.Choice([one.name.lower() for one in JobPriority]))
-@click.option("--delay", type=seconds, metavar="TIME", help="Run it this much later: 90, 5m, 2h.")
-@click.option("--unique-key", metavar="KEY", help="If a live job of the worker has this key, that one is meant.")
-@click.option("--id", "job_id", metavar="ID", help="Your own id: repeating the command adds nothing.")
+@click.option("--delay", type=seconds, metavar="TIME", help="Run it after this time: 90, 5m, 2h.")
+@click.option(
+    "--unique-key", metavar="KEY", help="If a live job of the worker has this key, add nothing and show that job."
+)
+@click.option("--id", "job_id", metavar="ID", help="Your own id, which makes the command safe to repeat.")
 @with_source
 @json_option
 def enqueue(
@@ -37,9 +39,9 @@ def enqueue(
 ) -> None:
     """Add a job of a worker.
 
-    A VALUE that reads as JSON is JSON, all else is text: width=320 is a number, path=a.png is text, and so is
-    code='"007"'. With --app it is checked by the types of the worker's function; otherwise by what a running
-    process has told of them, and when the job runs.
+    A VALUE that is valid JSON is read as JSON, all others as text: width=320 is a number, path=a.png is text, and so is
+    code='"007"'. With --app, arguments are checked by the types of the worker's function; otherwise by the schema that
+    a running process has published, and again when the job runs.
     """
     options = Options(
         priority=JobPriority[priority.upper()] if priority else None,
@@ -52,11 +54,11 @@ def enqueue(
     if as_json:
         show_json({"created": created, "job": job_shape(job)})
     else:
-        click.echo(_told(job, created=created))
+        click.echo(_summary(job, created=created))
 
 
-def _told(job: Job[Any], *, created: bool) -> str:
+def _summary(job: Job[Any], *, created: bool) -> str:
     if not created:
-        return f"job {job.id} of {job.worker} is there already: {job.status}"
+        return f"job {job.id} of {job.worker} exists already: {job.status}"
     later = " for later" if job.status is JobStatus.SCHEDULED else ""
     return f"job {job.id} of {job.worker} is {job.status}{later}, in pool {job.pool}"

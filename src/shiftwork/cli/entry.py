@@ -1,4 +1,4 @@
-"""The group that holds every command: its help, its exit codes, and what becomes of an error."""
+"""The group of all commands: its help, its exit codes, and how errors are shown."""
 
 import io
 import os
@@ -40,15 +40,15 @@ _INTERRUPTED: Final = 130
 
 
 class Refusal(click.ClickException):
-    """A mistake or a trouble that shiftwork foresaw: one clear line, no traceback."""
+    """An expected error: it is shown in one clear line, without a traceback."""
 
     def show(self, file: Any = None) -> None:
-        """Say it."""
+        """Print the message."""
         click.echo(f"shiftwork: {self.format_message()}", file=file, err=file is None)
 
 
 class WrongAddress(Refusal):
-    """A URL that leads nowhere is a wrong command line."""
+    """A store URL that cannot be used; the command line is wrong."""
 
     exit_code = 2
 
@@ -63,7 +63,7 @@ class Commands(click.Group):
     """The commands in sections, and the one place where errors become exit codes."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Be a program: the process ends with the command, whatever threads the app has left behind."""
+        """Run as a program: the process ends with the command, even if the app has left threads behind."""
         try:
             return super().__call__(*args, **kwargs)
         except SystemExit as leaving:
@@ -71,21 +71,21 @@ class Commands(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was given."""
+        """Run the given command."""
         _replace_what_cannot_be_encoded()
         try:
             return super().invoke(ctx)
         except ShiftworkError as error:
             raise _refusal(error)(str(error)) from None
         except BrokenPipeError:
-            # Whoever read has read enough. What is still buffered must not fail at exit, so it goes nowhere.
+            # The reader closed the pipe. What is still buffered must not fail at exit, so it is discarded.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(_PIPE_CLOSED)
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """List the commands by what they are for."""
+        """List the commands by purpose."""
         for title, members in _SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(member.name or "", member.get_short_help_str(90)) for member in members])
@@ -94,11 +94,11 @@ class Commands(click.Group):
 HELP: Final = """\
 Background workers: their schedules, queues and pools.
 
-`shiftwork run MODULE:NAME` runs an app. All other commands look at its store or change what is in it, from any
-process that reaches it; what is running follows at once.
+`shiftwork run MODULE:NAME` runs an app. All other commands read or change its store, from any machine that
+reaches it; running nodes follow at once.
 
 \b
-Which store, the first that is given:
+The store, by the first of these that is given:
   --store URL            for example sqlite:///shiftwork.db
   --app MODULE:NAME      the store of an app
   SHIFTWORK_STORE         and SHIFTWORK_NAMESPACE
@@ -108,12 +108,12 @@ Which store, the first that is given:
 \b
 Exit codes:
   0  done
-  1  what was asked about is unknown, wrong or refused; a job failed; doctor found something critical
+  1  unknown, wrong or rejected; a job failed; doctor found a critical problem
   2  the command line is wrong
-  3  the store cannot be reached or used
+  3  the store is not available or cannot be used
 
-Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, lengths of time
-are seconds.
+Times are UTC. With --json every command prints one JSON document: instants are ISO 8601 in UTC, durations are
+seconds.
 """
 
 
@@ -122,7 +122,7 @@ are seconds.
 )
 @click.version_option(package_name="shiftwork", message="shiftwork %(version)s")
 def main() -> None:
-    """Show help; each command says what it does."""
+    """Show the help."""
 
 
 for _members in _SECTIONS.values():
@@ -137,7 +137,7 @@ def _refusal(error: ShiftworkError) -> type[Refusal]:
 
 
 def _replace_what_cannot_be_encoded() -> None:
-    """A terminal that knows no arrows gets question marks, not a traceback."""
+    """Print question marks instead of failing where a terminal cannot show a character."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -16,17 +16,17 @@ from shiftwork.views.shapes.system import event_shape
 
 FOLLOW_SECONDS: Final = 0.5
 ALL: Final = 2 * EVENTS_KEPT
-"""As many as a store keeps, of both kinds."""
+"""As many events as a store keeps, of both kinds."""
 
 
 @click.command()
 @click.option("--limit", type=click.IntRange(1, ALL), default=50, show_default=True)
-@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only those with a higher number.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now; Ctrl-C ends it.")
+@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Events with a higher number.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new events, until Ctrl-C.")
 @with_source
 @json_option
 def events(source: Source, *, limit: int, after: int, follow: bool, as_json: bool) -> None:
-    """What happened: disabled, enabled, dead, lost, scaled, paused; newest last."""
+    """List what happened: disabled, enabled, dead, lost, scaled, paused; newest last."""
     if follow:
         source.ask(lambda control: _follow(control, after, limit, as_json=as_json))
         return

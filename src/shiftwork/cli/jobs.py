@@ -9,6 +9,7 @@ from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json,
 from shiftwork.cli.words import ago, one_line, printable, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
+from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
@@ -22,13 +23,13 @@ _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 @click.option("--status", type=click.Choice([str(one) for one in JobStatus]), multiple=True, help="May be repeated.")
 @click.option("--worker", metavar="NAME")
 @click.option("--pool", metavar="NAME")
-@click.option("--error", metavar="TEXT", help="A part of the last error; minds the case.")
+@click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@click.option("--after", metavar="ID", help="Only older ones than this job: the next page.")
+@click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
 @with_source
 @json_option
 def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     given = {name: value for name, value in wanted.items() if value}
 
     async def find(control: Control) -> tuple[list[Job[Any]], float]:
@@ -39,11 +40,11 @@ def jobs(source: Source, *, limit: int, as_json: bool, **wanted: Any) -> None:
 
 @click.command()
 @click.argument("job_id", metavar="ID")
-@click.option("--logs", is_flag=True, help="Only what it logged through ctx.logger.")
+@click.option("--logs", is_flag=True, help="Show only what it logged through ctx.logger.")
 @with_source
 @json_option
 def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
-    """Everything about one job: payload, attempts with tracebacks, progress, result."""
+    """Show everything about one job: payload, attempts with tracebacks, progress, result."""
 
     async def get(control: Control) -> tuple[Job[Any], Explanation, float]:
         return *await control.jobs.get_explained(job_id), control.now()
@@ -62,7 +63,7 @@ def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
 @with_source
 @json_option
 def explain(job_id: str, source: Source, *, as_json: bool) -> None:
-    """Why a job is not running, or how it ended."""
+    """Show why a job is not running, or how it ended."""
     why = source.ask(lambda control: control.jobs.explain(job_id))
     if as_json:
         show_json(explanation_shape(why))
@@ -79,7 +80,7 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
 
 
 def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -> None:
-    """A page of jobs, and how to turn it."""
+    """Print a page of jobs, and how to get the next one."""
     last = found[-1].id if len(found) == limit else None
     if as_json:
         show_json({"jobs": [job_shape(one) for one in found], "next_after": last})
@@ -89,7 +90,7 @@ def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -
         return
     show_table(_TITLES, [_row(one.record, now) for one in found])
     if last:
-        aside(f"the newest {limit}; for older ones add: --after {last}")
+        aside(f"these are the newest {limit}; for older jobs add: --after {last}")
 
 
 def _row(record: JobRecord, now: float) -> list[Cell]:
@@ -111,7 +112,7 @@ def _detail(record: JobRecord, now: float) -> str | None:
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
-        return f"again {ago(record.run_at, now)}: {error}"
+        return f"retried {ago(record.run_at, now)}: {error}"
     if status is JobStatus.COMPLETED:
         return f"took {took(_seconds(record))}"
     return error
@@ -120,8 +121,8 @@ def _detail(record: JobRecord, now: float) -> str | None:
 def _running(record: JobRecord, now: float) -> str:
     verb = "stopping" if record.cancelling else "running"
     how_far = _how_far(record.progress)
-    told = f", {how_far}" if how_far else ""
-    return f"{verb} for {took(now - (record.started_at or now))}{told}"
+    progress = f", {how_far}" if how_far else ""
+    return f"{verb} for {took(now - (record.started_at or now))}{progress}"
 
 
 def _seconds(record: JobRecord) -> float:
@@ -140,7 +141,7 @@ def _how_far(progress: Progress | None) -> str | None:
 
 
 def show_job(found: Job[Any], why: Explanation, now: float) -> None:
-    """A job, whole."""
+    """Print a whole job."""
     click.echo(f"job {found.id}")
     for name, value in _facts(found.record, why, now).items():
         if value is not None:
@@ -154,7 +155,7 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
 
 
 def show_logs(found: Job[Any]) -> None:
-    """What a job logged."""
+    """Print what a job logged."""
     if not found.logs:
         aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
     for line in found.logs:
@@ -164,9 +165,9 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | None]:
     started, ended = record.started_at, record.ended_at
-    crashes = f", and {record.crashes} crashes" if record.crashes else ""
+    crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
-        "status": record.status + (", told to stop" if record.cancelling else ""),
+        "status": record.status + (", asked to stop" if record.cancelling else ""),
         "why": why.text if record.status.live else None,
         "error": record.error,
         "worker": f"{record.worker}, in pool {record.pool}",

@@ -21,20 +21,20 @@ _LINE_SECONDS: Final = 5.0
 
 
 class ProgressBar:
-    """How far it is, beside the output: a bar that moves on a terminal, a line now and then elsewhere."""
+    """Progress on stderr: a moving bar on a terminal, otherwise a line now and then."""
 
     def __init__(self, *, terminal: bool) -> None:
         self._terminal = terminal
         self._every = _TERMINAL_SECONDS if terminal else _LINE_SECONDS
         self._step = ""
-        self._told_at = float("-inf")
+        self._shown_at = float("-inf")
 
-    def tell(self, step: str, done: int, total: int) -> None:
-        """So many of so many; 0 if nobody knows how many there are."""
+    def show(self, step: str, done: int, total: int) -> None:
+        """Show how many jobs of a step are done. `total` is 0 if it is not known."""
         now = time.monotonic()
-        if step == self._step and done != total and now - self._told_at < self._every:
+        if step == self._step and done != total and now - self._shown_at < self._every:
             return
-        self._told_at = now
+        self._shown_at = now
         if self._terminal:
             self._end_line(step)
             click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)
@@ -43,7 +43,7 @@ class ProgressBar:
         self._step = step
 
     def end(self) -> None:
-        """Leave the line that moves."""
+        """End the moving line."""
         self._end_line("")
 
     def _end_line(self, step: str) -> None:
@@ -62,13 +62,13 @@ def _bar(done: int, total: int) -> str:
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST", required=False)
 @click.option("--namespace", metavar="NAME", help="The namespace, in both stores.  [default: default]")
-@click.option("--abandon", "give_up", is_flag=True, help="Give up a move that was begun: nodes may run on SRC again.")
+@click.option("--abandon", "give_up", is_flag=True, help="Abandon a move that was started: nodes may run on SRC again.")
 @json_option
 def move(source: str, destination: str | None, *, namespace: str | None, give_up: bool, as_json: bool) -> None:
     """Move everything from one store to another: jobs, schedules, what is disabled or paused, events.
 
-    Stop every node first. Interrupted, it goes on when it is run again. SRC keeps what it holds, and no node starts on
-    it any more. Run once more afterwards, it carries jobs that were added to SRC since.
+    Stop every node first. If it is interrupted, run it again: it continues. SRC keeps its content, and nodes no longer
+    start on it. Run again afterwards, it carries over jobs that were added to SRC since.
     """
     space = namespace or os.environ.get("SHIFTWORK_NAMESPACE") or "default"
     refuse_missing(shared(source))
@@ -76,11 +76,11 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
         _give_up(source, space, as_json=as_json)
         return
     if destination is None:
-        message = "where to? shiftwork move SRC DST"
+        message = "DST is missing: shiftwork move SRC DST"
         raise click.UsageError(message)
     progress = ProgressBar(terminal=sys.stderr.isatty())
     try:
-        moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.tell))
+        moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.show))
     finally:
         progress.end()
     if as_json:
@@ -94,15 +94,17 @@ def _give_up(source: str, namespace: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"source": source, "abandoned": to})
     elif to is None:
-        click.echo("no move was begun; nothing is changed")
+        click.echo("no move was started; nothing is changed")
     else:
-        click.echo(f"the move to {to} is given up: nodes may run on the source again")
-        click.echo(f"{to} holds a part of it, which nobody needs")
+        click.echo(f"the move to {to} is abandoned: nodes may run on the source again")
+        click.echo(f"{to} holds a part of it, which can be deleted")
 
 
 def _show(moved: Moved) -> None:
     if moved.late:
-        carried = f"{counted(moved.copied, 'job')} added since: carried" if moved.copied else "nothing was added since"
+        carried = (
+            f"{counted(moved.copied, 'job')} added since: carried over" if moved.copied else "nothing was added since"
+        )
         click.echo(f"everything had moved before; {carried}")
         return
     statuses = [
@@ -112,14 +114,16 @@ def _show(moved: Moved) -> None:
     show_table(("JOBS", "SOURCE", "DESTINATION"), [*rows, ("all", moved.counted.jobs, moved.arrived.jobs)])
     click.echo(f"checksum     {moved.counted.checksum} on both sides")
     small = moved.records
-    told = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
-    click.echo(f"and also     {', '.join(told)}")
+    others = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
+    click.echo(f"and also     {', '.join(others)}")
     if moved.handed_back:
-        click.echo(f"handed back  {counted(moved.handed_back, 'job')} whose process had vanished: queued, not counted")
+        click.echo(
+            f"handed back  {counted(moved.handed_back, 'job')} whose process had vanished: queued again, uncounted"
+        )
     click.echo()
     click.echo(f"Everything of {moved.source} is in {moved.destination} now. Next:")
     click.echo("  1. give every process the new URL, and start the nodes")
-    click.echo("  2. run this command once more: it carries what processes with the old URL have added since")
+    click.echo("  2. run this command again: it carries over what processes with the old URL have added since")
     click.echo("The source still holds what it held; delete it when you are sure.")
 
 

@@ -38,7 +38,7 @@ _TITLES = (
 @with_source
 @json_option
 def nodes(source: Source, *, as_json: bool) -> None:
-    """Every live node: what it has, what it runs, whether it leads or is drained."""
+    """List every live node: what it has, what it runs, whether it leads or is drained."""
 
     async def look(control: Control) -> tuple[list[NodeView], float]:
         return await control.nodes.all(), control.now()
@@ -54,18 +54,18 @@ def nodes(source: Source, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("node")
-@click.option("--undo", is_flag=True, help="Let it take work again.")
-@click.option("--reason", help="Why; kept with the event.")
+@click.option("--undo", is_flag=True, help="Give it work again.")
+@click.option("--reason", help="The reason, recorded in the event.")
 @click.option("--wait", is_flag=True, help="Wait until it is empty.")
-@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; it goes on draining.")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; draining continues.")
 @with_source
 @json_option
 def drain(
     node: str, source: Source, *, undo: bool, reason: str | None, wait: bool, timeout: float | None, as_json: bool
 ) -> None:
-    """Give a node no more work: its workers finish what they run, and go. The beginning of its name is enough.
+    """Give a node no more work: its workers finish what they run, and end. A prefix of its name is enough.
 
-    The node stays up, empty, until it is stopped or this is undone; then it can be stopped without a wait.
+    The node stays up, empty, until it is stopped or this is undone. An empty node stops without a wait.
     """
     if undo and (wait or reason):
         message = "--wait and --reason go with draining, not with --undo"
@@ -87,32 +87,32 @@ def drain(
     elif undo:
         click.echo(f"node {seen.name} takes work again")
     elif seen.runs:
-        click.echo(f"node {seen.name} is given no more work; it still runs {_running(seen)}; see: shiftwork nodes")
+        click.echo(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: shiftwork nodes")
     else:
         click.echo(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
-    told = ""
+    printed = ""
     try:
         async with asyncio.timeout(patience):
             while (node := await _look(control, node)).runs:
-                if (text := _running(node)) != told:
+                if (text := _running(node)) != printed:
                     aside(f"node {node.name} still runs {text}")
-                    told = text
+                    printed = text
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
-        message = f"node {node.name} was not empty in time: it still runs {told}; it goes on draining"
+        message = f"node {node.name} was not empty in time: it still runs {printed}; draining continues"
         raise ResultTimeoutError(message) from None
 
 
 async def _look(control: Control, node: NodeView) -> NodeView:
     found = [seen for seen in await control.nodes.all() if seen.name == node.name]
     if not found:
-        message = f"node {node.name} has gone"
+        message = f"node {node.name} has ended"
         raise UnknownNodeError(message)
     if found[0].drained_at is None:
-        message = f"node {node.name} is not drained any more: somebody has undone it"
+        message = f"node {node.name} is no longer drained: it was undone"
         raise UnknownNodeError(message)
     return found[0]
 
@@ -145,7 +145,7 @@ def _state(node: NodeView, now: float) -> str:
 
 
 def _running(node: NodeView) -> str:
-    """`images 8, 3 busy; mail 2`."""
+    """Return what a node runs: `images 8 workers, 3 busy; mail 2 workers`."""
     return "; ".join(
         f"{run.pool} {counted(run.workers, 'worker')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
     )

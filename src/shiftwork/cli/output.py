@@ -1,4 +1,4 @@
-"""What goes to the terminal: aligned tables for people, one JSON document for programs, and words beside them."""
+"""Output: aligned tables for people, one JSON document for programs, and messages on stderr."""
 
 import shutil
 import sys
@@ -14,11 +14,11 @@ from shiftwork.cli.words import one_line
 
 _GAP: Final = "  "
 _NARROW: Final = 24
-"""On a narrow terminal the last column is cut down to this first,"""
+"""The width to which the last column is cut first on a narrow terminal."""
 _NARROWEST: Final = 12
-"""and then the others, the widest first, down to this,"""
+"""The width to which other columns are cut then, the widest first."""
 _WHOLE: Final = ("ID", "EXAMPLE", "WORKER", "POOL")
-"""but neither the first one nor these: half a name is none."""
+"""The columns that are never cut, like the first one: half a name is useless."""
 
 Cell = str | int | None
 
@@ -26,22 +26,22 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def show_json(document: Any) -> None:
-    """Print a document."""
+    """Print a JSON document."""
     click.echo(json_text(document))
 
 
 def json_text(value: Any) -> str:
-    """A value as indented JSON."""
+    """Return a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def aside(text: str) -> None:
-    """A word beside the output: a hint, how far it is. Never on stdout, which a program may be reading."""
+    """Print a hint or a message on stderr: a program may be reading stdout."""
     click.echo(text, err=True)
 
 
 def show_wrapped(head: str, text: str) -> None:
-    """Print a head and a text beside it; on a terminal the text stays beside it, however long it is."""
+    """Print a head and a text beside it. On a terminal, a long text is wrapped and indented."""
     indent = " " * len(click.unstyle(head))
     room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
     lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
@@ -51,9 +51,9 @@ def show_wrapped(head: str, text: str) -> None:
 
 
 def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bool = False) -> None:
-    """Print rows under titles: numbers to the right, all else to the left.
+    """Print rows under titles: numbers are aligned to the right, everything else to the left.
 
-    On a terminal columns are cut so that a row stays in its line; in a pipe nothing is.
+    On a terminal, columns are cut so that a row fits into a line; in a pipe, nothing is cut.
     """
     terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
@@ -61,7 +61,7 @@ def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bo
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int | None = None) -> list[str]:
-    """The lines of a table."""
+    """Return the lines of a table."""
     texts = [list(titles), *([_text(cell) for cell in row] for row in rows)]
     widths = [max(_width(line[column]) for line in texts) for column in range(len(titles))]
     numeric = [bool(rows) and all(isinstance(row[column], int) for row in rows) for column in range(len(titles))]
@@ -89,7 +89,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 
 
 def cut(text: str, width: int) -> str:
-    """A text that takes no more columns than this."""
+    """Return a text cut to this many columns."""
     while _width(text) > width:
         text = text[:-2] + "…" if len(text) > 1 else ""
     return text

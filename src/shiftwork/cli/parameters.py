@@ -1,4 +1,4 @@
-"""What people type: payloads and lengths of time."""
+"""Parsing what people type: payloads, durations and addresses."""
 
 import re
 import sys
@@ -14,25 +14,25 @@ _LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
 def seconds(text: str) -> float:
-    """A length of time: `90`, `1.5`, `5m`, `2h`, `1d`."""
+    """Return a duration in seconds: `90`, `1.5`, `5m`, `2h`, `1d`."""
     found = _LENGTH.fullmatch(text.strip().lower())
     if found is None or found[2] not in _UNITS:
-        message = f"{text!r} is no length of time: write seconds, or 5m, 2h, 1d"
+        message = f"{text!r} is not a duration: write seconds, or 5m, 2h, 1d"
         raise click.BadParameter(message)
     return float(found[1]) * _UNITS[found[2]]
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """An address to listen on: `127.0.0.1:8421`, `[::]:8421`, or only `8421`."""
+    """Return an address to listen on: `127.0.0.1:8421`, `[::]:8421`, or only `8421`."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > _LAST_PORT:
-        message = f"{text!r} is no address to listen on: write HOST:PORT, for example 127.0.0.1:8421"
+        message = f"{text!r} is not an address to listen on: write HOST:PORT, for example 127.0.0.1:8421"
         raise click.BadParameter(message)
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """A JSON object; `-` reads it from stdin."""
+    """Return a JSON object; `-` reads it from stdin."""
     if text == "-":
         text = sys.stdin.read()
     try:
@@ -43,12 +43,12 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def payload_of(pairs: Iterable[str], payload: dict[str, Any] | None) -> dict[str, Any]:
-    """The payload from `key=value` words, or from `--payload`."""
+    """Return the payload from `key=value` words, or from `--payload`."""
     typed: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            message = f"{pair!r} is no argument: write name=value"
+            message = f"{pair!r} is not an argument: write name=value"
             raise click.UsageError(message)
         if name in typed:
             message = f"the argument {name!r} is given twice"
@@ -61,7 +61,7 @@ def payload_of(pairs: Iterable[str], payload: dict[str, Any] | None) -> dict[str
 
 
 def _value(text: str) -> Any:
-    """What reads as JSON is JSON; all else is text."""
+    """Return a value: JSON if the text is valid JSON, otherwise the text itself."""
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError:

@@ -19,9 +19,9 @@ _TITLES = (
 @with_source
 @json_option
 def pools(source: Source, *, as_json: bool) -> None:
-    """Every pool: workers now and wanted, bounds, queue, what runs, what ended, what is wrong with it.
+    """List every pool: workers now and wanted, bounds, queue, running and ended jobs, state.
 
-    Bounds with a * were set by hand: shiftwork scale POOL --reset takes them back.
+    Bounds with a * were set by hand: shiftwork scale POOL --reset restores the registered ones.
     """
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
@@ -29,21 +29,21 @@ def pools(source: Source, *, as_json: bool) -> None:
     elif seen.pools:
         show_table(_TITLES, [_row(pool) for pool in seen.pools])
     else:
-        aside(f"{seen.store} knows no pools yet: `shiftwork run` makes an app's pools known")
+        aside(f"{seen.store} has no pools yet: `shiftwork run` publishes those of an app")
 
 
 @click.command()
 @click.argument("pool")
-@click.option("--reason", help="Why; shown wherever the pool is.")
+@click.option("--reason", help="The reason, shown wherever the pool is.")
 @with_source
 @json_option
 def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> None:
-    """Start no more jobs of a pool, anywhere; running ones go on."""
+    """Start no more jobs of a pool, anywhere. Running jobs continue."""
     source.ask(lambda control: control.pools.pause(pool, reason), create=True)
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
-        click.echo(f"pool {pool} is paused; running jobs go on, queued ones wait until: shiftwork resume {pool}")
+        click.echo(f"pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}")
 
 
 @click.command()
@@ -51,12 +51,12 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
 @with_source
 @json_option
 def resume(pool: str, source: Source, *, as_json: bool) -> None:
-    """Go on with a paused pool."""
+    """Start jobs of a paused pool again."""
     source.ask(lambda control: control.pools.resume(pool), create=True)
     if as_json:
         show_json({"pool": pool, "paused": False, "reason": None})
     else:
-        click.echo(f"pool {pool} goes on")
+        click.echo(f"pool {pool} is resumed")
 
 
 def _row(pool: PoolView) -> list[Cell]:
@@ -80,16 +80,16 @@ def _row(pool: PoolView) -> list[Cell]:
 
 
 def workers_of(pool: PoolView) -> str:
-    """How many it has, and how many it shall have if that differs: `3`, `3/5`."""
+    """Return how many workers a pool has, and how many it should have if that differs: `3`, `3/5`."""
     return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers}/{pool.wanted}"
 
 
 def bounds_of(pool: PoolView) -> str | None:
-    """Between which bounds, with a mark if they were set by hand: `1–8`, `2–4*`."""
+    """Return the bounds of a pool, with a mark if they were set by hand: `1–8`, `2–4*`."""
     config = pool.config
     return None if config is None else bounds(config.min_workers, config.max_workers) + ("*" if pool.by_hand else "")
 
 
 def bounds(low: int, high: int) -> str:
-    """`5`, or `1–8`."""
+    """Return bounds as text: `5`, or `1–8`."""
     return str(low) if low == high else f"{low}–{high}"

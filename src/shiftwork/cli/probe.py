@@ -1,4 +1,4 @@
-"""`shiftwork probe`: is the node beside me alive, is it ready? For Kubernetes and its like; asks no store."""
+"""`shiftwork probe`: is the node on this machine alive, or ready? For Kubernetes and similar; it needs no store."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from shiftwork.serve.vitals import FRESH_SECONDS, examine
     envvar="SHIFTWORK_PROBE",
     required=True,
     metavar="PATH",
-    help="The file that the node was told to write; or SHIFTWORK_PROBE.",
+    help="The file that the node writes; or SHIFTWORK_PROBE.",
 )
 @click.option(
     "--within",
@@ -25,7 +25,7 @@ from shiftwork.serve.vitals import FRESH_SECONDS, examine
     default=f"{FRESH_SECONDS:g}",
     show_default=True,
     metavar="TIME",
-    help="How old the node's last sign of life may be.",
+    help="How old the file may be.",
 )
 @click.pass_context
 def probe(ctx: click.Context, question: str, probe_file: Path, within: float) -> None:

@@ -26,15 +26,15 @@ logger: Final = logging.getLogger("shiftwork")
     default="30",
     show_default=True,
     metavar="TIME",
-    help="How long running work may go on after the first signal.",
+    help="How long running work may continue after the first signal.",
 )
-@click.option("--label", multiple=True, metavar="NAME", help="Something this machine has that pools may ask for: gpu.")
+@click.option("--label", multiple=True, metavar="NAME", help="A label of this machine that pools may require: gpu.")
 @click.option(
     "--probe-file",
     type=click.Path(path_type=Path),
     envvar="SHIFTWORK_PROBE",
     metavar="PATH",
-    help="Write every few seconds how the node is, for `shiftwork probe`; or SHIFTWORK_PROBE.",
+    help="Write the state of the node to this file, for `shiftwork probe`; or SHIFTWORK_PROBE.",
 )
 @click.option(
     "--web",
@@ -42,8 +42,8 @@ logger: Final = logging.getLogger("shiftwork")
     metavar="HOST:PORT",
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
-@click.option("--no-web", is_flag=True, help="Serve neither.")
-@click.option("--always-token", is_flag=True, help="Demand a token on loopback too: behind a proxy on this machine.")
+@click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
+@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
@@ -60,12 +60,12 @@ def run(
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
 
-    The first signal lets running work finish; the second stops it now. What was not finished runs again elsewhere, or
-    at the next start. The log goes to stderr.
+    The first signal lets running work finish; the second one stops it. Unfinished jobs run again elsewhere, or at the
+    next start. The log goes to stderr.
     """
     set_up_logging(log_level, log_format)
     if no_web and always_token:
-        message = "--always-token is about the web, and --no-web serves none"
+        message = "--always-token needs the web, which --no-web turns off"
         raise click.UsageError(message)
     place = None if no_web else _web(web, always_token=always_token)
 
@@ -92,7 +92,7 @@ async def _run(service: Service, name: str, *, stop_timeout: float, style: str) 
 
 
 def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
-    """Say what is about to run."""
+    """Print what is about to run."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}

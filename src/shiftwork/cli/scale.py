@@ -1,4 +1,4 @@
-"""`shiftwork scale`: how many workers a pool may have, until somebody changes it."""
+"""`shiftwork scale`: how many workers a pool may have."""
 
 import click
 
@@ -8,18 +8,18 @@ from shiftwork.cli.output import json_option, show_json
 
 @click.command()
 @click.argument("pool")
-@click.option("--min", "low", type=int, metavar="N", help="Never fewer workers than this, on all nodes together.")
-@click.option("--max", "high", type=int, metavar="N", help="Never more workers than this, on all nodes together.")
-@click.option("--reset", is_flag=True, help="Forget what was set before: as the app registers it.")
+@click.option("--min", "low", type=int, metavar="N", help="The fewest workers, on all nodes together.")
+@click.option("--max", "high", type=int, metavar="N", help="The most workers, on all nodes together.")
+@click.option("--reset", is_flag=True, help="Restore the bounds that the app registers.")
 @with_source
 @json_option
 def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset: bool, as_json: bool) -> None:
-    """Set how many workers a pool may have; kept through restarts, until --reset.
+    """Set how many workers a pool may have. It is kept across restarts, until --reset.
 
-    What is not given stays as it is. Running nodes follow within a second; no running job is interrupted.
+    A bound that is not given stays as it is. Running nodes follow within a second; running jobs are not interrupted.
     """
     if low is None and high is None and not reset:
-        message = f"what shall change? shiftwork scale {pool} --min N, --max N or --reset"
+        message = f"nothing to change: give --min N, --max N or --reset, as in shiftwork scale {pool} --max 4"
         raise click.UsageError(message)
     now = source.ask(lambda control: control.pools.scale(pool, low, high, reset=reset), create=True)
     by_hand = low is not None or high is not None

@@ -1,5 +1,5 @@
-"""The terminal as a screen of one's own: frames are painted over each other, keys are heard, and whatever happens, the
-terminal is given back as it was.
+"""The terminal as a full screen: frames are painted over each other, keys are read, and the terminal is always
+restored.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 _ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J"
-"""The other screen, no cursor, empty."""
+"""Switches to the alternate screen, hides the cursor, and clears."""
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 _BEGIN: Final = "\x1b[?2026h\x1b[H"
-"""Show nothing until the frame is whole (where the terminal knows that), and begin at the top."""
+"""Holds back output until the frame is complete, where the terminal supports it, and moves to the top."""
 _END: Final = "\x1b[J\x1b[?2026l"
 _REST_OF_LINE: Final = "\x1b[K"
 
 
 class Screen:
-    """A terminal, taken over. `key` hears what is typed; `resized` is called when its size has changed.
+    """A terminal, taken over. `key` gets what is typed; `resized` is called when its size has changed.
 
-    SIGTERM, SIGHUP, SIGINT and the end of the terminal set `over`; Ctrl-Z gives the terminal back until it goes on.
+    SIGTERM, SIGHUP, SIGINT and the end of the terminal set `over`; Ctrl-Z restores the terminal until it continues.
     """
 
     def __init__(self, *, key: Callable[[str], None], resized: Callable[[], None]) -> None:
@@ -57,7 +57,7 @@ class Screen:
             self._loop.remove_signal_handler(number)
 
     def paint(self, lines: Sequence[str]) -> None:
-        """Show a frame: one write, over the last one, so that nothing flickers."""
+        """Show a frame in one write over the last one, so that nothing flickers."""
         height = shutil.get_terminal_size().lines
         self._write(_BEGIN + "\r\n".join(line + _REST_OF_LINE for line in lines[:height]) + _END)
 
@@ -75,11 +75,11 @@ class Screen:
             self._loop.add_reader(self._keys, self._hear)
 
     def _hear(self) -> None:
-        assert self._keys is not None  # noqa: S101 - we listen to it
+        assert self._keys is not None  # noqa: S101 - we read from it
         typed = b""
         with contextlib.suppress(OSError):
             typed = os.read(self._keys, 1024)
-        if not typed:  # the terminal is gone
+        if not typed:  # the terminal was closed
             self._loop.remove_reader(self._keys)
             self.over.set()
         for letter in typed.decode(errors="replace"):
@@ -92,14 +92,14 @@ class Screen:
         self._write(_ENTER)
 
     def _give_back(self) -> None:
-        with contextlib.suppress(OSError):  # it may be gone
+        with contextlib.suppress(OSError):  # it may be closed
             self._write(_LEAVE)
         if self._keys is not None and self._before is not None:
             with contextlib.suppress(OSError, termios.error), _undisturbed():
                 termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
 
     def _pause(self) -> None:
-        """Ctrl-Z."""
+        """Suspend on Ctrl-Z."""
         self._give_back()
         os.kill(os.getpid(), signal.SIGSTOP)
         self._take()
@@ -112,7 +112,7 @@ class Screen:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A program in the background that sets the terminal is stopped by SIGTTOU, unless it is deaf to it."""
+    """Ignore SIGTTOU, which stops a background program that changes the terminal."""
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         yield

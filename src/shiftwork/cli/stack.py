@@ -14,7 +14,7 @@ from shiftwork.views.shapes.jobs import stack_shape
 @with_source
 @json_option
 def stack(job_id: str, source: Source, *, as_json: bool) -> None:
-    """What a running job is doing now: the stack of its function, then all else in its process."""
+    """Show what a running job is doing now: the stack of its function, then everything else in its process."""
     seen = source.ask(lambda control: control.jobs.stack(job_id))
     if as_json:
         show_json(stack_shape(seen))

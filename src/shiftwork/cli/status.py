@@ -1,4 +1,4 @@
-"""`shiftwork status`: one screen that says what is wrong now, and how much there is to do."""
+"""`shiftwork status`: one screen with what is wrong now, and how much there is to do."""
 
 import click
 
@@ -13,7 +13,7 @@ from shiftwork.views.remedies import remedy
 from shiftwork.views.shapes.system import status_shape
 
 _UNHOSTED = {
-    "nobody": "nobody serves it",
+    "nobody": "no node serves it",
     "unknown": "no node knows it",
     "labels": "no node has its labels",
     "drained": "its nodes are drained",
@@ -25,7 +25,7 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "y
 @with_source
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
-    """What is wrong now, with the remedy; pools; disabled workers; who leads."""
+    """Show what is wrong now, with the remedy; the pools; disabled workers; the leader."""
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json(status_shape(seen))
@@ -37,7 +37,7 @@ def _show(seen: Overview) -> None:
     click.echo(f"{seen.store} at {clock_time(seen.at)}")
     show_health(seen.health.status, seen.health.problems)
     click.echo()
-    click.echo(f"leader   {seen.leader or 'nobody'}")
+    click.echo(f"leader   {seen.leader or 'none'}")
     click.echo(f"nodes    {', '.join(seen.nodes) or 'none'}")
     click.echo(f"workers  {_workers(seen)}")
     if seen.pools:
@@ -48,7 +48,7 @@ def _show(seen: Overview) -> None:
 
 
 def show_health(verdict: str, problems: list[Problem]) -> None:
-    """The verdict, and every problem with its remedy."""
+    """Print the verdict, and every problem with its remedy."""
     found = counted(len(problems), "problem") if problems else "nothing is wrong"
     click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
     for problem in problems:
@@ -58,7 +58,7 @@ def show_health(verdict: str, problems: list[Problem]) -> None:
 
 
 def pool_state(pool: PoolView) -> str:
-    """Whether a pool takes jobs, in a word or two."""
+    """Return in a few words whether a pool takes jobs."""
     if pool.change.paused:
         return f"paused: {pool.change.reason}" if pool.change.reason else "paused"
     if pool.failing:
@@ -68,7 +68,7 @@ def pool_state(pool: PoolView) -> str:
     if pool.instances:
         return "serving"
     if pool.hosting == "ready":
-        return "starting" if pool.wanted else "at rest: no workers needed"
+        return "starting" if pool.wanted else "idle: no workers needed"
     return _UNHOSTED[pool.hosting]
 
 

@@ -1,4 +1,4 @@
-"""`shiftwork token`: who may use the HTTP API from elsewhere."""
+"""`shiftwork token`: tokens for the HTTP API."""
 
 from typing import cast
 
@@ -21,12 +21,12 @@ def token() -> None:
 
 @token.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(("read", "operate")), required=True, help="operate may change things too.")
-@click.option("--valid", type=seconds, metavar="TIME", help="Good for this long: 12h, 90d.  [default: until revoked]")
+@click.option("--role", type=click.Choice(("read", "operate")), required=True, help="operate may also change things.")
+@click.option("--valid", type=seconds, metavar="TIME", help="Valid for this long: 12h, 90d.  [default: until revoked]")
 @with_source
 @json_option
 def create(name: str, role: str, valid: float | None, source: Source, *, as_json: bool) -> None:
-    """Make a token and print it. It is shown this once: the store keeps only a hash."""
+    """Make a token and print it. It is shown only once: the store keeps a hash."""
 
     async def make(control: Control) -> tuple[Token, str]:
         return await control.tokens.create(name, cast("Role", role), valid_seconds=valid)
@@ -36,14 +36,14 @@ def create(name: str, role: str, valid: float | None, source: Source, *, as_json
         show_json(asdict(token_shape(made)) | {"token": secret})
     else:
         click.echo(secret)
-        aside(f"token {name} may {role}; it is not shown again. Use it as: Authorization: Bearer {secret[:6]}…")
+        aside(f"token {name} may {role}; it is not shown again. Use it as Authorization: Bearer {secret[:6]}…")
 
 
 @token.command(name="list")
 @with_source
 @json_option
 def list_tokens(source: Source, *, as_json: bool) -> None:
-    """Every token there is or was, without its secret."""
+    """List every token that was ever made, without its secret."""
 
     async def ask(control: Control) -> tuple[list[Token], float]:
         return await control.tokens.all(), control.now()
@@ -63,7 +63,7 @@ def list_tokens(source: Source, *, as_json: bool) -> None:
 @with_source
 @json_option
 def revoke(name: str, source: Source, *, as_json: bool) -> None:
-    """Let the holder of a token in no more, within seconds. By its name, or by its id."""
+    """Revoke a token by its name or its id; it takes effect within seconds."""
     revoked = source.ask(lambda control: control.tokens.revoke(name))
     if as_json:
         show_json(token_shape(revoked))
@@ -75,5 +75,5 @@ def _state(one: Token, now: float) -> str:
     if one.revoked_at is not None:
         return f"revoked {ago(one.revoked_at, now)}"
     if one.expires_at is None:
-        return "good until revoked"
-    return f"good, ends {ago(one.expires_at, now)}" if one.holds(now) else f"ended {ago(one.expires_at, now)}"
+        return "valid until revoked"
+    return f"valid, expires {ago(one.expires_at, now)}" if one.holds(now) else f"expired {ago(one.expires_at, now)}"

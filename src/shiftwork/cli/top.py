@@ -28,9 +28,9 @@ from shiftwork.views.overview import NodeView, PoolView
 
 SHORTEST_SECONDS: Final = 0.1
 MOST_NODES: Final = 6
-"""How many lines the nodes may take of a screen."""
+"""How many lines of a screen the nodes may take."""
 REMEMBERED: Final = 24
-"""How many looks back a sparkline goes."""
+"""How many glances a sparkline shows."""
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*%#"
 _POOLS: Final = (
@@ -42,16 +42,16 @@ _JOBS: Final = ("JOB", "WORKER", "POOL", "RUNNING", "ATTEMPT", "INSTANCE", "PROG
 
 
 class GlanceHistory(Struct):
-    """What the looks before this one have left behind."""
+    """The last glance, and what earlier ones add to it."""
 
     depths: dict[str, deque[int]] = field(default_factory=dict)
     done: dict[str, float] = field(default_factory=dict)
-    """Jobs completed per second, by pool."""
+    """The jobs completed per second, by pool."""
     failed: dict[str, float] = field(default_factory=dict)
     last: Glance | None = None
 
     def add(self, seen: Glance) -> None:
-        """One more look."""
+        """Add a glance."""
         before = {pool.name: pool.stats for pool in self.last.pools} if self.last is not None else {}
         passed = seen.at - self.last.at if self.last is not None else 0.0
         for pool in seen.pools:
@@ -64,13 +64,11 @@ class GlanceHistory(Struct):
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Print it once and end; so it is where stdout is no terminal.")
-@click.option(
-    "--interval", type=seconds, default="1", show_default=True, metavar="TIME", help="How often to look again."
-)
+@click.option("--once", is_flag=True, help="Print it once and end; the default if stdout is not a terminal.")
+@click.option("--interval", type=seconds, default="1", show_default=True, metavar="TIME", help="How often to refresh.")
 @with_source
 def top(source: Source, *, once: bool, interval: float) -> None:
-    """Pools, nodes, instances and running jobs, live. q or Ctrl-C ends it, p stops and goes on."""
+    """Show pools, nodes, instances and running jobs, live. q or Ctrl-C quits, p pauses and resumes."""
     if interval < SHORTEST_SECONDS:
         message = f"--interval must be at least {SHORTEST_SECONDS} s"
         raise click.UsageError(message)
@@ -101,7 +99,7 @@ class Top:
         self._blocks = _blocks()
 
     async def run(self) -> None:
-        """Look and paint until the person has seen enough."""
+        """Refresh the screen until the user quits."""
         # Before the screen is taken, so that an error is printed as for any other command.
         self._history.add(await self._control.system.glance())
         with Screen(key=self._key, resized=self._paint) as self._screen:
@@ -116,7 +114,7 @@ class Top:
     async def _look(self, over: "asyncio.Future[Any]") -> None:
         looking = asyncio.ensure_future(self._control.system.glance())
         await asyncio.wait({looking, over}, return_when=asyncio.FIRST_COMPLETED)
-        if not looking.done():  # the store takes its time, and the person does not
+        if not looking.done():  # the user quits while the store is slow
             looking.cancel()
             await asyncio.wait({looking})
             return
@@ -124,7 +122,7 @@ class Top:
             self._history.add(looking.result())
             self._trouble = None
         except StoreError as error:
-            self._trouble = f"cannot look: {error}"
+            self._trouble = f"cannot refresh: {error}"
 
     def _key(self, letter: str) -> None:
         if self._screen is None:
@@ -139,7 +137,7 @@ class Top:
         if self._screen is None:
             return
         columns, lines = shutil.get_terminal_size()
-        word = self._trouble or ("paused; p goes on, q quits" if self._paused else "q quits, p pauses")
+        word = self._trouble or ("paused; p resumes, q quits" if self._paused else "q quits, p pauses")
         self._screen.paint(frame(self._history, width=columns, height=lines, blocks=self._blocks, word=word))
 
 
@@ -151,9 +149,9 @@ def frame(
     blocks: str = _BLOCKS,
     word: str | None = None,
 ) -> list[str]:
-    """The lines to show: as many as fit, the pools first. Without a height, all of them."""
+    """Return the lines to show: as many as fit, the pools first. Without a height, all of them."""
     seen = history.last
-    assert seen is not None  # noqa: S101 - nobody paints before having looked
+    assert seen is not None  # noqa: S101 - there is a glance before the first frame
     lines = [_headline(seen), *([] if word is None else [one_line(word)]), ""]
     room = None if height is None else height - len(lines)
     pools = table(_POOLS, [_pool(pool, history, blocks) for pool in seen.pools], width=width)
@@ -167,7 +165,7 @@ def frame(
     jobs = table(_JOBS, [_job(job, seen.at) for job in seen.jobs], width=width) if seen.jobs else []
     instances = [one for one in seen.instances if one.status != "dead"]
     members = table(_INSTANCES, [_instance(one, seen) for one in instances], width=width) if instances else []
-    if room is not None:  # half of what is left each, or what the other one does not need
+    if room is not None:  # each gets half of the rest, or what the other one does not need
         for_jobs = min(len(jobs), max(room // 2, room - len(members)))
         members, jobs = _first(members, room - for_jobs), _first(jobs, for_jobs)
     lines += ["", *members] if members else []
@@ -178,14 +176,14 @@ def frame(
 
 
 def _first(lines: list[str], room: int | None) -> list[str]:
-    """As many lines as fit, and how many do not."""
+    """Return as many lines as fit, and how many do not."""
     if room is None or len(lines) <= room:
         return lines
     return [*lines[: room - 1], f"… and {len(lines) - room + 1:,} more"] if room > 0 else []
 
 
 def _headline(seen: Glance) -> str:
-    leader = f"{seen.leader} leads" if seen.leader else "nobody leads"
+    leader = f"{seen.leader} leads" if seen.leader else "no leader"
     return f"shiftwork  {clock_time(seen.at)}  {counted(len(seen.nodes), 'node')}, {leader}  {one_line(seen.store)}"
 
 
@@ -212,7 +210,7 @@ def _rate(per_second: float | None) -> str | None:
 
 
 def sparkline(depths: Sequence[int], blocks: str = _BLOCKS) -> str:
-    """A number of columns as high as the numbers, the highest of them as high as there is."""
+    """Return a bar for each number, scaled to the largest."""
     most = max([*depths, 1])
     return "".join(blocks[-(-depth * (len(blocks) - 1) // most)] for depth in depths)
 
@@ -265,7 +263,7 @@ def _progress(job: JobRecord) -> str | None:
 
 
 def _blocks() -> str:
-    """Columns that the terminal can show."""
+    """Return bars that the terminal can show."""
     try:
         _BLOCKS.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

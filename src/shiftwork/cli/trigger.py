@@ -18,7 +18,7 @@ from shiftwork.views.explanation import Explanation
 from shiftwork.views.shapes.jobs import result_shape, whole_job_shape
 
 LOOK_SECONDS: Final = 1.0
-"""How long to wait in silence before saying what is being waited for."""
+"""How long to wait before printing what the job waits for."""
 
 Ended = tuple[Job[Any], Explanation]
 
@@ -27,8 +27,8 @@ Ended = tuple[Job[Any], Explanation]
 @click.argument("worker")
 @click.argument("arguments", metavar="[NAME=VALUE]...", nargs=-1)
 @click.option("--payload", type=json_object, metavar="JSON", help="All arguments as one JSON object; - reads stdin.")
-@click.option("--wait/--no-wait", default=True, help="Whether to wait until it has ended.  [default: wait]")
-@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; the job goes on.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the run has ended, or not.  [default: wait]")
+@click.option("--timeout", type=seconds, metavar="TIME", help="Wait this long at most; the job continues.")
 @with_source
 @json_option
 def trigger(
@@ -41,9 +41,9 @@ def trigger(
     timeout: float | None,
     as_json: bool,
 ) -> None:
-    """Run a worker now, ahead of all else, and wait until that run has ended.
+    """Run a worker now, ahead of all others, and wait until that run has ended.
 
-    It runs in a process that serves its pool, not here. Ends with 1 if the job failed for good or was cancelled.
+    It runs in a process that serves its pool, not here. The exit code is 1 if the job died or was cancelled.
     Arguments are written as for `shiftwork enqueue`.
     """
     given = payload_of(arguments, payload)
@@ -67,27 +67,27 @@ async def _run(control: Control, *, worker: str, payload: dict[str, Any], wait: 
 
 
 async def _until_ended(control: Control, job: Job[Any], patience: float | None) -> None:
-    """Wait for the end, and say on the way what is being waited for."""
+    """Wait for the end, and print meanwhile what the job waits for."""
     ending = asyncio.ensure_future(job.ended(patience))
-    told = ""
+    printed = ""
     try:
         while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
-            told = await _tell(control, job.id, told)
+            printed = await _print_wait(control, job.id, printed)
         await ending
     except asyncio.CancelledError:
         ending.cancel()
-        aside(f"shiftwork: not waiting any longer; the job goes on: shiftwork job {job.id}")
+        aside(f"shiftwork: stopped waiting; the job continues: shiftwork job {job.id}")
         raise
     except ResultTimeoutError as error:
         message = f"{error}; see: shiftwork explain {job.id}"
         raise ResultTimeoutError(message) from None
 
 
-async def _tell(control: Control, job_id: str, told: str) -> str:
+async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     job, why = await control.jobs.get_explained(job_id)
     failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
     text = f"job {job_id} {failed}{why.text}"
-    if text != told:
+    if text != printed:
         aside(one_line(text))
     return text
 
@@ -96,12 +96,12 @@ def _show_end(job: Job[Any]) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
-        click.echo(f"job {job.id} of {job.worker} is completed, in {seconds}")
+        click.echo(f"job {job.id} of {job.worker} completed in {seconds}")
         result = result_shape(job)
         if result is not None:
             click.echo(printable(json_text(result)))
     elif job.status is JobStatus.CANCELLED:
         aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
     else:
-        aside(f"shiftwork: job {job.id} of {job.worker} failed for good: {one_line(job.error or '')}")
-        aside(f"its attempts and tracebacks: shiftwork job {job.id}")
+        aside(f"shiftwork: job {job.id} of {job.worker} is dead: {one_line(job.error or '')}")
+        aside(f"see its attempts and tracebacks: shiftwork job {job.id}")

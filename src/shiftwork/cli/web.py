@@ -10,10 +10,12 @@ from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Beyond loopback everybody needs a token.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Requests from other machines need a token.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8421, show_default=True, help="0 takes a free one.")
-@click.option("--root-path", default="", metavar="PATH", help="Below which path a proxy serves it, such as /shiftwork.")
-@click.option("--always-token", is_flag=True, help="Demand a token on loopback too: behind a proxy on this machine.")
+@click.option(
+    "--root-path", default="", metavar="PATH", help="The path below which a proxy serves it, such as /shiftwork."
+)
+@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 @with_source
@@ -29,8 +31,8 @@ def web(
 ) -> None:
     """Serve the dashboard and the HTTP API until SIGTERM or Ctrl-C.
 
-    `shiftwork run` serves them too; this serves them where no node runs. Requests from this machine need no password;
-    everyone else needs a token: shiftwork token create.
+    `shiftwork run` serves them too; this serves them where no node runs. Requests from localhost need no token;
+    all others do: shiftwork token create.
     """
     try:
         from shiftwork.web.server import WebServer, serve
@@ -38,7 +40,7 @@ def web(
         message = f"shiftwork web needs {error.name}: pip install 'shiftwork[web]'"
         raise ConfigurationError(message) from None
     if root_path and (not root_path.startswith("/") or root_path.endswith("/")):
-        message = f"--root-path begins with a slash and ends without one, as in /shiftwork, not {root_path!r}"
+        message = f"--root-path must begin with a slash and end without one, as in /shiftwork, not {root_path!r}"
         raise click.UsageError(message)
     set_up_logging(log_level, log_format)
 
@@ -50,7 +52,7 @@ def web(
             aside(f"shiftwork serves {control.store.url} at {server.address}")
             tokens = await control.tokens.all()
             if (server.beyond_loopback or always_token) and not any(token.holds(control.now()) for token in tokens):
-                aside("nobody has a token yet: shiftwork token create NAME --role read|operate")
+                aside("there is no valid token yet: shiftwork token create NAME --role read|operate")
 
         await serve(server, started)
 

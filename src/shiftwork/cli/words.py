@@ -1,4 +1,4 @@
-"""How the command line says instants, lengths of time and text from the store. UTC, always with its Z."""
+"""How the command line prints instants, durations and text from the store. Times are UTC, with a Z."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _KIBI: Final = 1_024
 
 
 def span(seconds: float) -> str:
-    """A length of time, roughly: `3 s`, `5 min`, `2 h`, `4 d`. Two of a unit come before the next larger one."""
+    """Return a duration, rounded: `3 s`, `5 min`, `2 h`, `4 d`. A larger unit is used from two of it on."""
     whole = max(0, int(seconds))
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if whole >= 2 * size:
@@ -20,7 +20,7 @@ def span(seconds: float) -> str:
 
 
 def ago(at: float | None, now: float, *, never: str = "never") -> str:
-    """An instant as seen from now: `3 s ago`, `in 2 h`."""
+    """Return an instant relative to now: `3 s ago`, `in 2 h`."""
     if at is None:
         return never
     distance = int(now - at)
@@ -30,29 +30,29 @@ def ago(at: float | None, now: float, *, never: str = "never") -> str:
 
 
 def when(at: float, now: float) -> str:
-    """An instant, exactly and as seen from now."""
+    """Return an instant, exactly and relative to now."""
     return f"{clock_time(at)} ({ago(at, now)})"
 
 
 def took(seconds: float) -> str:
-    """How long something took: with a fraction where it matters."""
+    """Return how long something took, with a fraction where it matters."""
     if seconds < 1:
         return f"{max(0.0, seconds):.3f} s"
     return f"{seconds:.1f} s" if seconds < _MINUTE else span(seconds)
 
 
 def printable(text: str) -> str:
-    """Text from the store, whose control characters cannot move the cursor or change colours. Lines stay lines."""
+    """Return text from the store without control characters, which could change the terminal. Lines stay lines."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in text)
 
 
 def one_line(text: str) -> str:
-    """The same, in one line."""
+    """Return text from the store in one line."""
     return " ".join(printable(text).split())
 
 
 def size(n: float) -> str:
-    """So many bytes, roughly: `512 B`, `34 MiB`, `1.9 GiB`."""
+    """Return a number of bytes, rounded: `512 B`, `34 MiB`, `1.9 GiB`."""
     for unit in ("B", "KiB", "MiB"):
         if n < _KIBI:
             return f"{n:.0f} {unit}"
@@ -61,7 +61,7 @@ def size(n: float) -> str:
 
 
 def percent(share: float | None) -> str | None:
-    """A share of one core: `35 %`, and `0.4 %` where it is little."""
+    """Return a share of one core: `35 %`, or `0.4 %` if it is small."""
     if share is None:
         return None
     return f"{share:.0f} %" if share >= 10 or not share else f"{share:.1f} %"  # noqa: PLR2004 - two digits are enough

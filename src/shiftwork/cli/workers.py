@@ -15,14 +15,14 @@ _TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST
 @with_source
 @json_option
 def workers(source: Source, *, as_json: bool) -> None:
-    """Every worker: schedule, whether it is enabled, last run, last error, next due."""
+    """List every worker: schedule, whether it is enabled, last run, last error, next due."""
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
         show_json({"workers": [worker_shape(worker) for worker in seen.workers]})
     elif seen.workers:
         show_table(_TITLES, [_row(worker, seen.at) for worker in seen.workers])
     else:
-        aside(f"{seen.store} knows no workers yet: `shiftwork run` makes an app's workers known")
+        aside(f"{seen.store} has no workers yet: `shiftwork run` publishes those of an app")
 
 
 @click.command()
@@ -30,26 +30,26 @@ def workers(source: Source, *, as_json: bool) -> None:
 @with_source
 @json_option
 def enable(worker: str, source: Source, *, as_json: bool) -> None:
-    """Enable a worker everywhere, with its failures forgotten."""
+    """Enable a worker everywhere, and reset its count of failures."""
     source.ask(lambda control: control.workers.enable(worker), create=True)
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
-        click.echo(f"worker {worker} is enabled; its failures are forgotten")
+        click.echo(f"worker {worker} is enabled; its count of failures is reset")
 
 
 @click.command()
 @click.argument("worker")
-@click.option("--reason", default="disabled by hand", help="Why; shown wherever the worker is.")
+@click.option("--reason", default="disabled by hand", help="The reason, shown wherever the worker is.")
 @with_source
 @json_option
 def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
-    """Disable a worker everywhere: no more starts; running jobs go on, queued ones wait."""
+    """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
     source.ask(lambda control: control.workers.disable(worker, reason), create=True)
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
-        click.echo(f"worker {worker} is disabled: {reason}; running jobs go on, queued ones wait")
+        click.echo(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:

@@ -1,7 +1,7 @@
 """Payloads and results <-> bytes, by a function's own signature. MessagePack through msgspec; never pickle.
 
-What is stored is decoded once by the very types that will be demanded when the job runs, so a payload that the function
-could not take never gets into the store.
+A payload is decoded once, by the types that the job will need, before it is stored. So a payload that the function
+cannot take never gets into the store.
 """
 
 import inspect
@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.plurals import counted
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,
@@ -32,14 +33,14 @@ _KINDS: Final = inspect.Parameter
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """Arguments, ready to travel, and the concurrency key that they make."""
+    """Encoded arguments, and the concurrency key made from them."""
 
     payload: bytes
     key: str | None
 
 
 class Signature:
-    """How a worker's function is called, and how its arguments and its result travel."""
+    """How a worker's function is called, and how its arguments and its result are encoded."""
 
     def __init__(self, worker: str, function: Callable[..., Any], mode: WorkerExecutionMode, *, max_bytes: int) -> None:
         self._worker = worker
@@ -79,9 +80,9 @@ class Signature:
     # ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments by name, however they were given."""
+        """Return all arguments by name, however they were passed."""
         if len(args) > len(self._places):
-            takes = f"{len(self._places)} arguments by place ({', '.join(self._places)})"
+            takes = f"{counted(len(self._places), 'positional argument')} ({', '.join(self._places)})"
             message = f"{self._worker} takes {takes}, not {len(args)}"
             raise PayloadTypeError(message)
         arguments = dict(zip(self._places, args, strict=False))
@@ -92,7 +93,7 @@ class Signature:
         return arguments | dict(kwargs)
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
-        """The payload for these arguments, which are exactly what the function takes."""
+        """Return the payload for these arguments, which must be exactly what the function takes."""
         self._check_names(arguments)
         try:
             payload = msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
@@ -103,7 +104,7 @@ class Signature:
             raise PayloadEncodingError(message) from None
         if len(payload) > self._max_bytes:
             message = (
-                f"{self._worker}: the payload has {len(payload):,} bytes, more than the {self._max_bytes:,} allowed; "
+                f"{self._worker}: the payload has {len(payload):,} bytes; {self._max_bytes:,} are allowed: "
                 "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
             )
             raise PayloadTooLargeError(message)
@@ -115,15 +116,15 @@ class Signature:
         return payload
 
     def _discreet(self, error: Exception) -> str:
-        """What is wrong with a payload, without a value that may be secret; msgspec names types, others name values."""
+        """Return what is wrong with a payload, without secret values: msgspec names types, but others name values."""
         words = _in_words(error)
         if "Expected `" in words or secrets_of(self.schema()) is None:
             return words
         where = words.partition(": ")[0] if words.startswith("argument ") else "a value"
-        return f"{where} does not fit; what is secret is not shown"
+        return f"{where} does not fit; secret values are not shown"
 
     def schema(self) -> bytes:
-        """What the function takes, as JSON Schema: one object, with the function's defaults, but for secret ones."""
+        """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
         if self._schema is None:
             self._schema = self._described()
         return self._schema
@@ -131,7 +132,7 @@ class Signature:
     def _described(self) -> bytes:
         try:
             whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
-        except TypeError:  # a type that can travel, but that has no schema
+        except TypeError:  # a type that can be encoded, but has no schema
             return msgspec.json.encode({"type": "object", **self._described_apart()})
         parts = whole.pop("$defs")
         shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
@@ -144,13 +145,13 @@ class Signature:
         return msgspec.json.encode(without_defaults(shape | ({"$defs": parts} if parts else {})))
 
     def _described_apart(self) -> dict[str, Any]:
-        """Of what is secret, at least that much: where there is no schema for all arguments together."""
+        """Return which arguments are secret, where there is no schema for all of them together."""
         secret = {name: {"writeOnly": True} for name, hint in self._hints.items() if is_secret(hint)}
         others: dict[str, Any] = {name: {} for name in self._names if name not in secret}
         return {"properties": {**others, **secret}} if secret else {}
 
     def pack(self, template: str | None, arguments: Mapping[str, Any]) -> Packed:
-        """Arguments that may still be plain (a dict for a dataclass, as a person types them), checked and typed."""
+        """Encode arguments that may still be plain (a dict for a dataclass, as a person types it)."""
         payload = self.encode(arguments)
         return Packed(payload, self.key(template, self.decode(payload)) if template else None)
 
@@ -163,26 +164,26 @@ class Signature:
             raise PayloadTypeError(message)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The arguments in a payload, typed."""
+        """Return the arguments in a payload, with their types."""
         if not self._names and payload == b"\x80":
             return {}
         try:
             shape = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = f"the payload does not fit {self._worker} (any more): {self._discreet(error)}"
+            message = f"the payload does not fit {self._worker}: {self._discreet(error)}"
             raise PayloadDecodingError(message) from None
         values = ((name, getattr(shape, name)) for name in self._names)
         return {name: value for name, value in values if value is not UNSET}
 
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the function with."""
+        """Return the arguments to call the function with."""
         arguments = self.decode(payload)
         if self._context_name is not None:
             arguments[self._context_name] = context
         return ((context,) if self._context_first else ()), arguments
 
     def key(self, template: str, arguments: Mapping[str, Any]) -> str:
-        """The concurrency key of a job with these arguments: a parameter's value, or a template filled with them."""
+        """Return the concurrency key of a job with these arguments: a parameter's value, or a filled template."""
         try:
             return template.format_map(arguments) if "{" in template else str(arguments[template])
         except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
@@ -190,7 +191,7 @@ class Signature:
             raise PayloadTypeError(message) from None
 
     def check_key(self, template: str) -> None:
-        """Refuse a concurrency key that names no required parameter."""
+        """Reject a concurrency key that does not name a required parameter."""
         try:
             fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
         except ValueError as error:
@@ -211,27 +212,27 @@ class Signature:
     # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def encode_result(self, value: Any) -> bytes | None:
-        """A result as it is stored; None is nothing."""
+        """Encode a result; None is not stored."""
         if value is None:
             return None
         try:
             result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             message = (
-                f"{self._worker} ran to its end, but its result ({type(value).__name__}) cannot be stored: {error}; "
+                f"{self._worker} finished, but its result ({type(value).__name__}) cannot be stored: {error}; "
                 "return numbers, text, lists, dicts or dataclasses, or nothing"
             )
             raise ResultEncodingError(message) from None
         if len(result) > self._max_bytes:
             message = (
-                f"{self._worker} ran to its end, but its result has {len(result):,} bytes, more than the "
-                f"{self._max_bytes:,} allowed; return a reference to it instead"
+                f"{self._worker} finished, but its result has {len(result):,} bytes; {self._max_bytes:,} are allowed: "
+                "return a reference to it instead"
             )
             raise ResultEncodingError(message)
         return result
 
     def decode_result(self, result: bytes | None) -> Any:
-        """A result as the function returned it."""
+        """Return a result as the function returned it."""
         if result is None:
             return None
         try:
@@ -244,7 +245,7 @@ class Signature:
 
 
 def plain(payload: bytes) -> Any:
-    """A payload or result for people, without the function's types. What cannot be read is shown as its bytes."""
+    """Return a payload or result without the function's types. What cannot be read is shown as bytes."""
     try:
         return msgspec.msgpack.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -252,7 +253,7 @@ def plain(payload: bytes) -> Any:
 
 
 def encode_plain(arguments: Mapping[str, Any]) -> bytes:
-    """A payload for a worker whose signature is not known here; it is checked when the job runs."""
+    """Encode a payload for a worker whose signature is not known here; it is checked when the job runs."""
     try:
         return msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -261,7 +262,7 @@ def encode_plain(arguments: Mapping[str, Any]) -> bytes:
 
 
 def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
-    """The same, with what its configuration tells (whether it takes arguments at all, the key) and its JSON Schema."""
+    """Encode a payload for such a worker, checked by its configuration and its JSON Schema, with its key."""
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
@@ -291,7 +292,7 @@ _SAYS_NO_MORE: Final = {"type", "default", "title", "description", "writeOnly"}
 
 
 def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse what the function will certainly not take: names, and types where the schema says nothing but the type."""
+    """Reject what the function cannot take: wrong names, and wrong types where the schema names only a type."""
     known: Mapping[str, Any] = schema.get("properties", {})
     if schema.get("additionalProperties") is False:
         for name in arguments.keys() - known.keys():
@@ -311,7 +312,7 @@ def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str,
 
 def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        message = f"worker {worker}: {function!r} is a generator, and nobody would ask it for more; take its yield out"
+        message = f"worker {worker}: {function!r} is a generator, which is never iterated; remove its yield"
         raise SignatureError(message)
     try:
         return dict(inspect.signature(function).parameters)
@@ -358,7 +359,7 @@ def _shape(worker: str, parameters: Mapping[str, inspect.Parameter], hints: Mapp
     fields: list[Any] = []
     for name, parameter in parameters.items():
         if parameter.kind not in {_KINDS.POSITIONAL_OR_KEYWORD, _KINDS.KEYWORD_ONLY}:
-            message = f"worker {worker}: a payload has named parameters only; {parameter} is none"
+            message = f"worker {worker}: a payload has named parameters only; {parameter} is not one"
             raise SignatureError(message)
         wanted = hints.get(name, Any)
         optional = parameter.default is not _KINDS.empty
@@ -376,12 +377,12 @@ def _decoder(worker: str, shape: type[msgspec.Struct]) -> msgspec.msgpack.Decode
     try:
         return msgspec.msgpack.Decoder(shape, dec_hook=_from_plain)
     except TypeError as error:
-        message = f"worker {worker}: its parameters have types that cannot travel: {error}"
+        message = f"worker {worker}: its parameters have types that cannot be encoded: {error}"
         raise SignatureError(message) from None
 
 
 def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
-    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that answers with one
+    if get_origin(wanted) in (Coroutine, Awaitable):  # a plain function that returns one
         wanted = get_args(wanted)[-1]
     try:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
@@ -390,12 +391,12 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def _type_schema(wanted: type[Any]) -> dict[str, Any]:
-    """The schema of a type that is not msgspec's own; of one that nobody can describe, anything."""
+    """Return the schema of a type that msgspec does not know; an empty one if it cannot be described."""
     if issubclass(wanted, PurePath):
         return {"type": "string", "format": "path"}
     describe = getattr(wanted, "model_json_schema", None)  # pydantic, without knowing it
     described = dict(describe()) if describe is not None else {}
-    # Its parts would be looked for in our document, where they are not.
+    # References to its parts would not resolve in our document.
     return {"type": "object", "title": wanted.__name__} if "$defs" in described else described
 
 
@@ -417,7 +418,7 @@ def _from_plain(wanted: type[Any], value: Any) -> Any:
         return validate(value)
     if isinstance(value, wanted):
         return value
-    message = f"{wanted!r} cannot be made from what was stored"
+    message = f"{wanted!r} cannot be made from the stored value"
     raise TypeError(message)
 
 

@@ -1,7 +1,7 @@
-"""Arguments that nobody shall see but the function: `Annotated[str, shiftwork.Secret]`.
+"""Secret arguments, which only the function sees: `Annotated[str, shiftwork.Secret]`.
 
 The mark is `writeOnly` in the JSON Schema that a worker publishes, so a process that has never imported the app knows
-it too. It works inside dataclasses, lists and dicts as well.
+it too. It also works inside dataclasses, lists and dicts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +15,10 @@ from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.schema import read_schema
 
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
-"""Marks an argument: `password: Annotated[str, Secret]`."""
+"""Marks an argument as secret: `password: Annotated[str, Secret]`."""
 MASK: Final = "•••"
 SHORTEST: Final = 4
-"""A secret of fewer characters is not looked for in texts: it would be found where it is none."""
+"""Shorter secrets are not replaced in texts: they would match text that is not secret."""
 _MARK: Final = b'"writeOnly":true'
 _MISSING: Final = object()
 
@@ -27,36 +27,39 @@ Act = Callable[[Any, Any], Any]
 
 
 class Secrets:
-    """Which arguments of a worker are secret."""
+    """Knows which arguments of a worker are secret."""
 
     def __init__(self, schema: Node) -> None:
         self._schema = schema
 
     def redact(self, payload: Any) -> Any:
-        """The payload as it may be shown. What the worker does not know (any more) is not shown either."""
+        """Return the payload as it may be shown. Arguments that the worker does not know are not shown either."""
         if not isinstance(payload, dict):
             return MASK
         known = self._schema.get("properties", {})
         return {name: value if name in known else MASK for name, value in self._at(payload, {}, _mask).items()}
 
     def restore(self, worker: str, payload: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> Any:
-        """A payload that a person may have edited: what is still hidden is as it was. Raises `PayloadTypeError`."""
+        """Return a payload that a person may have edited, with hidden values taken from the original.
+
+        Raises `PayloadTypeError` if the original has no such value.
+        """
 
         def unmask(value: Any, was: Any) -> Any:
             if value == MASK and was is _MISSING:
-                message = f"{worker}: {MASK} stands for a secret that is not shown; give the secret itself"
+                message = f"{worker}: {MASK} stands for a hidden secret; give the secret itself"
                 raise PayloadTypeError(message)
             return was if value == MASK else value
 
         return self._at(dict(payload), original or {}, unmask)
 
     def hide(self, text: str, payload: Any) -> str:
-        """A text that the function has made, without the secrets of this payload."""
+        """Return a text that the function produced, without the secrets of this payload."""
         if not isinstance(payload, dict):
             return text
-        told: set[str] = set()
-        self._at(payload, {}, lambda value, _: told.update(_texts(value)))
-        for secret in sorted(told, key=len, reverse=True):  # one may be a part of another
+        found: set[str] = set()
+        self._at(payload, {}, lambda value, _: found.update(_texts(value)))
+        for secret in sorted(found, key=len, reverse=True):  # one may be a part of another
             text = text.replace(secret, MASK)
         return text
 
@@ -79,14 +82,14 @@ def secrets_of(schema: bytes | None) -> Secrets | None:
 
 
 def is_secret(hint: Any) -> bool:
-    """Whether an annotation is marked, or a part of it that is one of several."""
+    """Return whether an annotation is marked, or one member of a union."""
     if Secret in getattr(hint, "__metadata__", ()):
         return True
     return get_origin(hint) in (Union, UnionType) and any(is_secret(part) for part in get_args(hint))
 
 
 def without_defaults(schema: Any) -> Any:
-    """A schema in which no secret has a default: it would tell it."""
+    """Return a schema in which no secret has a default, because that would reveal it."""
     if isinstance(schema, list):
         return [without_defaults(part) for part in schema]
     if not isinstance(schema, dict):
@@ -96,7 +99,7 @@ def without_defaults(schema: Any) -> Any:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """How a secret may stand in a text: as it is, or as Python or JSON quote it."""
+    """Yield the forms in which a secret may appear in a text: as it is, or quoted by Python or JSON."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _texts(part)
@@ -113,7 +116,7 @@ def _is_secret(node: Node) -> bool:
 
 
 def _walk(value: Any, other: Any, node: Node, parts: Node, act: Act) -> Any:
-    """Do something to every secret in a value, given the same place in another one."""
+    """Apply a function to every secret in a value, and to the same place in another value."""
     if _is_secret(node):
         return act(value, other)
     for variant in node.get("anyOf", ()):

@@ -1,4 +1,4 @@
-"""How the process ends in time. Threads cannot be killed, and the interpreter waits for some of them: not for ever."""
+"""Ending the process in time, although threads cannot be killed and the interpreter waits for some of them."""
 
 import logging
 import os
@@ -7,14 +7,16 @@ import threading
 from typing import Final
 
 EXIT_SECONDS: Final = 2.0
-"""How long threads that outlive the work may hold up the end of the process."""
+"""How long threads of the app may delay the end of the process."""
 
 
 def end_in_time(code: int) -> threading.Timer:
-    """End the process with this code in a while, if it has not ended by itself or the timer is not cancelled."""
+    """End the process with this code after a while, unless it ends by itself or the timer is cancelled."""
 
     def end() -> None:
-        logging.getLogger("shiftwork").warning("threads of the app go on; the process ends without them")
+        logging.getLogger("shiftwork").warning(
+            "threads of the app are still running; the process ends without waiting for them"
+        )
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

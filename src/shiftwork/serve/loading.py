@@ -1,6 +1,6 @@
-"""From `module:name` to the orchestrator it names, or to a message that says what is wrong with it.
+"""Loading the orchestrator that `module:name` names, with a clear message if that fails.
 
-What goes wrong inside the user's module is theirs to read: their error, their frames, not ours and not the importer's.
+An error inside the user's module is shown with the user's frames, without ours and the importer's.
 """
 
 import importlib
@@ -20,15 +20,15 @@ from shiftwork.errors import AppImportError, ShiftworkError, nearest
 _OURS: Final = str(Path(shiftwork.__file__).parent) + os.sep
 _SHOWN_FRAMES: Final = 6
 _GUARD: Final = (
-    "The processes of a pool run their program once more, under another name: what it does when it is started belongs "
-    'below `if __name__ == "__main__":`, and what they need above it.'
+    "The processes of a pool run the program again under another name: code that starts it belongs below "
+    '`if __name__ == "__main__":`, and code that the processes need belongs above it.'
 )
 PROGRAM: Final = "__shiftwork_main__"
-"""What a program's `__name__` is in the processes of its pools."""
+"""The `__name__` of a program in the processes of its pools."""
 
 
 def load_app(name: str) -> WorkerOrchestrator:
-    """The orchestrator under `module:name`; `module` alone means `module:app`. `/path/to/file.py:name` is a program."""
+    """Return the orchestrator `module:name`; `module` alone means `module:app`; `/path/file.py:name` is a program."""
     if name.startswith("/"):
         return _from_program(name)
     module_name, _, attribute = name.partition(":")
@@ -49,7 +49,7 @@ def load_app(name: str) -> WorkerOrchestrator:
 def _refuse_path(name: str, module: str, attribute: str) -> None:
     if module.endswith(".py") or "/" in module or os.sep in module:
         dotted = ".".join(Path(module).with_suffix("").parts).lstrip("./")
-        message = f"{name!r} is a path; an app is named as it is imported: {dotted}:{attribute}"
+        message = f"{name!r} is a path; name the app as it is imported: {dotted}:{attribute}"
         raise AppImportError(message)
     if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
         message = f"{name!r} does not name an app: write MODULE:NAME, for example shop:app"
@@ -57,14 +57,14 @@ def _refuse_path(name: str, module: str, attribute: str) -> None:
 
 
 def _from_program(name: str) -> WorkerOrchestrator:
-    """The orchestrator of the program that started us: its file is run once more, but not as `__main__`."""
+    """Return the orchestrator of the program that started us: its file is run again, but not as `__main__`."""
     path, _, attribute = name.rpartition(":")
     try:
         found = runpy.run_path(path, run_name=PROGRAM).get(attribute)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's program raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's program may raise anything
         raise AppImportError(f"{_inside(path, error)}\n{_GUARD}") from None
     if not isinstance(found, WorkerOrchestrator):
-        message = f"{path} has no orchestrator {attribute!r} unless it is started itself\n{_GUARD}"
+        message = f"{path} defines no orchestrator {attribute!r} when it is imported\n{_GUARD}"
         raise AppImportError(message)
     return found
 
@@ -79,12 +79,12 @@ def _import(name: str) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise AppImportError(_inside(name, error)) from None
         raise AppImportError(_not_found(name, error.name)) from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's module may raise anything
         raise AppImportError(_inside(name, error)) from None
 
 
 def _not_found(name: str, missing: str) -> str:
-    remedy = f"run shiftwork in the folder that holds it (this is {Path.cwd()}), or put that folder on PYTHONPATH"
+    remedy = f"run shiftwork in the folder that contains it (this is {Path.cwd()}), or add that folder to PYTHONPATH"
     near = nearest(name, _modules_here())
     hint = f" ({near})" if near.startswith("did you") else ""
     return f"there is no module {missing!r}{hint}; {remedy}"
@@ -99,17 +99,17 @@ def _modules_here() -> Iterator[str]:
 
 
 def _inside(name: str, error: BaseException) -> str:
-    """The user's error, with where it happened."""
+    """Return the user's error, and where it happened."""
     frames = _users_frames(error.__traceback__, up_to_us=isinstance(error, ShiftworkError))
     where = "".join(traceback.format_list(frames[-_SHOWN_FRAMES:])).splitlines()
     what = "".join(traceback.format_exception_only(error)).splitlines()
-    # A SyntaxError begins with its place and ends with what is wrong; every other begins with that.
+    # A SyntaxError begins with its place and ends with the message; every other error begins with the message.
     first = what.pop(-1 if isinstance(error, SyntaxError) else 0).removeprefix("shiftwork.errors.")
     return "\n".join([f"module {name} cannot be imported: {first}", *where, *what])
 
 
 def _users_frames(trace: TracebackType | None, *, up_to_us: bool) -> traceback.StackSummary:
-    """The frames of a traceback, without the importer's; those of shiftwork itself are left out where it complained."""
+    """Return the frames of a traceback without the importer's, and without ours if shiftwork raised the error."""
     walked = [(frame, line) for frame, line in traceback.walk_tb(trace) if not _is_importer(frame)]
     users = [(frame, line) for frame, line in walked if not (up_to_us and _is_ours(frame))]
     return traceback.StackSummary.extract(iter(users))
@@ -141,8 +141,10 @@ def _orchestrators(module_name: str) -> str:
     module = sys.modules[module_name]
     names = [name for name, value in vars(module).items() if isinstance(value, WorkerOrchestrator)]
     if not names:
-        return f"nothing in it is one: write `app = WorkerOrchestrator(…)` in {module.__file__ or module_name}"
-    return "say " + " or ".join(f"{module_name}:{name}" for name in names)
+        return (
+            f"it defines no WorkerOrchestrator: write `app = WorkerOrchestrator(…)` in {module.__file__ or module_name}"
+        )
+    return "use " + " or ".join(f"{module_name}:{name}" for name in names)
 
 
 def _kind(value: Any) -> str:

@@ -18,13 +18,13 @@ _STANDARD: Final = {*vars(logging.makeLogRecord({})), "message", "asctime", "tas
 
 
 def set_up_logging(level: str, style: str) -> None:
-    """Send every log line of this process to stderr. An app that sets up logging itself has the last word."""
+    """Send every log line of this process to stderr. An app that configures logging itself overrides this."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if style == "json" else PlainLines())
     handler.addFilter(about_job)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
-    # At "debug" it tells about every selector; people who ask for that want to read about their jobs.
+    # At "debug" it logs every selector; people who choose that level want to read about their jobs.
     logging.getLogger("asyncio").setLevel(max(logging.INFO, logging.getLogger().level))
 
 
@@ -36,12 +36,12 @@ class PlainLines(logging.Formatter):
         self.converter = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback if there is one."""
+        """Return one line, and the traceback if there is one."""
         foreign = record.name != "shiftwork" and not record.name.startswith("shiftwork.")
         record.origin = f"{record.name}: " if foreign else ""
         job, worker = getattr(record, "job_id", None), getattr(record, "worker", None)
-        told = not job or str(job) in record.getMessage()
-        record.about = "" if told else f" ({worker}, job {job})"
+        named = not job or str(job) in record.getMessage()
+        record.about = "" if named else f" ({worker}, job {job})"
         return super().format(record)
 
 
@@ -49,7 +49,7 @@ class JsonLines(logging.Formatter):
     """`{"time", "level", "logger", "message", "exception"?, …}`, with whatever was given as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever happens in it."""
+        """Return exactly one line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "level": record.levelname.lower(),

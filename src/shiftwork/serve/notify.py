@@ -1,7 +1,7 @@
-"""Tells whoever started this node how it is: systemd over its socket, and probes by a file.
+"""Reports the state of a node to systemd over its socket, and to probes by a file.
 
-It speaks from the node's event loop: one that hangs falls silent, and silence is what gets a node restarted. It must
-never hold the node up, nor fail it.
+It runs on the node's event loop: if that hangs, the reports stop, and the node is restarted. It must never delay the
+node, nor make it fail.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from shiftwork.serve.vitals import Stage, Vitals, forget_vitals, write_vitals
 logger: Final = logging.getLogger("shiftwork")
 
 LOOK_SECONDS: Final = 2.0
-"""How often it speaks, unless systemd wants to hear more often."""
+"""How often the state is reported, unless systemd wants it more often."""
 
 
 class Notifier:
@@ -30,7 +30,7 @@ class Notifier:
     def __init__(self, address: str | None, *, watchdog_seconds: float | None = None) -> None:
         self._address = f"\0{address[1:]}" if address is not None and address.startswith("@") else address
         self.watchdog_seconds = watchdog_seconds
-        """How long systemd waits for a sign of life before it ends the node; None if it does not."""
+        """How long systemd waits for a report before it ends the node; None if it does not."""
         self._socket = None if address is None else socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         if self._socket is not None:
             self._socket.settimeout(0)
@@ -38,21 +38,21 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environ: MutableMapping[str, str] = os.environ) -> "Notifier":
-        """As systemd says. The variables are taken away: they are for this process, not for those it starts."""
+        """Return the notifier that systemd's variables describe, and remove these: they are for this process only."""
         address, usec, pid = (environ.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
         if address and address[0] not in "/@":
-            logger.warning("NOTIFY_SOCKET=%s is neither a path nor @abstract: nobody is notified", address)
+            logger.warning("NOTIFY_SOCKET=%s is neither a path nor @abstract: systemd is not notified", address)
             address = ""
         watched = usec.isdecimal() and int(usec) > 0 and pid in {"", str(os.getpid())}
         return cls(address or None, watchdog_seconds=int(usec) / 1e6 if watched else None)
 
     @property
     def listened_to(self) -> bool:
-        """Whether anybody wants to hear."""
+        """Return whether systemd listens."""
         return self._socket is not None
 
-    def tell(self, *lines: str) -> None:
-        """Send this, if it can be sent at once."""
+    def send(self, *lines: str) -> None:
+        """Send these lines, if they can be sent at once."""
         if self._socket is None or self._address is None:
             return
         try:
@@ -63,26 +63,26 @@ class Notifier:
                 logger.warning("cannot notify systemd: %s", error)
 
     def close(self) -> None:
-        """Say no more."""
+        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 class Announcer:
-    """Says over and over how the node is, for as long as it is entered."""
+    """Reports the state of the node every few seconds, while it is entered."""
 
     def __init__(self, notifier: Notifier, probe_file: Path | None, look: Callable[[], Condition]) -> None:
         self._notifier = notifier
         self._probe_file = probe_file
         self._look = look
         self._stage: Stage = "starting"
-        self._said = ""
+        self._reported = ""
         self._complained = False
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin. A probe file that cannot be written is refused now, not at 3 AM."""
+        """Start reporting. A probe file that cannot be written is rejected now, not at 3 AM."""
         if self._probe_file is not None:
             try:
                 write_vitals(self._probe_file, self._vitals(self._look()))
@@ -90,13 +90,13 @@ class Announcer:
                 message = f"cannot write the probe file {self._probe_file}: {error.strerror}"
                 raise ConfigurationError(message) from error
         if self._probe_file is not None or self._notifier.listened_to:
-            self._task = asyncio.get_running_loop().create_task(self._go_on(), name="shiftwork announcer")
+            self._task = asyncio.get_running_loop().create_task(self._repeat(), name="shiftwork announcer")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End, and leave nothing behind."""
+        """Stop reporting, and remove the probe file."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -105,32 +105,32 @@ class Announcer:
         self._notifier.close()
 
     def started(self) -> None:
-        """The node has started."""
+        """Report that the node has started."""
         self._stage = "running"
-        self._notifier.tell("READY=1")
-        self._say()
+        self._notifier.send("READY=1")
+        self._report()
 
     def stopping(self) -> None:
-        """The node was told to stop."""
+        """Report that the node is stopping."""
         self._stage = "stopping"
-        self._notifier.tell("STOPPING=1")
-        asyncio.get_running_loop().call_soon(self._say)  # once it has begun to
+        self._notifier.send("STOPPING=1")
+        asyncio.get_running_loop().call_soon(self._report)  # once it has started to
 
-    async def _go_on(self) -> None:
+    async def _repeat(self) -> None:
         watchdog = self._notifier.watchdog_seconds
         pause = LOOK_SECONDS if watchdog is None else min(LOOK_SECONDS, watchdog / 2)
         while True:
-            self._say()
+            self._report()
             await asyncio.sleep(pause)
 
-    def _say(self) -> None:
+    def _report(self) -> None:
         condition = self._look()
-        if condition.words != self._said:
-            self._said = condition.words
-            self._notifier.tell(f"STATUS={condition.words}")
-        # A node that cannot renew its lease does no work: to be restarted is its best chance.
+        if condition.words != self._reported:
+            self._reported = condition.words
+            self._notifier.send(f"STATUS={condition.words}")
+        # A node that cannot renew its lease does no work: a restart is its best chance.
         if self._notifier.watchdog_seconds is not None and condition.leased and self._stage != "starting":
-            self._notifier.tell("WATCHDOG=1")
+            self._notifier.send("WATCHDOG=1")
         if self._probe_file is not None:
             self._write(self._probe_file, condition)
 

@@ -34,25 +34,25 @@ logger: Final = logging.getLogger("shiftwork")
 
 
 class Web(Struct, frozen=True, kw_only=True):
-    """Where the dashboard is served."""
+    """Where and how the dashboard is served."""
 
     host: str = "127.0.0.1"
     port: int = 8421
     demanded: bool = False
-    """Whether somebody asked for it; otherwise it is served if it can be."""
+    """True if it was asked for; otherwise it is served only if it can be."""
     trust_loopback: bool = True
-    """Whether whoever sits at this machine needs no token."""
+    """True if requests from localhost need no token."""
 
 
 class KnownWorker(Struct):
-    """A worker that others run."""
+    """A worker whose function runs in other processes."""
 
     config: WorkerConfig
     schema: bytes | None = None
 
 
 class Service:
-    """A node, from its first breath to its last."""
+    """A node, from its start to its stop."""
 
     def __init__(
         self,
@@ -81,21 +81,21 @@ class Service:
         self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
-        """What the app is. Raises `AppImportError`."""
+        """Return the definition of the app. Raises `AppImportError`."""
         definition = await self._hook_process.describe()
         if definition.store.startswith("memory:"):
             message = (
-                f"{self._setup.app} keeps its state in {definition.store}, which no other process can see: "
+                f"{self._setup.app} keeps its state in {definition.store}, which other processes cannot see: "
                 "shiftwork run needs sqlite:///…, redis://… or postgresql://…; in one process, await app.start()"
             )
             raise ConfigurationError(message)
         return definition
 
     async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
-        """Go on until SIGTERM or SIGINT, then stop. A second signal means now."""
+        """Run until SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
         store = open_store(definition.store, namespace=definition.namespace)
         control = Control(store, self._clock, strays=self._strays, lease_seconds=definition.lease_seconds)
-        # Before the start: a signal that came during it would leave leases behind.
+        # Before the start: a signal during the start would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
             async with self._announcer as announcer:
                 try:
@@ -115,7 +115,7 @@ class Service:
 
     @asynccontextmanager
     async def _served(self, control: Control) -> AsyncIterator[None]:
-        """With the web beside it, if that is wanted and can be. What is seen outlives the stop, up to its end."""
+        """Serve the web beside the node, if it is wanted and possible, until the node has stopped."""
         server = None if self._web is None else self._web_server(self._web, control)
         if server is None:
             yield
@@ -126,9 +126,9 @@ class Service:
             logger.warning("no dashboard: %s", error)
             yield
             return
-        others = "; from elsewhere it demands a token: shiftwork token create" if server.beyond_loopback else ""
+        others = "; other machines need a token: shiftwork token create" if server.beyond_loopback else ""
         if self._web is not None and not self._web.trust_loopback:
-            others = "; it demands a token of everybody: shiftwork token create"
+            others = "; every request needs a token: shiftwork token create"
         logger.info("the dashboard is at %s%s", server.address, others)
         try:
             yield
@@ -139,9 +139,9 @@ class Service:
         try:
             from shiftwork.web.server import WebServer  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
-            remedy = f"{error.name} is not there: pip install 'shiftwork[web]'"
+            remedy = f"{error.name} is not installed: pip install 'shiftwork[web]'"
             if web.demanded:
-                message = f"--web needs the web: {remedy}"
+                message = f"--web cannot be served: {remedy}"
                 raise ConfigurationError(message) from None
             logger.info("no dashboard: %s", remedy)
             return None
@@ -196,5 +196,5 @@ class Service:
 
 
 def shown(definition: Definition) -> str:
-    """The store's URL, without its password."""
+    """Return the URL of the store, without its password."""
     return open_store(definition.store, namespace=definition.namespace).url

@@ -1,7 +1,7 @@
 """Entry point of every process that a node starts: `python -m shiftwork.serve.spawned SOCKET LIFELINE STACKS`.
 
-It imports the app, which the node never does. It ends when the node says so, when the node is gone, and when the node
-can no longer vouch for its lease: somebody else may have its jobs by then.
+It imports the app, which the node never does. It ends when the node tells it to, when the node has ended, and when the
+node can no longer guarantee its lease: another process may have its jobs by then.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from shiftwork.serve.logging import set_up_logging
 PARENT_DIED: Final = 1
 """Linux's PR_SET_PDEATHSIG."""
 LEFT_ALONE: Final = 3
-"""The exit status of a process whose node is gone."""
+"""The exit status of a process whose node has ended."""
 NICE: Final = 5
-"""How far a process that runs one job at a time stands back: it is there for work that keeps a core busy."""
+"""The niceness of a process that runs one job at a time: such jobs keep a core busy."""
 
 
 def main() -> None:
-    """Be what the node says."""
+    """Play the role that the node assigns."""
     sock, lifeline, stacks = (int(word) for word in sys.argv[1:])
     for fd in (sock, lifeline, stacks):
-        os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not those of whatever a job starts
+        os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not for processes that a job starts
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
     watch = Lifeline(lifeline)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 class Lifeline(threading.Thread):
-    """Hears from the node that it lives and that the lease holds, in a thread that nothing else runs on."""
+    """Receives the node's signs of life and the end of the lease, in a thread of its own."""
 
     def __init__(self, lifeline: int) -> None:
         super().__init__(name="shiftwork lifeline", daemon=True)
@@ -57,13 +57,13 @@ class Lifeline(threading.Thread):
     def run(self) -> None:
         try:
             self._listen()
-        finally:  # also if a job has closed the file descriptor: nobody could tell us to stop any more
+        finally:  # also if a job has closed the file descriptor: then the node cannot stop us
             with contextlib.suppress(OSError):
-                os.killpg(0, signal.SIGKILL)  # and what the jobs have started
+                os.killpg(0, signal.SIGKILL)  # including processes that jobs have started
             os._exit(LEFT_ALONE)
 
     def _listen(self) -> None:
-        """Return once the node is gone, or the lease may be."""
+        """Return once the node has ended, or the lease may have."""
         watch = select.poll()
         watch.register(self._lifeline, select.POLLIN)
         until: float | None = None  # without a lease there are no jobs
@@ -77,7 +77,7 @@ class Lifeline(threading.Thread):
 
 
 def _die_with_parent() -> None:
-    """Where the system can: end even if a function holds everything up."""
+    """Where the system supports it, end with the node even if a function blocks everything."""
     if sys.platform == "linux":
         parent = os.getppid()
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
@@ -88,7 +88,7 @@ def _die_with_parent() -> None:
 async def _live(sock: socket.socket) -> None:
     task = asyncio.current_task()
     if task is not None:
-        task.set_name("shiftwork instance")  # not one of the user's, for whoever looks at those
+        task.set_name("shiftwork instance")  # marks it as ours in a list of tasks
     instance = Instance(sock)
     setup = await instance.setup
     if setup.log_level is not None:
@@ -96,7 +96,7 @@ async def _live(sock: socket.socket) -> None:
     sys.path[:] = list(dict.fromkeys([*setup.path, *sys.path]))
     try:
         _begin(instance, setup)
-    except BaseException as error:  # noqa: BLE001 - whatever the user's module raises
+    except BaseException as error:  # noqa: BLE001 - the user's module may raise anything
         instance.send(SetupFailed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
         instance.link.flush()
         os._exit(1)

@@ -1,7 +1,7 @@
-"""How a node is, in a small file beside it: for probes, which must be quick and must not need the store.
+"""The state of a node in a small file: for probes, which must be quick and must not need the store.
 
-The node writes it every few seconds from its event loop, so a file that is old means a node that hangs. Its age is
-told by the machine's monotonic clock, which all processes of a machine share and which nobody sets.
+The node writes it every few seconds from its event loop, so an old file means that the node hangs. Its age is measured
+by the machine's monotonic clock, which all processes of a machine share and which cannot be set.
 """
 
 import os
@@ -15,23 +15,23 @@ from msgspec import MsgspecError, Struct
 Stage = Literal["starting", "running", "stopping"]
 
 FRESH_SECONDS: Final = 15.0
-"""How old a file may be, unless the probe says otherwise. The node writes it seven times in as long."""
+"""How old a file may be, by default. The node writes it seven times in this time."""
 
 
 class Vitals(Struct, frozen=True, kw_only=True):
-    """What a node says about itself."""
+    """What a node reports about itself."""
 
     pid: int
     stage: Stage
     leased: bool
-    """Whether it has renewed its lease in time: if not, it has stopped its jobs and others may have them."""
+    """True if it renewed its lease in time; if not, it has stopped its jobs, and others may run them."""
     words: str
     at: float
-    """When it said so, by the monotonic clock."""
+    """When it was written, by the monotonic clock."""
 
 
 def write_vitals(path: Path, vitals: Vitals) -> None:
-    """Replace the file. Whoever reads sees the old one or the new one, whole."""
+    """Replace the file in one step: readers see the whole old one or the whole new one."""
     new = path.with_name(f"{path.name}.{vitals.pid}")
     new.write_bytes(msgspec.json.encode(vitals))
     new.replace(path)
@@ -45,17 +45,20 @@ def forget_vitals(path: Path) -> None:
 
 
 def examine(path: Path, *, ready: bool, within: float) -> tuple[bool, str]:
-    """Whether the node of this file lives, or is ready; and what is to be said about it."""
+    """Return whether the node of this file is alive, or ready, and a sentence about it."""
     found = _read(path)
     if isinstance(found, str):
         return False, found
     age = time.monotonic() - found.at
-    if not 0 <= age <= within:  # one from before the machine was started may lie in the future
-        return False, f"the node (process {found.pid}) has not written {path} for {abs(age):.0f} s: it hangs or is gone"
+    if not 0 <= age <= within:  # a file from before a reboot may be in the future
+        return (
+            False,
+            f"the node (process {found.pid}) has not written {path} for {abs(age):.0f} s: it hangs or has ended",
+        )
     if ready and found.stage != "running":
         return False, f"the node (process {found.pid}) is not ready: {found.words}"
     if ready and not found.leased:
-        return False, f"the node (process {found.pid}) cannot renew its lease: is the store there? {found.words}"
+        return False, f"the node (process {found.pid}) cannot renew its lease: is the store available? {found.words}"
     return True, f"the node (process {found.pid}) is {'ready' if ready else 'alive'}: {found.words}"
 
 
@@ -63,8 +66,10 @@ def _read(path: Path) -> Vitals | str:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Vitals)
     except FileNotFoundError:
-        return f"there is no {path}: no node was started with --probe-file {path}, or it has not begun, or has ended"
+        return (
+            f"there is no {path}: no node was started with --probe-file {path}, or it has not started yet, or has ended"
+        )
     except OSError as error:
         return f"cannot read {path}: {error.strerror}"
     except (MsgspecError, UnicodeDecodeError):
-        return f"{path} is not what a node writes: does something else use this path?"
+        return f"{path} was not written by a node: does another program use this path?"

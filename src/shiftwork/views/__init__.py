@@ -1,1 +1,1 @@
-"""Values to show: what a person, a page or a program is shown of the state. Nothing here asks the store."""
+"""Values to show to people, pages and programs. Nothing here reads the store."""

@@ -1,7 +1,7 @@
-"""Metrics in Prometheus' text format, from what the store counts: right across all processes, whichever is asked.
+"""Metrics in the text format of Prometheus, from the counts in the store.
 
-Whoever settles a job counts it in the store, in the same step. So there is nothing to add up here, nothing is lost when
-a process ends, and scraping any one process tells of all of them: scrape one, not each.
+A job is counted in the store in the same step in which it is settled. So nothing is added up here, nothing is lost when
+a process ends, and every process returns the numbers of all of them: scrape one, not each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Sample = tuple[Labels, float]
 
 
 class Metric(Struct, frozen=True):
-    """A name, what it means, and its values by their labels."""
+    """A name, its meaning, and its values by label."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -33,7 +33,7 @@ class Metric(Struct, frozen=True):
     samples: Sequence[Sample]
 
     def lines(self) -> Iterator[str]:
-        """As it is written down."""
+        """Yield the lines of the text format."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {self.kind}"
         for labels, value in self.samples:
@@ -41,15 +41,15 @@ class Metric(Struct, frozen=True):
 
 
 class Histogram(Struct, frozen=True):
-    """A name, what it means, and how many took how long, by their labels."""
+    """A name, its meaning, and how long things took, by label."""
 
     name: str
     help: str
     samples: Sequence[tuple[Labels, Sequence[int], float]]
-    """How many are of each kind of `marks.BOUNDS`, and how long all of them took together."""
+    """The labels, the number in each bucket of `run_histograms.BOUNDS`, and the total time."""
 
     def lines(self) -> Iterator[str]:
-        """As it is written down: each number counts all that took no longer."""
+        """Yield the lines of the text format. Each bucket includes the smaller ones."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} histogram"
         for labels, numbers, seconds in self.samples:
@@ -60,7 +60,7 @@ class Histogram(Struct, frozen=True):
 
 
 def render(seen: Overview, nodes: Sequence[NodeView], *, look_seconds: float) -> str:
-    """The whole page. `look_seconds`: how long the store took to tell of the nodes."""
+    """Return the whole page. `look_seconds`: how long the store took to return the nodes."""
     pools, machines = [*_jobs(seen), *_runs(seen), *_scaling(seen)], [*_nodes(nodes), *_processes(nodes)]
     metrics = [*pools, *_workers(seen), *machines, *_state(seen, nodes, look_seconds)]
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
@@ -79,9 +79,9 @@ def _jobs(seen: Overview) -> Iterator[Metric]:
         for pool in seen.pools
         for name, count in statuses.items()
     ]
-    yield Metric("shiftwork_jobs", "gauge", "Jobs that are there, by status; ended ones are counted below.", jobs)
+    yield Metric("shiftwork_jobs", "gauge", "Jobs that have not ended, and dead ones, by status.", jobs)
     waited = _by_pool(seen, lambda pool: pool.oldest_wait_seconds or 0.0)
-    yield Metric("shiftwork_oldest_wait_seconds", "gauge", "How long the head of the queue has been due.", waited)
+    yield Metric("shiftwork_oldest_wait_seconds", "gauge", "How long the first job of the queue has been due.", waited)
     added = _by_pool(seen, lambda pool: pool.stats.added)
     yield Metric("shiftwork_jobs_added_total", "counter", "Jobs added.", added)
     completed = _by_pool(seen, lambda pool: pool.stats.completed)
@@ -92,54 +92,54 @@ def _runs(seen: Overview) -> Iterator[Metric | Histogram]:
     pools = [({"pool": pool.name}, pool.stats) for pool in seen.pools]
     waited = [(labels, waits(stats.marks), stats.wait_seconds) for labels, stats in pools]
     yield Histogram(
-        "shiftwork_wait_seconds", "How long jobs had been due when a run began that completed or failed.", waited
+        "shiftwork_wait_seconds", "How long jobs had been due when a run started that completed or failed.", waited
     )
     ran = [(labels, runs(stats.marks), stats.run_seconds) for labels, stats in pools]
-    yield Histogram("shiftwork_run_seconds", "How long runs took that completed or failed.", ran)
+    yield Histogram("shiftwork_run_seconds", "How long completed and failed runs took.", ran)
     ends = [
         (labels | {"end": kind}, float(stats.completed if kind is EndKind.RETURNED else stats.marks.get(kind, 0)))
         for labels, stats in pools
         for kind in EndKind
     ]
-    yield Metric("shiftwork_attempts_total", "counter", "Runs that have ended, by how they did.", ends)
+    yield Metric("shiftwork_attempts_total", "counter", "Runs that ended, by how they ended.", ends)
     failed = _by_pool(seen, lambda pool: pool.stats.failed)
     yield Metric("shiftwork_attempts_failed_total", "counter", "Runs that failed, retried or not.", failed)
     retried = _by_pool(seen, lambda pool: pool.stats.marks.get(RETRIED, 0))
-    yield Metric("shiftwork_retries_total", "counter", "Runs that failed and whose job runs again.", retried)
+    yield Metric("shiftwork_retries_total", "counter", "Failed runs whose job runs again.", retried)
     crashed = _by_pool(seen, lambda pool: pool.stats.marks.get(EndKind.CRASHED, 0))
-    yield Metric("shiftwork_crashes_total", "counter", "Runs that ended with the death of their process.", crashed)
+    yield Metric("shiftwork_crashes_total", "counter", "Runs whose process died.", crashed)
     lost = _by_pool(seen, lambda pool: pool.stats.marks.get(LEASE_LOST, 0))
-    yield Metric("shiftwork_leases_lost_total", "counter", "Runs taken from an instance that went silent.", lost)
+    yield Metric("shiftwork_leases_lost_total", "counter", "Runs taken from an instance whose lease ended.", lost)
 
 
 def _scaling(seen: Overview) -> Iterator[Metric]:
     workers = _by_pool(seen, lambda pool: pool.workers)
-    yield Metric("shiftwork_workers", "gauge", "How many jobs the pool can run at a time, now.", workers)
+    yield Metric("shiftwork_workers", "gauge", "Slots that the pool has now.", workers)
     wanted = _by_pool(seen, lambda pool: pool.wanted)
-    yield Metric("shiftwork_workers_wanted", "gauge", "How many workers the plan wants the pool to have.", wanted)
+    yield Metric("shiftwork_workers_wanted", "gauge", "Slots that the plan wants the pool to have.", wanted)
     highest = _by_pool(seen, lambda pool: pool.config.max_workers if pool.config else None)
-    yield Metric("shiftwork_workers_max", "gauge", "How many workers the pool may have.", highest)
+    yield Metric("shiftwork_workers_max", "gauge", "Slots that the pool may have at most.", highest)
     target = _by_pool(seen, lambda pool: pool.config.target_latency_seconds if pool.config else None)
     yield Metric(
-        "shiftwork_target_latency_seconds", "gauge", "How long its jobs should wait at most, if it says.", target
+        "shiftwork_target_latency_seconds", "gauge", "How long jobs of the pool should wait at most, if set.", target
     )
     busy = _by_pool(seen, lambda pool: pool.busy)
-    yield Metric("shiftwork_workers_busy", "gauge", "How many of them run a job, as of their last beat.", busy)
+    yield Metric("shiftwork_workers_busy", "gauge", "Slots that run a job, as of the last heartbeat.", busy)
     instances = _by_pool(seen, lambda pool: pool.instances)
-    yield Metric("shiftwork_instances", "gauge", "Live processes that serve the pool.", instances)
+    yield Metric("shiftwork_instances", "gauge", "Live instances that serve the pool.", instances)
     paused = _by_pool(seen, lambda pool: pool.change.paused)
-    yield Metric("shiftwork_pool_paused", "gauge", "Whether a person has paused the pool.", paused)
+    yield Metric("shiftwork_pool_paused", "gauge", "1 if the pool is paused.", paused)
 
 
 def _by_pool(seen: Overview, number: Callable[[PoolView], float | None]) -> list[Sample]:
-    told = [({"pool": pool.name}, number(pool)) for pool in seen.pools]
-    return [(labels, float(value)) for labels, value in told if value is not None]
+    found = [({"pool": pool.name}, number(pool)) for pool in seen.pools]
+    return [(labels, float(value)) for labels, value in found if value is not None]
 
 
 def _workers(seen: Overview) -> Iterator[Metric]:
     workers = [({"worker": view.config.name}, view) for view in seen.workers]
     enabled = [(labels, float(view.state.enabled)) for labels, view in workers]
-    yield Metric("shiftwork_worker_enabled", "gauge", "Whether the worker may start.", enabled)
+    yield Metric("shiftwork_worker_enabled", "gauge", "1 if the worker is enabled.", enabled)
     failures = [(labels, float(view.state.failures)) for labels, view in workers]
     yield Metric("shiftwork_worker_consecutive_failures", "gauge", "Failed runs since the last success.", failures)
     ends = [(labels, view.state.last_success) for labels, view in workers]
@@ -151,21 +151,21 @@ def _nodes(nodes: Sequence[NodeView]) -> Iterator[Metric]:
     beats = _by_node(nodes, lambda node: node.last_beat_at)
     yield Metric("shiftwork_node_last_beat_timestamp_seconds", "gauge", "When the node last renewed its lease.", beats)
     leads = _by_node(nodes, lambda node: node.leads)
-    yield Metric("shiftwork_node_leads", "gauge", "Whether it is the node that leads.", leads)
+    yield Metric("shiftwork_node_leads", "gauge", "1 if the node is the leader.", leads)
     drained = _by_node(nodes, lambda node: node.drained_at is not None)
-    yield Metric("shiftwork_node_drained", "gauge", "Whether a person wants the node to be empty.", drained)
+    yield Metric("shiftwork_node_drained", "gauge", "1 if the node is drained.", drained)
     cores = _by_node(nodes, lambda node: node.cores)
     yield Metric("shiftwork_node_cores", "gauge", "Cores that the node may use.", cores)
     used = _by_node(nodes, lambda node: None if node.cpu is None else node.cpu / 100)
-    yield Metric("shiftwork_node_cores_used", "gauge", "Cores that it and its processes use.", used)
+    yield Metric("shiftwork_node_cores_used", "gauge", "Cores that the node and its processes use.", used)
     memory = _by_node(nodes, lambda node: node.memory)
     yield Metric("shiftwork_node_memory_bytes", "gauge", "Memory that the node may use.", memory)
     resident = _by_node(nodes, lambda node: node.memory_used)
-    yield Metric("shiftwork_node_memory_used_bytes", "gauge", "Memory that it and its processes use.", resident)
+    yield Metric("shiftwork_node_memory_used_bytes", "gauge", "Memory that the node and its processes use.", resident)
     lag = _by_node(nodes, lambda node: node.lag)
-    yield Metric("shiftwork_node_loop_lag_seconds", "gauge", "How late the node's event loop is.", lag)
+    yield Metric("shiftwork_node_loop_lag_seconds", "gauge", "Lag of the node's event loop.", lag)
     store = _by_node(nodes, lambda node: node.store_seconds)
-    yield Metric("shiftwork_node_store_seconds", "gauge", "How long the store takes to answer the node.", store)
+    yield Metric("shiftwork_node_store_seconds", "gauge", "How long the store takes to reply to the node.", store)
 
 
 def _processes(nodes: Sequence[NodeView]) -> Iterator[Metric]:
@@ -175,12 +175,12 @@ def _processes(nodes: Sequence[NodeView]) -> Iterator[Metric]:
     cores = [(labels, run.cpu / 100) for labels, run in here if run.cpu is not None]
     yield Metric("shiftwork_cores_used", "gauge", "Cores that the processes of the pool use on the node.", cores)
     lag = [(labels, run.lag) for labels, run in here if run.lag is not None]
-    yield Metric("shiftwork_loop_lag_seconds", "gauge", "How late the latest of these processes is to answer.", lag)
+    yield Metric("shiftwork_loop_lag_seconds", "gauge", "The largest lag of the pool's processes on the node.", lag)
 
 
 def _by_node(nodes: Sequence[NodeView], number: Callable[[NodeView], float | None]) -> list[Sample]:
-    told = [({"node": node.name}, number(node)) for node in nodes]
-    return [(labels, float(value)) for labels, value in told if value is not None]
+    found = [({"node": node.name}, number(node)) for node in nodes]
+    return [(labels, float(value)) for labels, value in found if value is not None]
 
 
 def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> Iterator[Metric]:
@@ -188,15 +188,15 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
         ({"code": problem.code, "subject": problem.subject, "severity": problem.severity}, 1.0)
         for problem in seen.health.problems
     ]
-    yield Metric("shiftwork_problem", "gauge", "What is wrong now, as shiftwork status tells it.", problems)
+    yield Metric("shiftwork_problem", "gauge", "1 for each current problem, as shown by shiftwork status.", problems)
     breakers = [({"breaker": name}, BREAKER[status]) for name, status in seen.breakers.items()]
-    yield Metric("shiftwork_breaker_state", "gauge", "0 is closed, 1 half-open, 2 open.", breakers)
+    yield Metric("shiftwork_breaker_state", "gauge", "0 is closed, 1 is half-open, 2 is open.", breakers)
     yield Metric("shiftwork_nodes", "gauge", "Live nodes.", [({}, float(len(nodes)))])
-    yield Metric("shiftwork_leader", "gauge", "Whether a node leads.", [({}, float(seen.leader is not None))])
+    yield Metric("shiftwork_leader", "gauge", "1 if there is a leader.", [({}, float(seen.leader is not None))])
     yield Metric(
         "shiftwork_store_look_seconds",
         "gauge",
-        "How long the store took to tell of the nodes, just now.",
+        "How long the store took to return the nodes for this scrape.",
         [({}, look_seconds)],
     )
     yield Metric("shiftwork_info", "gauge", "The version.", [({"version": version("shiftwork")}, 1.0)])

@@ -1,7 +1,4 @@
-"""Everything at a glance: each worker, each pool, who leads, what is wrong. What status and a dashboard show.
-
-Only reads, and asks nothing for which a store would have to look at ended jobs.
-"""
+"""The overview: every worker, pool and node, the leader, and what is wrong. Status and the dashboard show it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -29,7 +26,7 @@ from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, n
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
-    """A worker: its policy, its state, its jobs in numbers."""
+    """A worker: its policy, its state, and the numbers of its jobs."""
 
     config: WorkerConfig
     schedule: str
@@ -37,35 +34,35 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     state: WorkerState
     stats: WorkerStats
     next_due: float | None
-    """When its schedule wants it next; None while it is disabled, has no schedule, or has never run."""
+    """When its schedule runs it next; None while it is disabled, has no schedule, or has never run."""
 
 
 class PoolView(Struct, frozen=True, kw_only=True):
-    """A pool: its bounds, what people changed about it, its jobs in numbers, and who serves it."""
+    """A pool: its bounds, what people changed about it, the numbers of its jobs, and what serves it."""
 
     name: str
     config: PoolConfig | None
-    """With the bounds that hold now. None for a pool that has jobs, but that no process has made known."""
+    """Its configuration with the current bounds; None for a pool that has jobs but was never published."""
     change: PoolDoc
     stats: PoolStats
     instances: int
-    """Live processes that serve it."""
+    """The number of live instances that serve it."""
     workers: int
-    """How many jobs these can run at a time."""
+    """The number of its slots: how many jobs it can run at a time."""
     busy: int
     oldest_wait_seconds: float | None
     wanted: int
-    """How many workers the plan wants it to have."""
+    """The number of slots that the plan wants it to have."""
     hosting: Hosting
-    """Whether a live node could run its workers."""
+    """Tells whether a live node could run its workers."""
     failing: dict[str, str]
-    """Nodes that cannot start its processes, with the error."""
+    """The nodes that cannot start its processes, with the error."""
     unplaced: str | None
-    """Why it has fewer workers than it should, if no node has room for more."""
+    """The reason why it has fewer slots than it should, if no node has room for more."""
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person changed its bounds."""
+        """Return whether a person changed its bounds."""
         return self.change.min_workers is not None or self.change.max_workers is not None
 
 
@@ -77,11 +74,11 @@ class NodePool(Struct, frozen=True, kw_only=True):
     workers: int
     busy: int
     memory: int
-    """Bytes that its processes use."""
+    """The bytes that its processes use."""
     cpu: float | None
-    """Percent of one core that these use; None if that is not known."""
+    """The percentage of one core that its processes use; None if it is not known."""
     lag: float | None
-    """How many seconds the latest of them is late to answer, likewise."""
+    """The largest lag of its processes, in seconds; None if it is not known."""
 
 
 class NodeView(Struct, frozen=True, kw_only=True):
@@ -94,44 +91,44 @@ class NodeView(Struct, frozen=True, kw_only=True):
     last_beat_at: float
     leads: bool
     status: Literal["serving", "draining", "drained", "stopping"]
-    """draining: a person wants it to be empty, and it is not yet. drained: it is."""
+    """While draining, a drained node still runs jobs; once drained, it is empty."""
     drained_at: float | None
     cores: float
     memory: int
     labels: tuple[str, ...]
     pools: tuple[str, ...]
-    """The pools that it could host."""
+    """The pools that the node could host."""
     runs: list[NodePool]
     failing: dict[str, str]
-    """Pools whose processes it cannot start, with the error."""
+    """The pools whose processes it cannot start, with the error."""
     cpu: float | None
-    """Percent of one core that it and the processes that run its jobs use. None here and below: not known."""
+    """The percentage of one core that it and its processes use; None if it is not known."""
     memory_used: int | None
-    """Bytes that these use."""
+    """The bytes that it and its processes use; None if it is not known."""
     lag: float | None
-    """How many seconds its event loop is late."""
+    """The lag of its event loop in seconds; None if it is not known."""
     store_seconds: float | None
-    """How long the store takes to answer it."""
+    """How long the store takes to reply to it; None if it is not known."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """All of it, at one moment."""
+    """Everything, at one moment."""
 
     at: float
     store: str
     health: Health
     leader: str | None
-    """The node that leads."""
+    """The leader's node; None if there is no leader."""
     nodes: list[str]
-    """Every live node."""
+    """The names of all live nodes."""
     pools: list[PoolView]
     workers: list[WorkerView]
     breakers: dict[str, Literal["closed", "open", "half-open"]]
-    """Every breaker that guards a worker, or has."""
+    """The state of every breaker that guards a worker, or did."""
 
 
 def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
-    """All of it, from one look. `store`: its URL."""
+    """Return the overview of a snapshot. `store`: the URL of the store."""
     live = [known for known in seen.instances if known.expires_at > seen.at]
     return Overview(
         at=seen.at,
@@ -172,7 +169,7 @@ def pool_views(
     plan: Plan,
     now: float,
 ) -> list[PoolView]:
-    """Every pool that is known or has jobs. `live`: the instances whose leases hold."""
+    """Return every pool that is known or has jobs. `live`: the instances whose leases hold."""
     beats = [known.beat for known in live]
     nodes = [beat for beat in beats if beat.machine is not None]
     alive = Plan(
@@ -215,7 +212,7 @@ def _pool(
 
 
 def node_views(instances: Iterable[InstanceRecord], plan: Plan, now: float) -> list[NodeView]:
-    """Every live node, the longest there first."""
+    """Return every live node, oldest first."""
     live = [known for known in instances if known.expires_at > now]
     found = [_node(known, [one.beat for one in live], plan) for known in live if known.beat.machine is not None]
     return sorted(found, key=lambda node: (node.started_at, node.name))

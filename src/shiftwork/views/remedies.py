@@ -1,4 +1,4 @@
-"""What to type about a problem. The rules of health speak of Python's methods; here a person has a shell."""
+"""Remedies as commands to type. The rules of health name Python methods; here a person has a shell."""
 
 from collections.abc import Callable, Mapping
 from shlex import quote
@@ -7,14 +7,14 @@ from typing import Final
 from shiftwork.core.health import Problem
 
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
-    "worker_disabled": lambda name: f"mend the cause, then: shiftwork enable {name}",
-    "pool_paused": lambda name: f"when it may go on: shiftwork resume {name}",
+    "worker_disabled": lambda name: f"fix the cause, then: shiftwork enable {name}",
+    "pool_paused": lambda name: f"when it may continue: shiftwork resume {name}",
     "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
     "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",
 }
 
 
 def remedy(problem: Problem) -> str:
-    """What to do about it."""
+    """Return what to do about a problem."""
     known = _REMEDIES.get(problem.code)
     return known(quote(problem.subject)) if known else problem.remedy

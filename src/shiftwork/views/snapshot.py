@@ -1,4 +1,4 @@
-"""How things are, as of a moment, and what is wrong with them. Only values: whoever asks the store hands them over."""
+"""A snapshot of everything, and what is wrong in it. Only values: `control` reads them from the store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,23 +24,23 @@ from shiftwork.core.schedule import upcoming
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """All that tells how things are, as of a moment: each question to the store is asked once."""
+    """Everything that the overview and the health rules need, read once, as of one moment."""
 
     at: float
     facts: Facts
     stats: Stats
     instances: list[InstanceRecord]
     workers: dict[str, WorkerConfig]
-    """Every worker that a process has made known,"""
+    """Every published worker."""
     pools: dict[str, PoolConfig]
-    """and every pool."""
+    """Every published pool."""
     cursors: dict[str, float]
-    """Up to when each cron schedule has been dealt with."""
+    """How far each cron schedule has fired."""
     plan: Plan
 
 
 def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
-    """What is wrong, as far as can be seen."""
+    """Return what is wrong in a snapshot."""
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
     nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
     return judge(
@@ -64,7 +64,7 @@ def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, floa
 
 
 def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
-    """When the worker's schedule wants it next; None for one without a schedule, or before its first run."""
+    """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
     if config.cron is not None:
@@ -134,7 +134,7 @@ def _pool_fact(
 
 
 def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
-    """Whether any of these nodes could run workers of the pool."""
+    """Return whether any of these nodes could run workers of the pool."""
     there = [(beat, beat.machine) for beat in nodes if beat.machine is not None]
     knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
     fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
@@ -144,11 +144,11 @@ def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
 
 
 def failing_on(pool: str, nodes: Iterable[Beat]) -> dict[str, str]:
-    """The nodes that cannot start processes of the pool, with the error."""
+    """Return the nodes that cannot start processes of the pool, with the error."""
     return {beat.node: beat.machine.failing[pool] for beat in nodes if beat.machine and pool in beat.machine.failing}
 
 
 def leader_of(instances: Iterable[InstanceRecord], now: float) -> str | None:
-    """The node that leads, if any does: its leader is a busy instance of no pool."""
+    """Return the leader's node, if there is a leader: a busy instance without a pool."""
     leaders = (known for known in instances if not known.beat.pool and known.beat.status == "busy")
     return next((known.beat.node for known in leaders if known.expires_at > now), None)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class JobStack(Struct, frozen=True, kw_only=True):
-    """What a running job was doing at one moment: its own stack first, then all else in its process."""
+    """What a running job was doing at one moment: its own stack first, then everything else in its process."""
 
     job_id: str
     at: float

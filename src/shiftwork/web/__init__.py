@@ -1,1 +1,1 @@
-"""The HTTP API and the dashboard's files. It asks an orchestrator and changes through it, and runs nothing itself."""
+"""The HTTP API and the dashboard's files. It goes through `control` for everything, and runs no worker."""

@@ -1,13 +1,13 @@
-"""Who asks, and whether they may.
+"""Who sends a request, and what they may do.
 
-Whoever sits at the machine itself needs no password: the connection comes from loopback, nothing says that a proxy
-passed it on, and the `Host` is a name of loopback (a page that has its own name point at 127.0.0.1 sends its own name).
-Everybody else shows a token: as `Authorization: Bearer …`, or in the cookie that logging in sets.
+Requests from localhost need no token: the connection comes from loopback, no header says that a proxy forwarded it, and
+the `Host` is a name of loopback (a page whose own name points at 127.0.0.1 sends its own name). All others need a
+token, as `Authorization: Bearer …` or in the cookie that logging in sets.
 
-A browser sends cookies along with whatever any page asks for, and any page may talk to loopback. So a change
-    - says that its body is JSON: no page of another origin can, without asking first, and nobody answers that,
-    - comes from our own pages, where the browser tells (`Origin`, `Sec-Fetch-Site`),
-    - shows, besides a cookie, what only our own pages can have read: `X-CSRF-Token`, which `GET /me` tells.
+A browser sends cookies with the requests of every page, and every page may send requests to loopback. So a change
+    - must have a JSON body: a page of another origin cannot send one without a preflight, which is never granted,
+    - must come from our own pages, where the browser says so (`Origin`, `Sec-Fetch-Site`),
+    - must have, besides a cookie, what only our own pages can read: the `X-CSRF-Token` that `GET /me` returns.
 """
 
 import hashlib
@@ -33,28 +33,28 @@ PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwa
 COOKIE_SECONDS: Final = 30 * 86_400
 
 Identify = Callable[[MutableMapping[str, Any]], "Visitor | None"]
-"""How an application that has us inside says who asks: from the ASGI scope. None is a stranger."""
+"""How an application that mounts us names the visitor, from the ASGI scope; None if it knows none."""
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
-    """Somebody who may come in."""
+    """A person or a program that is authenticated."""
 
     name: str
     role: Role
     via: Literal["loopback", "bearer", "cookie", "host"]
     csrf: str = ""
     expires_at: float | None = None
-    """When the token ends that was shown, if it does by itself."""
+    """When the visitor's token expires, if it does."""
     token_id: str | None = None
-    """Which token that was."""
+    """The id of the visitor's token, if there is one."""
 
     def may(self, role: Role) -> bool:
-        """Whether this role is covered."""
+        """Return whether the visitor may do what this role may."""
         return role == "read" or self.role == "operate"
 
 
 class Access:
-    """The door."""
+    """Authenticates requests."""
 
     def __init__(self, tokens: TokenCheck, *, trust_loopback: bool, identify: Identify | None) -> None:
         self._tokens = tokens
@@ -62,7 +62,7 @@ class Access:
         self._identify = identify
 
     async def visitor(self, request: Request) -> Visitor:
-        """Who asks. Raises `Refused` for a stranger."""
+        """Return who sends the request. Raises `Refused` if they are not authenticated."""
         if self._identify is not None:
             known = self._identify(request.scope)
             if known is not None:
@@ -79,13 +79,13 @@ class Access:
                     raise
         if self.is_local(request):
             return Visitor(name="loopback", role="operate", via="loopback")
-        raise _stranger(_why(request, trust_loopback=self._trust_loopback))
+        raise _unauthenticated(_why(request, trust_loopback=self._trust_loopback))
 
     async def show(self, shown: str, via: Literal["bearer", "cookie"]) -> Visitor:
-        """Whom a token lets in."""
+        """Return the visitor who shows this token. Raises `Refused` if it is not valid."""
         token = await self._tokens.admit(shown)
         if token is None:
-            raise _stranger("this token lets nobody in: it is unknown, revoked or has expired")
+            raise _unauthenticated("this token is not valid: it is unknown, revoked or expired")
         return Visitor(
             name=token.name,
             role=token.role,
@@ -96,7 +96,7 @@ class Access:
         )
 
     async def still(self, visitor: Visitor) -> bool:
-        """Whether somebody who came in may stay. A store that does not answer sends nobody away."""
+        """Return whether a visitor is still authenticated. While the store is unavailable, everyone is."""
         if visitor.token_id is None:
             return True
         try:
@@ -105,7 +105,7 @@ class Access:
             return True
 
     def is_local(self, request: Request) -> bool:
-        """Whether somebody sits at this very machine, as far as can be told."""
+        """Return whether the request comes from this machine, as far as that can be known."""
         return (
             self._trust_loopback
             and is_loopback(request.client.host if request.client else "")
@@ -115,16 +115,16 @@ class Access:
 
 
 def check_read(request: Request, visitor: Visitor) -> None:
-    """Refuse what another's page asks in our visitor's name: it could not read it, but it could keep us busy."""
+    """Reject what a page of another site asks in the visitor's name: it cannot read the answer, but costs us time."""
     if visitor.via != "bearer" and request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-        raise Refused(HTTPStatus.FORBIDDEN, "this question comes from a page of another site")
+        raise Refused(HTTPStatus.FORBIDDEN, "this request comes from a page of another site")
 
 
 def check_change(request: Request, visitor: Visitor | None) -> None:
-    """Refuse a change that a page of somebody else's makes in our visitor's name."""
+    """Reject a change that a page of another site makes in the visitor's name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "say Content-Type: application/json, also without a body")
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json, also without a body")
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         raise Refused(HTTPStatus.FORBIDDEN, "this change comes from a page of another site")
     origin = request.headers.get("origin")
@@ -134,11 +134,11 @@ def check_change(request: Request, visitor: Visitor | None) -> None:
     if visitor is not None and visitor.via == "cookie":
         shown = request.headers.get(CSRF_HEADER, "")
         if not hmac.compare_digest(shown.encode(), visitor.csrf.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, "the X-CSRF-Token header is missing or wrong: GET me tells it")
+            raise Refused(HTTPStatus.FORBIDDEN, "the X-CSRF-Token header is missing or wrong: GET me returns it")
 
 
 def set_cookie(response: Response, request: Request, token: str | None) -> None:
-    """Have the browser remember the token, or forget it."""
+    """Make the browser keep the token in a cookie, or delete it."""
     secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
     response.set_cookie(
         COOKIE,
@@ -152,26 +152,26 @@ def set_cookie(response: Response, request: Request, token: str | None) -> None:
 
 
 def csrf_of(token: str) -> str:
-    """What a page shows that the browser alone would not: made from the token, so nobody has to remember it."""
+    """Return the CSRF token: it is derived from the token, so it need not be stored."""
     return hmac.new(token.encode(errors="replace"), b"shiftwork csrf", hashlib.sha256).hexdigest()
 
 
-def _stranger(detail: str) -> Refused:
+def _unauthenticated(detail: str) -> Refused:
     return Refused(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": 'Bearer realm="shiftwork"'})
 
 
 def _why(request: Request, *, trust_loopback: bool) -> str:
-    how = "show a token: Authorization: Bearer …; shiftwork token create makes one"
+    how = "send a token as Authorization: Bearer …; shiftwork token create makes one"
     if trust_loopback and is_loopback(request.client.host if request.client else ""):
         if any(name in request.headers for name in PASSED_ON):
-            return f"a proxy passed this on, so {how}"
+            return f"a proxy forwarded this request; {how}"
         host = request.headers.get("host", "")[:200]
-        return f"the Host is {host!r}, not localhost or 127.0.0.1, so {how}"
+        return f"the Host is {host!r}, not localhost or 127.0.0.1; {how}"
     return how
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is this machine itself."""
+    """Return whether an address is a loopback address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -180,7 +180,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _place(origin: str) -> str:
-    """Where a page comes from; nothing, if that is no address."""
+    """Return the host of an origin; empty if it is malformed."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

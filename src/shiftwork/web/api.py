@@ -1,4 +1,4 @@
-"""The ASGI application: finds the route, asks who it is, reads what was sent, and tells what came of it."""
+"""The ASGI application: it finds the route, authenticates the request, reads it, and returns the answer."""
 
 import asyncio
 import logging
@@ -52,10 +52,10 @@ class Api:
     def __init__(self, site: Site, *, root_path: str = "") -> None:
         self.site = site
         self._root_path = root_path
-        """Below which path browsers see it, whether or not a proxy cuts that off before it passes a request on."""
+        """The path below which browsers see it, whether or not a proxy removes it from requests."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or a server's beginning and end."""
+        """Serve a request, or the server's start and shutdown."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -71,7 +71,7 @@ class Api:
             await send({"type": "websocket.close", "code": 1003})
 
     async def close(self) -> None:
-        """End all streams and stop looking at the store: where nobody tells us of a server's end, as in a mount."""
+        """End all streams and stop sampling. Call it where the server's shutdown does not reach us, as in a mount."""
         await self.site.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -99,7 +99,7 @@ class Api:
         if segments[:2] == API.split("/")[1:]:
             return await self._call(request, segments[2:])
         if request.method not in {"GET", "HEAD"}:
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this can only be read", {"Allow": "GET, HEAD"})
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this path supports only GET and HEAD", {"Allow": "GET, HEAD"})
         if segments == ["livez"]:
             return Response("alive\n", media_type="text/plain")
         if segments == ["readyz"]:
@@ -108,12 +108,12 @@ class Api:
             check_read(request, await self.site.access.visitor(request))
             return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
-            # Without the slash at its end, addresses relative to the page would lead beside it.
+            # Without the trailing slash, relative addresses in the page would be wrong.
             return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
         return asset("/".join(segments))
 
     async def _ready(self) -> Response:
-        """Whether the store answers, and the node that this is, if it is one, does its work."""
+        """Return 200 if the store replies and the node, if there is one, works."""
         why = await self.site.why_not_ready()
         if why is not None:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
@@ -121,10 +121,10 @@ class Api:
 
     async def _metrics(self) -> str:
         seen = await self.site.overview.get()
-        began = time.perf_counter()  # what is shared may have been asked for before
+        began = time.perf_counter()  # the shared answer may be older
         nodes = await self.site.control.nodes.all()
         took = time.perf_counter() - began
-        # Two thousand pools are half a second's work: not on the event loop.
+        # Two thousand pools take half a second: too long for the event loop.
         return await asyncio.to_thread(render, seen, nodes, look_seconds=took)
 
     async def _call(self, request: Request, segments: list[str]) -> Response:
@@ -139,17 +139,16 @@ class Api:
         self, request: Request, route: Route, found: dict[str, str], visitor: Visitor | None
     ) -> dict[str, Any]:
         if visitor is not None and route.role is not None and not visitor.may(route.role):
-            detail = (
-                f"the token {visitor.name!r} may only read; shiftwork token create --role operate makes one that may"
-            )
+            remedy = "shiftwork token create NAME --role operate makes one that may operate"
+            detail = f"the token {visitor.name!r} may only read; {remedy}"
             raise Refused(HTTPStatus.FORBIDDEN, detail)
         given: dict[str, Any] = {}
         if route.method == "GET" and visitor is not None:
             check_read(request, visitor)
         if route.method == "POST":
             check_change(request, visitor)
-            peer = request.client.host if request.client else "somebody"
-            self.site.limiter.take(visitor.name if visitor else f"a stranger at {peer}")
+            peer = request.client.host if request.client else "an unknown address"
+            self.site.limiter.take(visitor.name if visitor else f"an unauthenticated client at {peer}")
             given |= route.read_body(await read_body(request))
         given |= route.read_path(found) | route.read_headers(request.headers)
         given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
@@ -168,9 +167,9 @@ def _respond(request: Request, route: Route, answer: Any) -> Response:
 
 
 def path_segments(scope: Scope) -> list[str]:
-    """The path below ours, still quoted: a name may hold a slash.
+    """Return the segments of the path below ours, still quoted: a name may contain a slash.
 
-    `[]` is our own path without a slash at its end, `[""]` with it.
+    `[]` is our own path without a trailing slash, `[""]` with it.
     """
     raw = scope.get("raw_path")
     path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])

@@ -1,4 +1,4 @@
-"""The dashboard's files, as they were built from `ui/` into `dist/`; where they were not, a page that says so."""
+"""The dashboard's files, built from `ui/` into `dist/`; if they are not built, a page that says so."""
 
 import mimetypes
 from functools import cache
@@ -24,13 +24,13 @@ In a terminal: <code>shiftwork status</code>, <code>shiftwork top</code>.</p>
 
 
 def asset(path: str) -> Response:
-    """One of the files. What Vite names by its content never changes; all else is asked for again."""
+    """Return a file. Files that Vite names by their content are cached forever; all others are revalidated."""
     name = path or "index.html"
     found = _files(DIST).get(name)
     if found is None and name == "index.html":
         return Response(_MISSING, media_type="text/html", headers={"Cache-Control": "no-cache"})
     if found is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the dashboard is at /, the API below /api/v1")
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the dashboard is at /, the API is below /api/v1")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = "text/javascript" if name.endswith((".js", ".mjs")) else kind
     caching = _FOREVER if name.startswith("assets/") else "no-cache"
@@ -39,5 +39,5 @@ def asset(path: str) -> Response:
 
 @cache
 def _files(folder: Path) -> dict[str, Path]:
-    """Every file there is, by its path: nothing else can be asked for."""
+    """Return every file by its path: nothing else can be requested."""
     return {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}

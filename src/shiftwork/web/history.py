@@ -1,7 +1,7 @@
-"""Every pool over time, for the charts: numbers that the store keeps anyway, looked at every few seconds.
+"""Every pool over time, for the charts: the counts in the store, sampled every few seconds.
 
-One sampler for all who look. It remembers an hour, from when this process began; what was before that, and the rest of
-the last day, the leader has written down in the store, minute by minute.
+One sampler serves all visitors. It keeps an hour, from when this process started. Older samples, and the rest of the
+last day, are in the store: the leader writes them minute by minute.
 """
 
 import asyncio
@@ -31,30 +31,30 @@ from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
-from shiftwork.web.series import Series, pools_of, tell
+from shiftwork.web.series import Series, pools_of, series_of
 from shiftwork.web.shared_answers import SharedAnswer
 
 logger: Final = logging.getLogger("shiftwork")
 
 STEP_SECONDS: Final = 5.0
 KEPT_SECONDS: Final = DAY
-"""How far back one can look,"""
+"""How far back the charts can go."""
 SHOWN_SECONDS: Final = HOUR
-"""and how far one sees without asking for more."""
+"""How far back the charts go by default."""
 STORED_SECONDS: Final = 30.0
-"""How old what was read of the store's moments may be: there is a new one each minute."""
+"""How long samples read from the store are kept: the leader writes one each minute."""
 RECENT_SECONDS: Final = 300.0
-"""For how long waits count as recent."""
+"""How long waits count as recent."""
 MOST_POINTS: Final = 20_000
-"""In one answer, of all pools together: of many pools, a long time is told in longer steps."""
+"""The most points in one answer, of all pools together: with many pools, a long time has longer steps."""
 MOST_KEPT: Final = 200_000
-"""Points that are remembered in memory, of all pools together: an hour of nearly three hundred, of more less long."""
+"""The most points in memory, of all pools together: an hour for nearly 300 pools, less for more of them."""
 ANSWERS: Final = 16
-"""How many different answers are kept until the next look."""
+"""How many different answers are kept until the next sample."""
 
 
 class Track:
-    """Moments in memory, a step apart."""
+    """Samples in memory, one step apart."""
 
     def __init__(self, step: float, kept_seconds: float) -> None:
         self.step = step
@@ -64,11 +64,11 @@ class Track:
         self._before: Before | None = None
 
     def due(self, now: float) -> bool:
-        """Whether a step has passed since the last."""
+        """Return whether a step has passed since the last sample."""
         return self._before is None or not 0 <= now - self._before.at < self.step
 
     def note(self, seen: Sample) -> None:
-        """Remember what was seen."""
+        """Keep a sample."""
         self.moments.append(moment(seen, self._before, step=self.step))
         self._points += len(seen.stats)
         while len(self.moments) > (1 if self._points > MOST_KEPT else self._most):
@@ -77,7 +77,7 @@ class Track:
 
 
 class ChartHistory:
-    """Remembers."""
+    """Samples the pools, and returns them over time."""
 
     def __init__(
         self, store: Callable[[], Awaitable[Store]], now: Callable[[], float], *, step: float = STEP_SECONDS
@@ -87,27 +87,27 @@ class ChartHistory:
         self._fine = Track(step, HOUR)
         self._minutes = Track(max(MINUTE, step), HOUR)
         self._waits: deque[tuple[float, dict[str, list[int]]]] = deque()
-        """Of each pool, up to when, as `run_histograms.waits` counts them."""
+        """When it was sampled, and the waits of each pool by then, as `run_histograms.waits` counts them."""
         self._stored = SharedAnswer(self._read, now, seconds=STORED_SECONDS, longest=2 * STORED_SECONDS)
         self._hours: dict[str, tuple[int, Hour | None]] = {}
-        """What was read, and of which version of its doc."""
+        """The hours that were read, each with the version of its record."""
         self._answers: dict[tuple[int, str | None], tuple[object, Series]] = {}
-        """With what they were made from."""
+        """The answers, each with what it was made from."""
 
     async def run(self, sampled: Callable[[], None]) -> None:
-        """Look again and again, until cancelled. A store that is away leaves a gap."""
+        """Sample until cancelled. An unavailable store leaves a gap."""
         while True:
             try:
                 await self.sample()
             except ShiftworkError as error:
                 logger.debug("no sample for the charts: %s", error)
-            except Exception:  # it goes on sampling, whatever happens
+            except Exception:  # sampling must continue
                 logger.exception("no sample for the charts")
             sampled()
             await asyncio.sleep(self._fine.step)
 
     async def sample(self) -> None:
-        """Look once."""
+        """Take one sample."""
         seen = await take_sample(await self._store(), self._now())
         self._fine.note(seen)
         if self._minutes.due(seen.at):
@@ -117,14 +117,14 @@ class ChartHistory:
             self._waits.popleft()
 
     def wait_p95(self, pool: str) -> float | None:
-        """How long all but the slowest of the jobs waited whose runs ended in the last minutes; None if none did."""
+        """Return the 95th percentile of the waits whose runs ended in the last minutes; None if none did."""
         if not self._waits or pool not in self._waits[-1][1]:
             return None
         now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
         return p95([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
-        """The last so many seconds, of every pool or of one. Up to an hour in small steps, beyond in long ones."""
+        """Return the last seconds of every pool, or of one: up to an hour in small steps, beyond that in long ones."""
         since, track = self._now() - seconds, self._fine if seconds <= HOUR else self._minutes
         stored: list[Moment] = []
         if track is self._minutes or not track.moments or track.moments[0].at > since + track.step:
@@ -133,7 +133,7 @@ class ChartHistory:
         known = self._answers.get((seconds, pool))
         if known is not None and known[0] == made_of:
             return known[1]
-        # A day of a hundred pools is half a second's work: not on the event loop.
+        # A day of a hundred pools takes half a second: too long for the event loop.
         answer = await asyncio.to_thread(_answer, stored, [*track.moments], since=since, step=track.step, pool=pool)
         if len(self._answers) >= ANSWERS:
             self._answers.clear()
@@ -149,24 +149,24 @@ class ChartHistory:
 
 
 def _answer(stored: list[Moment], seen: list[Moment], *, since: float, step: float, pool: str | None) -> Series:
-    """The store's moments and our own in one line; in longer steps, if it were too much to tell."""
+    """Return the store's samples and our own together, in longer steps if there are too many."""
     stored, seen = ([one for one in moments if one.at >= since] for moments in (stored, seen))
     pools = pools_of([*stored, *seen]) if pool is None else [pool]
     many = len(stored) * max(1.0, MINUTE / step) + len(seen)
     longer = step * max(1, ceil(many * len(pools) / MOST_POINTS))
     moments = _filled(stored, seen, longer) if step < MINUTE else _continued(stored, seen)
     moments = [one for one in moments if one.at >= since]
-    return tell(moments if longer == step else thinned(moments, longer), step=longer, pools=pools)
+    return series_of(moments if longer == step else thinned(moments, longer), step=longer, pools=pools)
 
 
 def _filled(stored: list[Moment], seen: list[Moment], step: float) -> list[Moment]:
-    """What we have seen, and before it the store's minutes, made into steps as small."""
+    """Return our samples, and before them the store's minutes divided into the same steps."""
     first = seen[0].at if seen else inf
     minutes = [one for one in stored if one.at - MINUTE < first]
     return [*(part for one in minutes for part in spread(one, step) if part.at < first), *seen]
 
 
 def _continued(stored: list[Moment], seen: list[Moment]) -> list[Moment]:
-    """The store's minutes, and those after them that only we have seen: perhaps nobody leads."""
+    """Return the store's minutes, and later ones that only we have sampled: there may be no leader."""
     last = stored[-1].at if stored else -inf
     return [*stored, *(one for one in seen if one.at > last + MINUTE / 2)]

@@ -1,4 +1,4 @@
-"""How much one visitor may send: the size of a body, and changes per second."""
+"""Limits on what one visitor may send: the size of a body, and changes per second."""
 
 import time
 from collections import OrderedDict
@@ -11,27 +11,27 @@ from starlette.requests import Request
 from shiftwork.web.problems import Refused
 
 MOST_BYTES: Final = 4 * 1_048_576
-"""Of a body. A payload may have 1 MiB unless the app says otherwise, and takes more room in JSON."""
+"""The largest body. A payload may have 1 MiB by default, and is larger as JSON."""
 MOST_VISITORS: Final = 1_000
-"""So many are remembered; beyond that, the one that was not heard of for longest is forgotten."""
+"""How many visitors are remembered; beyond that, the least recent one is forgotten."""
 
 
 class Rate(Struct, frozen=True):
-    """So many a second in the long run, and so many at once."""
+    """A rate limit: changes per second on average, and how many at once."""
 
     per_second: float = 100.0
     burst: float = 300.0
 
 
 class Limiter:
-    """A bucket for each visitor; what is done takes from it, time fills it."""
+    """A token bucket for each visitor."""
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> None:
-        """Take one, or refuse."""
+        """Count one change. Raises `Refused` if there were too many."""
         now = time.monotonic()
         left, at = self._buckets.pop(name, (self._rate.burst, now))
         left = min(self._rate.burst, left + (now - at) * self._rate.per_second)
@@ -44,14 +44,14 @@ class Limiter:
         if len(self._buckets) > MOST_VISITORS:
             self._buckets.popitem(last=False)
         if refused:
-            detail = f"{name} may change {self._rate.per_second:g} things a second; wait a moment"
+            detail = f"{name} may make {self._rate.per_second:g} changes per second; wait a moment"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "1"})
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, as far as it is allowed to be long."""
-    said = request.headers.get("content-length", "0")
-    if said.isdecimal() and int(said) > MOST_BYTES:
+    """Return the body. Raises `Refused` if it is too long."""
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > MOST_BYTES:
         raise _too_large()
     parts, size = [], 0
     async for part in request.stream():
@@ -65,6 +65,6 @@ async def read_body(request: Request) -> bytes:
 def _too_large() -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"a body may have {MOST_BYTES:,} bytes: store the data elsewhere and send a reference to it",
+        f"a body may have at most {MOST_BYTES:,} bytes: store the data elsewhere and send a reference to it",
         {"Connection": "close"},
     )

@@ -1,7 +1,8 @@
-"""What changes, told to everybody who looks: server-sent events.
+"""Changes as server-sent events.
 
-One task per process listens to the store and reads its events, however many look; nobody looks, nothing is asked. Each
-stream has a queue with an end: whoever cannot follow is let go, comes back, and goes on behind the last event it saw.
+One task per process listens to the store and reads its events for all streams; without streams, the store is not asked.
+Each stream has a bounded queue: a client that falls behind is disconnected, reconnects, and continues after the last
+event that it received.
 """
 
 import asyncio
@@ -22,14 +23,14 @@ from shiftwork.views.shapes.system import event_shape
 logger: Final = logging.getLogger("shiftwork")
 
 PAUSE_SECONDS: Final = 0.4
-"""Between two words about changes, however much changes."""
+"""The shortest time between two messages about changes."""
 EVENTS_SECONDS: Final = 1.0
-"""How often events are looked for: they ring no bell."""
+"""How often events are read: they ring no bell."""
 POOLS_SECONDS: Final = 30.0
-"""How soon a new pool's bell is heard."""
+"""How soon the bell of a new pool is listened to."""
 KEEP_ALIVE_SECONDS: Final = 15.0
 LONGEST_SECONDS: Final = 900.0
-"""After this a stream ends by itself, so that whoever is known by other means than a token shows it anew."""
+"""A stream ends after this time, so that a visitor without a token is authenticated again."""
 MOST_WAITING: Final = 1_000
 MOST_MISSED: Final = 1_000
 MOST_STREAMS: Final = 500
@@ -37,17 +38,17 @@ ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
 
 
 class Change(Struct, frozen=True):
-    """What may look different now."""
+    """What may have changed."""
 
     topics: list[str]
 
 
 class Stream:
-    """One who looks."""
+    """One client."""
 
     def __init__(self, seen: int | None) -> None:
         self.seen = seen
-        """The last event that was told; None until the first is known."""
+        """The number of the last event that was sent; None until the first one is known."""
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
         self.over = False
 
@@ -60,13 +61,13 @@ class Stream:
             self.queue.put_nowait(piece)
 
     def end(self) -> None:
-        """Say no more."""
+        """Send nothing more."""
         self.over = True
         with contextlib.suppress(asyncio.QueueFull):
             self.queue.put_nowait(None)
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Those that it has not seen."""
+    def send(self, events: Iterable[Event]) -> None:
+        """Send the events that the client has not received."""
         for event in events:
             if self.seen is None or event.seq > self.seen:
                 self.seen = event.seq
@@ -74,7 +75,7 @@ class Stream:
 
 
 class Live:
-    """Listens once, tells many."""
+    """Listens to the store once, and sends to many clients."""
 
     def __init__(self, store: Callable[[], Awaitable[Store]]) -> None:
         self._store = store
@@ -87,13 +88,13 @@ class Live:
 
     @property
     def full(self) -> bool:
-        """Whether nobody more can be told."""
+        """Return whether there is no room for another stream."""
         return len(self._streams) >= MOST_STREAMS
 
     async def stream(
         self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """What is sent to one who looks, while it is welcome. `after`: the last event it has seen."""
+        """Yield what is sent to one client, while it is welcome. `after`: the last event that it received."""
         stream = Stream(after)
         stream.put(b"retry: 1000\n\n" + _change(ALL))
         try:
@@ -114,7 +115,7 @@ class Live:
                 await self._rest()
 
     def changed(self, *topics: str) -> None:
-        """Something may look different."""
+        """Report that something may have changed."""
         self._topics.update(topics)
         self._rung.set()
 
@@ -132,16 +133,16 @@ class Live:
         self._streams.add(stream)
         if self._task is None or self._task.done():
             self._last = None
-            self._rung = asyncio.Event()  # the one before may belong to a loop that is no more
+            self._rung = asyncio.Event()  # the old one may belong to a loop that has ended
             self._task = asyncio.create_task(self._listen(), name="shiftwork live")
 
     async def _catch_up(self, stream: Stream, after: int) -> None:
-        """What happened while it was away; if that is too much, what is newest of it: the pages ask again anyway."""
+        """Send what happened while the client was away; if that is too much, only the newest: pages reload anyway."""
         with contextlib.suppress(ShiftworkError):
             store = await self._store()
             missed = await store.events(after, MOST_MISSED)
-            stream.tell(missed)
-            if not missed:  # its number may be of another store, which was further
+            stream.send(missed)
+            if not missed:  # the number may come from another store, which had more events
                 newest = await store.events(0, 1)
                 stream.seen = min(after, newest[-1].seq if newest else 0)
 
@@ -151,21 +152,21 @@ class Live:
             task.cancel()
             await asyncio.wait([task])
 
-    # ── the one who listens ──────────────────────────────────────────────────────────────────────────────────────
+    # ── the listener ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def _listen(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._hear())
                 group.create_task(self._read())
-                group.create_task(self._tell())
-        except Exception:  # those who listen must not sit before a stream that is silent for ever
-            logger.exception("listening to the store failed; whoever looks comes back by itself")
+                group.create_task(self._send())
+        except Exception:  # clients must not wait for a stream that never sends again
+            logger.exception("listening to the store failed; clients reconnect by themselves")
             for stream in tuple(self._streams):
                 stream.end()
 
     async def _hear(self) -> None:
-        """Wait for the store's bells."""
+        """Listen to the store's bells."""
         deaf = False
         while True:
             try:
@@ -174,10 +175,10 @@ class Live:
                 jobs = store.listen({"ended", "orders", *(f"pool:{name}" for name in pools)})
                 state = store.listen({"state", "leader"})
             except ShiftworkError as error:
-                logger.debug("nobody rings: %s", error)
+                logger.debug("cannot listen to the store: %s", error)
                 await asyncio.sleep(EVENTS_SECONDS)
                 continue
-            if deaf:  # whatever rang meanwhile, nobody heard it
+            if deaf:  # bells that rang meanwhile were missed
                 self.changed("jobs", "pools", "workers", "nodes")
             waiting = [
                 asyncio.ensure_future(self._wait(jobs, "jobs", "pools", "workers")),
@@ -192,7 +193,7 @@ class Live:
                 jobs.close()
                 state.close()
                 deaf = True
-            await asyncio.sleep(EVENTS_SECONDS)  # if the store was closed, it may be opened again
+            await asyncio.sleep(EVENTS_SECONDS)  # a closed store may be opened again
 
     async def _wait(self, bell: Bell, *topics: str) -> None:
         while not bell.closed:
@@ -201,7 +202,7 @@ class Live:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _read(self) -> None:
-        """Look for events."""
+        """Read events."""
         while True:
             with contextlib.suppress(ShiftworkError):
                 store = await self._store()
@@ -217,11 +218,11 @@ class Live:
                     self._last = events[-1].seq
                     self.changed("events")
                     for stream in tuple(self._streams):
-                        stream.tell(events)
+                        stream.send(events)
             await asyncio.sleep(EVENTS_SECONDS)
 
-    async def _tell(self) -> None:
-        """Say what changed, now and then."""
+    async def _send(self) -> None:
+        """Send what changed, at most every `PAUSE_SECONDS`."""
         while True:
             await self._rung.wait()
             self._rung.clear()
@@ -239,7 +240,7 @@ async def _pools(store: Store) -> set[str]:
 async def _other_pools(store: Store, pools: set[str]) -> None:
     """Return when there are other pools than these."""
     with contextlib.suppress(ShiftworkError):
-        while await _pools(store) == pools:  # noqa: ASYNC110 - the store tells nobody
+        while await _pools(store) == pools:  # noqa: ASYNC110 - the store does not notify
             await asyncio.sleep(POOLS_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: made from the routes and their types, so that it cannot say anything else than they do."""
+"""The OpenAPI document: made from the routes and their types, so that it always agrees with them."""
 
 import re
 from functools import cache
@@ -15,25 +15,25 @@ from shiftwork.web.routing import HEADERS, ROUTES, Route
 API: Final = "/api/v1"
 _REF: Final = "#/components/schemas/{name}"
 _REFUSALS: Final = {
-    "400": "The query, the body or what they name cannot work.",
-    "401": "A stranger: show a token.",
-    "403": "This token may not do that; or the request comes from a page of another site.",
-    "404": "There is no such thing.",
-    "409": "It is in a state that does not allow this.",
+    "400": "The query or the body is not valid.",
+    "401": "Authentication required: no valid token.",
+    "403": "The token does not allow this, or the request comes from a page of another site.",
+    "404": "It does not exist.",
+    "409": "Its state does not allow this.",
     "413": "The body is too large.",
-    "415": "The body does not say that it is JSON.",
-    "429": "Too many changes; wait a moment.",
-    "503": "The store cannot be reached.",
-    "504": "The node that could tell did not answer.",
+    "415": "The body is not declared as JSON.",
+    "429": "There were too many changes; wait a moment.",
+    "503": "The store is not available.",
+    "504": "The node did not reply in time.",
 }
 _NOTHING: Final = {"type": "object", "additionalProperties": False}
-"""What a change sends along that needs to say nothing: an empty object, so that it is a request of JSON."""
+"""The body of a change without parameters: an empty object, so that the request is JSON."""
 _READING: Final = ("400", "401", "403", "404", "503")
 
 
 @cache
 def document() -> dict[str, Any]:
-    """The whole of it."""
+    """Return the whole document."""
     types = [route.answer for route in ROUTES if _is_json(route)]
     types += [route.body for route in ROUTES if route.body is not None]
     kinds: list[Any] = [*types, ProblemDetails, *(hint for route in ROUTES for hint in _parameter_types(route))]
@@ -47,8 +47,8 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "shiftwork",
             "version": version("shiftwork"),
-            "description": "Background work: see it and steer it. An instant is an ISO 8601 string in UTC, named `at` "
-            "or with `_at` at the end; a length of time is a number of seconds.",
+            "description": "Background work: see and control it. An instant is an ISO 8601 string in UTC, named `at` "
+            "or with `_at` at the end; a duration is a number of seconds.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "."}],
@@ -71,7 +71,7 @@ def _operation(route: Route, known: dict[str, Any]) -> dict[str, Any]:
         "summary": route.summary,
         "tags": [route.path.split("/")[1]],
         "parameters": list(_parameters(route, known)),
-        "responses": {"200": {"description": "So it is.", "content": {route.media_type: {"schema": answer}}}},
+        "responses": {"200": {"description": "Done.", "content": {route.media_type: {"schema": answer}}}},
     }
     if route.method == "POST":
         body = _NOTHING if route.body is None else known[_key(route.body)]
@@ -101,7 +101,7 @@ def _parameter_types(route: Route) -> list[Any]:
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter is given or left out, never null."""
+    """Return the schema of a parameter, which is given or left out, but never null."""
     if "anyOf" not in schema:
         return schema
     kinds = [kind for kind in schema["anyOf"] if kind != {"type": "null"}]

@@ -1,4 +1,4 @@
-"""Errors as they are told over HTTP: `application/problem+json`, with the error's own words as the detail."""
+"""Errors over HTTP: `application/problem+json`, with the error's message as the detail."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from shiftwork import errors
 MEDIA_TYPE: Final = "application/problem+json"
 
 _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
-    # The first that fits.
+    # The first match counts.
     (errors.UnknownWorkerError, 404),
     (errors.UnknownPoolError, 404),
     (errors.UnknownNodeError, 404),
@@ -30,7 +30,7 @@ _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
 )
 _TITLES: Final = {
     400: "Bad request",
-    401: "Who are you?",
+    401: "Authentication required",
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
@@ -40,12 +40,12 @@ _TITLES: Final = {
     429: "Too many changes",
     500: "Internal error",
     503: "Not available",
-    504: "No answer in time",
+    504: "No reply in time",
 }
 
 
 class ProblemDetails(Struct, frozen=True, kw_only=True):
-    """What went wrong (RFC 9457)."""
+    """A problem in the form of RFC 9457."""
 
     type: str
     title: str
@@ -53,8 +53,8 @@ class ProblemDetails(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Refused(Exception):  # noqa: N818 - it becomes an answer
-    """A request that gets no further."""
+class Refused(Exception):  # noqa: N818 - it becomes a response
+    """A request that is rejected."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -64,14 +64,14 @@ class Refused(Exception):  # noqa: N818 - it becomes an answer
 
 
 def problem(error: Exception) -> Response:
-    """The answer that tells of an error."""
+    """Return the response for an error."""
     if isinstance(error, Refused):
         return _response(error.status, error.detail, "about:blank", error.headers)
     if isinstance(error, errors.ShiftworkError):
         status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
         name = type(error).__name__.removesuffix("Error")
         return _response(status, str(error), f"urn:shiftwork:{re.sub('(?<=.)(?=[A-Z])', '-', name).lower()}")
-    return _response(500, "something failed that should not have; the server's log tells what", "about:blank")
+    return _response(500, "an unexpected error; see the server's log", "about:blank")
 
 
 def _response(status: int, detail: str, kind: str, headers: Mapping[str, str] | None = None) -> Response:

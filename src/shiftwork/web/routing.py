@@ -1,9 +1,9 @@
-"""Routes made from typed functions: path, query and body are read by their annotations, and so is the answer.
+"""Routes made from typed functions: annotations describe the path, the query, the body and the answer.
 
     @post("/pools/{pool}/pause")
     async def pause(site: Site, pool: Name, body: Reason) -> PoolAnswer: ...
 
-What the types say is what is accepted and what the OpenAPI document tells; there is no second description.
+The types decide what is accepted, and the OpenAPI document is made from them; there is no second description.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,9 +25,9 @@ Method = Literal["GET", "POST"]
 Handler = Callable[..., Awaitable[Any]]
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
-"""A name or an id, as it stands in a path, a query or a body."""
+"""A name or an id, in a path, a query or a body."""
 Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
-"""Something that a person wrote."""
+"""A text that a person wrote."""
 
 
 HEADERS: Final = {
@@ -36,7 +36,7 @@ HEADERS: Final = {
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }
-"""Parameters of functions that are read from a header."""
+"""The parameters of functions that are read from headers."""
 
 _UNIONS: Final = (Union, UnionType)
 
@@ -44,48 +44,48 @@ T = TypeVar("T")
 
 
 class CookieAnswer(Struct, Generic[T], frozen=True):
-    """An answer, and a token that the browser shall remember from now on, or forget."""
+    """An answer, and a token that the browser keeps in a cookie; None deletes the cookie."""
 
     answer: T
     token: str | None
 
 
 class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may stand behind the question mark."""
+    """The query of a request."""
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is sent along with a change."""
+    """The body of a change."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """One thing that can be asked for or changed."""
+    """One operation of the API."""
 
     method: Method
     path: str
     role: Role | None
-    """What a visitor must be allowed to do; None where strangers may ask too."""
+    """The role that a visitor needs; None if no authentication is required."""
     handler: Handler
     summary: str
     parameters: dict[str, Any]
-    """Those in the path, with their types."""
+    """The parameters in the path, with their types."""
     headers: dict[str, Any]
-    """Those that it reads, with their types."""
+    """The headers that it reads, with their types."""
     query: type[Query] | None
     body: type[Body] | None
     visitor: bool
-    """Whether the function wants to know who asks."""
+    """True if the function takes the visitor."""
     answer: Any
     media_type: str
     decode: msgspec.json.Decoder[Any] | None
 
     @property
     def name(self) -> str:
-        """The function's name: the operation's id."""
+        """Return the function's name, which is the operation's id."""
         return self.handler.__name__
 
     def match(self, segments: Sequence[str]) -> dict[str, str] | None:
-        """What the path's variables stand for in these segments; None if it is another path."""
+        """Return the values of the path's variables in these segments; None if it is another path."""
         wanted = self.path.split("/")[1:]
         if len(wanted) != len(segments):
             return None
@@ -98,34 +98,34 @@ class Route(Struct, frozen=True, kw_only=True):
         return found
 
     def read_path(self, found: Mapping[str, str]) -> dict[str, Any]:
-        """The variables, checked. What cannot be a name is the name of nothing."""
+        """Return the variables, checked. Raises `Refused` with 404 for a value that cannot be a name."""
         try:
             return {name: msgspec.convert(value, self.parameters[name], strict=False) for name, value in found.items()}
         except MsgspecError as error:
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is no such thing: {error}") from None
+            raise Refused(HTTPStatus.NOT_FOUND, f"not found: {error}") from None
 
     def read_headers(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The headers that it reads, checked."""
+        """Return the headers that the route reads, checked."""
         return {
             name: _read(header, given[header], kind) if (header := HEADERS[name]) in given else None
             for name, kind in self.headers.items()
         }
 
     def read_query(self, text: str) -> dict[str, Any]:
-        """The query, checked: unknown names are refused, not passed over."""
+        """Return the query, checked: unknown names are rejected, not ignored."""
         given: dict[str, list[str]] = {}
         for name, value in parse_qsl(text, keep_blank_values=True):
             given.setdefault(name, []).append(value)
         if self.query is None:
             if given:
-                raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} takes no query, so no {min(given)!r}")
+                raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} takes no query, but got {min(given)!r}")
             return {}
         kinds = {field.name: field.type for field in fields(self.query)}
         asked: dict[str, Any] = {}
         for name, values in given.items():
             if name not in kinds:
                 meant = nearest(name, kinds)
-                raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} cannot be asked by {name!r}: {meant}")
+                raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} has no parameter {name!r}: {meant}")
             several = _is_list(kinds[name])
             if len(values) > 1 and not several:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} is given {len(values)} times")
@@ -133,7 +133,7 @@ class Route(Struct, frozen=True, kw_only=True):
         return {"query": self.query(**asked)}
 
     def read_body(self, raw: bytes) -> dict[str, Any]:
-        """The body, checked."""
+        """Return the body, checked."""
         if self.decode is None or self.body is None:
             if raw.strip() not in {b"", b"{}"}:
                 raise Refused(HTTPStatus.BAD_REQUEST, f"{self.path} takes no body")
@@ -141,25 +141,25 @@ class Route(Struct, frozen=True, kw_only=True):
         try:
             return {"body": _decode(raw or b"{}", self.decode, self.body)}
         except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body cannot be understood: {error}") from None
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}") from None
 
 
 ROUTES: Final[list[Route]] = []
-"""All there are, once `shiftwork.web.routes` has been imported."""
+"""All routes, once `shiftwork.web.routes` has been imported."""
 
 
 def get(path: str, *, media_type: str = "application/json", role: Role = "read") -> Callable[[Handler], Handler]:
-    """A route that only reads."""
+    """Register a route that only reads."""
     return _route("GET", path, role, media_type)
 
 
 def post(path: str, *, public: bool = False) -> Callable[[Handler], Handler]:
-    """A route that changes something."""
+    """Register a route that changes something."""
     return _route("POST", path, None if public else "operate", "application/json")
 
 
 def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, str]]:
-    """The route of a request, with what its path says."""
+    """Return the route of a request, with the values in its path. Raises `Refused` if there is none."""
     allowed: list[str] = []
     exact = "/" + "/".join(segments)
     for route in [route for route in ROUTES if route.path == exact] or ROUTES:
@@ -170,8 +170,8 @@ def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, s
             allowed.append(route.method)
     if allowed:
         allow = ", ".join(sorted(set(allowed)))
-        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {allow}, not {method}", {"Allow": allow})
-    raise Refused(HTTPStatus.NOT_FOUND, "there is nothing here; openapi.json lists what there is")
+        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"this path supports {allow}, not {method}", {"Allow": allow})
+    raise Refused(HTTPStatus.NOT_FOUND, "there is no such route; openapi.json lists all routes")
 
 
 def _route(method: Method, path: str, role: Role | None, media_type: str) -> Callable[[Handler], Handler]:
@@ -202,12 +202,12 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
 
 
 def _read(name: str, text: Any, kind: Any) -> Any:
-    """What somebody wrote in a query or a header. Written is not null, and only numbers are made from other text."""
+    """Return a value from a query or a header. A given value is never null, and only numbers are parsed from text."""
     given = [part for part in get_args(kind) if part is not NoneType] if get_origin(kind) in _UNIONS else [kind]
     try:
         return msgspec.convert(text, given[0], strict=not _is_number(given[0]))
     except MsgspecError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} cannot be understood: {error}") from None
+        raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} is not valid: {error}") from None
 
 
 def _is_number(kind: Any) -> bool:
@@ -218,12 +218,12 @@ def _decode(raw: bytes, decoder: msgspec.json.Decoder[Any], body: type[Body]) ->
     try:
         return decoder.decode(raw)
     except MsgspecError:
-        # To JSON, 6.0 is a whole number; to msgspec it is none.
+        # 6.0 is a whole number in JSON, but not in msgspec.
         return msgspec.convert(_whole(msgspec.json.decode(raw)), body)
 
 
 def _whole(value: Any) -> Any:
-    """The same, where every whole number is an `int`."""
+    """Return the value with every whole number as an `int`."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

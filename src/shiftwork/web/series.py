@@ -1,4 +1,4 @@
-"""Pools over time, as they are told: a list of numbers for each thing that a chart can draw."""
+"""Pools over time, as the API returns them: a list of numbers for each line of a chart."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from shiftwork.views.instants import iso
 
 
 class PoolSeries(Struct, kw_only=True):
-    """A pool over time; null where it was not known. What ended is counted since the moment before."""
+    """A pool over time; null where a number is not known. Ended runs are counted since the previous sample."""
 
     queued: list[int | None] = field(default_factory=list)
     processing: list[int | None] = field(default_factory=list)
@@ -32,17 +32,17 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 def pools_of(moments: Sequence[Moment]) -> list[str]:
-    """Every pool that is in one of them."""
+    """Return every pool that occurs in these samples."""
     return sorted({name for moment in moments for name in moment.pools})
 
 
-def tell(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -> Series:
-    """These pools over these moments."""
+def series_of(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -> Series:
+    """Return these pools over these samples."""
     points = {name: [moment.pools.get(name) for moment in moments] for name in pools}
-    told = {name: _one(of) for name, of in points.items()}
-    return Series(step=step, at=[iso(moment.at) for moment in moments], pools=told)
+    series = {name: _one(of) for name, of in points.items()}
+    return Series(step=step, at=[iso(moment.at) for moment in moments], pools=series)
 
 
 def _one(points: Sequence[Point | None]) -> PoolSeries:
-    names = PoolSeries.__struct_fields__  # a point has the same
+    names = PoolSeries.__struct_fields__  # a point has the same fields
     return PoolSeries(**{name: [None if one is None else getattr(one, name) for one in points] for name in names})

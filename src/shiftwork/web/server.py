@@ -1,4 +1,4 @@
-"""Serves the web from a process that has other things to do too: a node, or `shiftwork web`."""
+"""Serving the web beside other work: in a node, or in `shiftwork web`."""
 
 import asyncio
 import contextlib
@@ -41,18 +41,18 @@ class WebServer:
 
     @property
     def address(self) -> str:
-        """Where to point a browser, on this machine if possible."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104 - told, not bound
+        """Return the address to open in a browser, on this machine if possible."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104 - shown, not bound
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         return f"http://{host}:{self._port}{self._root_path}/"
 
     @property
     def beyond_loopback(self) -> bool:
-        """Whether others than this machine can reach it."""
+        """Return whether other machines can reach it."""
         return self._host != "localhost" and not is_loopback(self._host)
 
     async def start(self) -> None:
-        """Listen, and answer from now on. Raises `ConfigurationError` if somebody else does there."""
+        """Start listening. Raises `ConfigurationError` if the address cannot be used."""
         listening = await asyncio.to_thread(_bind, self._host, self._port)
         self._port = listening.getsockname()[1]
         config = uvicorn.Config(
@@ -62,7 +62,7 @@ class WebServer:
             access_log=False,
             lifespan="off",
             ws="none",
-            proxy_headers=False,  # whoever passes requests on is told from those at this machine by its headers
+            proxy_headers=False,  # the headers of a proxy tell its requests from local ones
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
@@ -71,7 +71,7 @@ class WebServer:
         self._task = asyncio.create_task(self._server.serve([listening]), name="shiftwork web")
 
     async def stop(self) -> None:
-        """End the streams, let requests under way finish, and close."""
+        """End the streams, let running requests finish, and close."""
         await self._site.close()
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
@@ -81,7 +81,7 @@ class WebServer:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the node's."""
+        """Leave signals to the node."""
         yield
 
 
@@ -90,7 +90,7 @@ def _bind(host: str, port: int) -> socket.socket:
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, proto)
     except OSError as error:
-        message = f"{host}:{port} is no address to listen on: {error}"
+        message = f"{host}:{port} is not an address to listen on: {error}"
         raise ConfigurationError(message) from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""One look for all who look: what costs the store a few questions is asked at most once a second."""
+"""Answers shared by all requests: what costs the store several questions is fetched at most once a second."""
 
 import asyncio
 import time
@@ -7,21 +7,21 @@ from typing import Final, Generic, TypeVar
 
 FRESH_SECONDS: Final = 1.0
 SHARE: Final = 20
-"""An answer is good for so many times as long as it took to fetch: looking takes a twentieth of the time at most,"""
+"""An answer is kept this many times as long as it took to fetch, so fetching takes at most a twentieth of the time."""
 LONGEST_SECONDS: Final = 15.0
-"""but it is not older than this, unless whoever keeps it says so."""
+"""An answer is kept no longer than this, by default."""
 
 LONG_SECONDS: Final = 0.05
-"""An answer that took longer to fetch is told longer, too, while the next one is being fetched:"""
+"""An answer that took longer than this to fetch is served stale while the next one is fetched."""
 GRACE: Final = 2
-"""so many times as long again as it was good. Nobody who looks again and again has to wait then."""
+"""A stale answer is served this many times as long again as it was fresh."""
 
 T = TypeVar("T")
 M = TypeVar("M")
 
 
 class SharedAnswer(Generic[T]):
-    """An answer that is kept for a moment. Who asks while it is being fetched waits for the same one."""
+    """An answer that is kept for a moment. Requests that come while it is fetched share it."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class SharedAnswer(Generic[T]):
         self._seconds = seconds
         self._longest = longest
         self._value: tuple[T, float, float] | None = None
-        """With until when it is good, and until when it will do."""
+        """The answer, until when it is fresh, and until when it is served stale."""
         self._version = 0
         self._fetching: tuple[asyncio.Future[T], int] | None = None
 
     async def get(self) -> T:
-        """The answer, no older than it may be."""
+        """Return the answer, no older than allowed."""
         if self._value is not None and 0 <= self._value[1] - self._now() < self._longest:
             return self._value[0]
         if self._fetching is None or self._fetching[1] != self._version or _lost(self._fetching[0]):
@@ -52,7 +52,7 @@ class SharedAnswer(Generic[T]):
         return await asyncio.shield(self._fetching[0])
 
     def forget(self) -> None:
-        """Something was changed: what is fetched already, or being fetched, does not count."""
+        """Discard the answer, also one that is being fetched, because something was changed."""
         self._value = None
         self._version += 1
 
@@ -71,25 +71,25 @@ class SharedAnswer(Generic[T]):
 
 
 class DerivedAnswer(Generic[T, M]):
-    """What is made from an answer, once for all who are told it."""
+    """A value derived from an answer, once for all requests."""
 
     def __init__(self, make: Callable[[T], M]) -> None:
         self._make = make
         self._made: tuple[T, M] | None = None
 
     def of(self, answer: T) -> M:
-        """What is made from this one."""
+        """Return the value derived from this answer."""
         if self._made is None or self._made[0] is not answer:
             self._made = answer, self._make(answer)
         return self._made[1]
 
 
 def look_at(fetched: "asyncio.Future[T]") -> None:
-    """Perhaps nobody waits for it any more: then a failure is no news either."""
+    """Retrieve a failure that nothing waits for, so that it is not reported as unhandled."""
     if not fetched.cancelled():
         fetched.exception()
 
 
 def _lost(future: "asyncio.Future[T]") -> bool:
-    """Whether it belongs to an event loop that is no more."""
+    """Return whether a future belongs to another event loop, which has ended."""
     return future.get_loop() is not asyncio.get_running_loop()

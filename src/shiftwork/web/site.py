@@ -1,4 +1,4 @@
-"""All that the routes need, for one orchestrator: shared looks, the history, the streams, the door."""
+"""What all requests share: cached answers, the history, the streams, and access."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,17 +16,15 @@ from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import LONGEST_SECONDS, DerivedAnswer, SharedAnswer, look_at
 
 MOST_DEAD: Final = 5_000
-"""Dead jobs that are looked at in order to group them, the newest,"""
+"""How many dead jobs are read in order to group them, the newest first."""
 DEAD_SECONDS: Final = 5.0
-"""and how long that is good for, while nobody changes any here."""
-
-
+"""How long the groups are kept, unless jobs are changed here."""
 READY_SECONDS: Final = 2.0
-"""How long the store may take to answer while we are ready."""
+"""How long the store may take to reply while we count as ready."""
 
 
 class Site:
-    """One orchestrator's web, shared by all who look at it."""
+    """The web of one control, shared by all requests."""
 
     def __init__(
         self,
@@ -53,7 +51,7 @@ class Site:
         self._closed = False
 
     def begin(self) -> None:
-        """Begin to remember. Once is enough, more does no harm."""
+        """Start sampling for the charts, unless it has started."""
         if self._closed:
             return
         gone = self._sampler is None or self._sampler.done()
@@ -62,7 +60,7 @@ class Site:
             self._sampler = asyncio.create_task(sampling, name="shiftwork history")
 
     async def close(self) -> None:
-        """End all streams and forget."""
+        """End all streams and stop sampling."""
         self._closed = True
         if self._sampler is not None:
             self._sampler.cancel()
@@ -70,27 +68,27 @@ class Site:
         await self.live.close()
 
     def changed(self) -> None:
-        """Somebody changed something here: nobody shall be shown what was before."""
+        """Forget cached answers, because something was changed here."""
         self.overview.forget()
         self.live.changed("jobs", "pools", "workers", "nodes")
 
     def jobs_changed(self) -> None:
-        """Jobs were cancelled, retried or discarded here: forget the dead ones too."""
+        """Forget cached answers, those about dead jobs too, because jobs were changed here."""
         self.dead.forget()
         self.changed()
 
     def tokens_changed(self) -> None:
-        """Somebody made or revoked a token here: it counts from now on."""
+        """Read the tokens again, because one was made or revoked here."""
         self.token_check.forget()
 
     async def why_not_ready(self) -> str | None:
-        """Why nobody should be sent here; None if all is well. Raises what the store raises."""
+        """Return why this process is not ready; None if it is. Raises what the store raises."""
         asking = asyncio.ensure_future(self._ask())
         asking.add_done_callback(look_at)
-        # Whoever probes waits for a second or so; a store that hangs may take ten until it is given up on.
+        # A probe waits for about a second; a store that hangs may take ten until it fails.
         done, _ = await asyncio.wait([asking], timeout=READY_SECONDS)
         if not done:
-            return f"the store has not answered within {READY_SECONDS:g} s"
+            return f"the store has not replied within {READY_SECONDS:g} s"
         asking.result()
         return None if self._ready is None else self._ready()
 
@@ -103,5 +101,5 @@ class Site:
 
 
 def _shapes(seen: Overview) -> list[WorkerShape]:
-    """All workers by name. There may be ten thousand."""
+    """Return all workers by name. There may be ten thousand."""
     return sorted(map(worker_shape, seen.workers), key=lambda shape: shape.name)

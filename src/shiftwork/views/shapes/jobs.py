@@ -15,7 +15,7 @@ from shiftwork.views.stack import JobStack
 
 
 class ProgressShape(Struct, frozen=True, kw_only=True):
-    """How far a running job says it is."""
+    """The progress that a running job reported."""
 
     done: float
     total: float | None
@@ -24,7 +24,7 @@ class ProgressShape(Struct, frozen=True, kw_only=True):
 
 
 class JobShape(Struct, frozen=True, kw_only=True):
-    """A job, as lists have it."""
+    """A job, as it appears in lists."""
 
     id: str
     worker: str
@@ -69,7 +69,7 @@ class LogShape(Struct, frozen=True, kw_only=True):
 
 
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
-    """A job, whole."""
+    """A whole job."""
 
     fence: int
     trace_id: str | None
@@ -80,7 +80,7 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
 
 
 class WaitShape(Struct, frozen=True, kw_only=True):
-    """One thing that a job waits for."""
+    """One thing that a job is waiting for."""
 
     code: str
     by: str
@@ -109,12 +109,12 @@ class StackShape(Struct, frozen=True, kw_only=True):
 
 
 def job_shape(job: Job[Any]) -> JobShape:
-    """A job, as lists have it."""
+    """Return a job as it appears in lists."""
     return JobShape(**_job(job))
 
 
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
-    """A job, whole."""
+    """Return a whole job."""
     attempts = [_attempt(attempt) for attempt in job.attempts]
     return WholeJobShape(
         **_job(job),
@@ -128,7 +128,7 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
 
 
 def log_shape(line: LogLine) -> LogShape:
-    """A line that a job logged."""
+    """Return a line that a job logged."""
     return LogShape(at=iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
 
 
@@ -158,18 +158,18 @@ def _job(job: Job[Any]) -> dict[str, Any]:
 
 
 def payload_shape(job: Job[Any]) -> Any:
-    """A job's arguments, as they may be shown."""
+    """Return a job's arguments as they may be shown."""
     shown = json_safe(job.payload)
     return shown if job.secrets is None else job.secrets.redact(shown)
 
 
 def result_shape(job: Job[Any]) -> Any:
-    """What a job's function returned."""
+    """Return what a job's function returned."""
     return None if job.record.result is None else json_safe(plain(job.record.result))
 
 
 def explanation_shape(why: Explanation) -> ExplanationShape:
-    """Why a job is where it is."""
+    """Return why a job is where it is."""
     waits = [
         WaitShape(code=wait.code, by=wait.by, why=wait.why, since_at=iso(wait.since), until_at=iso(wait.until))
         for wait in why.waits
@@ -178,7 +178,7 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
 
 
 def stack_shape(seen: JobStack) -> StackShape:
-    """What a running job was doing."""
+    """Return what a running job was doing."""
     return StackShape(job_id=seen.job_id, at=iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
 
 

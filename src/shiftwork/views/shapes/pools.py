@@ -17,7 +17,7 @@ class NodeFailure(Struct, frozen=True):
 
 
 class PoolShape(Struct, frozen=True, kw_only=True):
-    """A pool: its bounds, its jobs in numbers, who serves it."""
+    """A pool: its bounds, the numbers of its jobs, and what serves it."""
 
     name: str
     kind: str | None
@@ -40,7 +40,7 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     failed: int
     oldest_wait_seconds: float | None
     wait_p95_seconds: float | None
-    """Of the runs that ended in the last five minutes; only a process that serves the web knows."""
+    """The 95th percentile for runs that ended in the last five minutes; only a process that serves the web knows it."""
     paused: bool
     paused_at: str | None
     reason: str | None
@@ -87,7 +87,7 @@ class NodeShape(Struct, frozen=True, kw_only=True):
 
 
 class InstanceShape(Struct, frozen=True, kw_only=True):
-    """A running member of a pool."""
+    """A running instance of a pool."""
 
     id: str
     pool: str
@@ -107,7 +107,7 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
 
 
 def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
-    """A pool. `wait_p95`: of the last minutes, where that is known."""
+    """Return a pool. `wait_p95`: of the last minutes, where it is known."""
     config, stats = pool.config, pool.stats
     return PoolShape(
         name=pool.name,
@@ -138,7 +138,7 @@ def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
 
 
 def node_shape(node: NodeView) -> NodeShape:
-    """A node."""
+    """Return a node."""
     return NodeShape(
         name=node.name,
         host=node.host,
@@ -168,7 +168,7 @@ def _runs(run: NodePool) -> RunsShape:
 
 
 def instance_shape(instance: WorkerInstance) -> InstanceShape:
-    """A running member of a pool."""
+    """Return a running instance of a pool."""
     return InstanceShape(
         id=instance.id,
         pool=instance.pool,

@@ -15,7 +15,7 @@ from shiftwork.views.shapes.values import json_safe
 
 
 class ProblemShape(Struct, frozen=True, kw_only=True):
-    """Something that is wrong, and what to do about it."""
+    """A problem, and what to do about it."""
 
     severity: str
     code: str
@@ -25,7 +25,7 @@ class ProblemShape(Struct, frozen=True, kw_only=True):
 
 
 class WorkerShape(Struct, frozen=True, kw_only=True):
-    """A worker: its policy, its state, its jobs in numbers."""
+    """A worker: its policy, its state, and the numbers of its jobs."""
 
     name: str
     mode: WorkerExecutionMode
@@ -52,7 +52,7 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
 
 
 class EventShape(Struct, frozen=True, kw_only=True):
-    """Something that happened."""
+    """An event."""
 
     seq: int
     at: str | None
@@ -74,7 +74,7 @@ class TokenShape(Struct, frozen=True, kw_only=True):
 
 
 class SummaryShape(Struct, frozen=True, kw_only=True):
-    """What everybody who looks sees first."""
+    """What is wrong, the leader, the nodes and the pools."""
 
     at: str | None
     store: str
@@ -86,13 +86,13 @@ class SummaryShape(Struct, frozen=True, kw_only=True):
 
 
 class StatusShape(SummaryShape, frozen=True, kw_only=True):
-    """Everything at a glance."""
+    """The overview, with every worker."""
 
     workers: list[WorkerShape]
 
 
 def status_shape(seen: Overview) -> StatusShape:
-    """Everything at a glance."""
+    """Return the overview with every worker."""
     return StatusShape(
         at=iso(seen.at),
         store=seen.store,
@@ -106,7 +106,7 @@ def status_shape(seen: Overview) -> StatusShape:
 
 
 def problem_shape(problem: Problem) -> ProblemShape:
-    """Something that is wrong, and what to do about it from here."""
+    """Return a problem, with the remedy as a command."""
     return ProblemShape(
         severity=problem.severity,
         code=problem.code,
@@ -117,7 +117,7 @@ def problem_shape(problem: Problem) -> ProblemShape:
 
 
 def worker_shape(worker: WorkerView) -> WorkerShape:
-    """A worker."""
+    """Return a worker."""
     config, state = worker.config, worker.state
     return WorkerShape(
         name=config.name,
@@ -146,7 +146,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
 
 
 def event_shape(event: Event) -> EventShape:
-    """Something that happened."""
+    """Return an event."""
     return EventShape(
         seq=event.seq,
         at=iso(event.at),
@@ -158,7 +158,7 @@ def event_shape(event: Event) -> EventShape:
 
 
 def token_shape(token: Token) -> TokenShape:
-    """A token, without its secret."""
+    """Return a token, without its secret."""
     return TokenShape(
         id=token.id,
         name=token.name,

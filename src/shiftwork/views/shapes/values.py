@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 
 def json_safe(value: Any) -> Any:
-    """A payload, which may hold what JSON has no word for."""
+    """Return a value as JSON can hold it; other types are shown as Python prints them."""
     try:
         return to_builtins(value, str_keys=True, enc_hook=repr)
     except (TypeError, ValueError, msgspec.MsgspecError):

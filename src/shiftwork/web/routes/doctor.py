@@ -1,4 +1,4 @@
-"""The doctor: a change, as it writes in order to measure the store, and may read a file whole."""
+"""The doctor. It is a change, because it writes in order to measure the store, and may read a whole file."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from shiftwork.web.site import Site
 
 
 class DoctorAnswer(Struct, frozen=True, kw_only=True):
-    """What the doctor found."""
+    """The store's settings, and what is wrong."""
 
     status: Literal["ok", "degraded", "failing"]
     store: str
@@ -20,7 +20,7 @@ class DoctorAnswer(Struct, frozen=True, kw_only=True):
 
 @post("/doctor")
 async def doctor(site: Site) -> DoctorAnswer:
-    """Examine the store's real settings, measure it, and tell what is wrong. An answer is good for a quarter minute."""
+    """Examine the store's real settings, measure it, and return what is wrong. Answers are kept for 15 seconds."""
     report = await site.doctor.get()
     return DoctorAnswer(
         status=report.status,

@@ -1,4 +1,4 @@
-"""Jobs: finding them, adding them, changing one or many, and the dead letters."""
+"""Jobs: finding, adding and changing them, one or many, and the dead letters."""
 
 import hashlib
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ Instant = Annotated[datetime, Meta(tz=True)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
 Rate = Annotated[str, Meta(max_length=30, extra_json_schema={"pattern": RATE_PATTERN})] | None
 NoRate = Annotated[str | None, Meta(extra_json_schema={"type": "null"})]
-"""Read all the same, so that it is refused in words."""
+"""Accepted by the type, so that it is rejected with a message."""
 
 
 class JobsQuery(Query, frozen=True, kw_only=True):
-    """Which jobs: every given one must match."""
+    """Which jobs are meant: all given conditions must match."""
 
     status: list[JobStatus] = field(default_factory=list)
     worker: Name | None = None
@@ -54,14 +54,14 @@ class JobsQuery(Query, frozen=True, kw_only=True):
 
 
 class JobsAnswer(Struct, frozen=True, kw_only=True):
-    """Jobs, newest first. `next_after` asks for the next page, and is null at the end."""
+    """A page of jobs, newest first. `next_after` is the `after` of the next page, and null at the end."""
 
     jobs: list[JobShape]
     next_after: str | None
 
 
 class EnqueueBody(Body, frozen=True, kw_only=True):
-    """A job to be."""
+    """A job to add."""
 
     worker: Name
     payload: dict[str, Any] = field(default_factory=dict)
@@ -72,26 +72,26 @@ class EnqueueBody(Body, frozen=True, kw_only=True):
 
 
 class Enqueued(Struct, frozen=True):
-    """The job that stands for it now, and whether that one is new."""
+    """The job that was added, or the existing one that it stands for."""
 
     created: bool
     job: JobShape
 
 
 class RetryBody(Body, frozen=True, kw_only=True):
-    """With which arguments; null is with its own."""
+    """The new arguments; null keeps the old ones."""
 
     payload: dict[str, Any] | None = None
 
 
 class Discarded(Struct, frozen=True):
-    """What is gone."""
+    """The id of the deleted job."""
 
     id: str
 
 
 class BulkFilter(Body, frozen=True, kw_only=True):
-    """Which jobs: every given one must match."""
+    """Which jobs are meant: all given conditions must match."""
 
     ids: Annotated[list[Name], Meta(max_length=1_000)] | None = None
     status: list[JobStatus] | None = None
@@ -105,7 +105,7 @@ class BulkFilter(Body, frozen=True, kw_only=True):
 
 
 class Bulk(Body, frozen=True, kw_only=True, tag_field="action"):
-    """Which jobs are meant, and how many of them at most."""
+    """Which jobs are meant, and how many at most."""
 
     filter: BulkFilter
     dry_run: bool = False
@@ -113,34 +113,34 @@ class Bulk(Body, frozen=True, kw_only=True, tag_field="action"):
 
 
 class CancelJobs(Bulk, frozen=True, kw_only=True, tag="cancel"):
-    """Cancel them; without a status, those that wait."""
+    """Cancel jobs; without a status, those that wait."""
 
     rate: NoRate = None
 
 
 class RetryJobs(Bulk, frozen=True, kw_only=True, tag="retry"):
-    """Queue them again, now, or one after the other at a rate such as "10/s"; without a status, dead ones."""
+    """Queue jobs again, now or one after the other at a rate such as "10/s"; without a status, dead ones."""
 
     rate: Rate = None
 
 
 class DiscardJobs(Bulk, frozen=True, kw_only=True, tag="discard"):
-    """Delete them; without a status, dead ones."""
+    """Delete jobs; without a status, dead ones."""
 
     rate: NoRate = None
 
 
 class BulkAnswer(Struct, frozen=True, kw_only=True):
-    """How many jobs match, at most as many as the limit says; how many were changed; when the last of them is due."""
+    """How many jobs match, up to the limit; how many were changed; and when the last of them is due."""
 
     matched: int
     changed: int
     until: str | None
-    """Null without a rate."""
+    """When the last job is due; null without a rate."""
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):
-    """Dead jobs of one worker that failed alike. `key` stands for all of them in a filter."""
+    """Dead jobs of one worker that failed alike. `key` names the group in a filter."""
 
     key: str
     worker: str
@@ -152,21 +152,22 @@ class DeadGroup(Struct, frozen=True, kw_only=True):
 
 
 class Dead(Struct, frozen=True, kw_only=True):
-    """The dead-letter queue by what went wrong: the newest so many of all there are."""
+    """The newest dead jobs, grouped by worker and error, and how many dead jobs there are."""
 
     total: int
     looked_at: int
     groups: list[DeadGroup]
 
 
-# ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @get("/jobs")
 async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
-    """Jobs, newest first. A page may be short, of large jobs, or even empty, by what no index has.
+    """List jobs, newest first. A page of large jobs may be short.
 
-    By a key, an instance, an error or a payload a request looks only so long: it goes on behind `next_after`.
+    A search by key, instance, error or payload uses no index: it stops after a moment, so a page may be short or even
+    empty, and continues at `next_after`.
     """
     wanted = {name: value for name, value in structs.asdict(query).items() if value is not None and name != "payload"}
     if not query.status:
@@ -177,19 +178,19 @@ async def jobs(site: Site, query: JobsQuery) -> JobsAnswer:
 
 @get("/jobs/{id}")
 async def job(site: Site, id: Name) -> WholeJobShape:
-    """A job, whole: attempts with tracebacks, progress, result, and why it is where it is."""
+    """Return a whole job: attempts with tracebacks, progress, result, and why it is where it is."""
     return whole_job_shape(*await site.control.jobs.get_explained(id))
 
 
 @get("/jobs/{id}/explanation")
 async def explanation(site: Site, id: Name) -> ExplanationShape:
-    """Why the job is not running, or how it ended."""
+    """Return why the job is not running, or how it ended."""
     return explanation_shape(await site.control.jobs.explain(id))
 
 
 @get("/dead")
 async def dead(site: Site) -> Dead:
-    """The dead-letter queue, summed up by worker and error, from the newest dead jobs."""
+    """Return the newest dead jobs, grouped by worker and error."""
     groups, looked_at = await site.dead.get()
     known = sum(pool.stats.dead for pool in (await site.overview.get()).pools)
     return Dead(total=max(known, looked_at), looked_at=looked_at, groups=[_group(group) for group in groups])
@@ -214,9 +215,9 @@ def _group(group: Group) -> DeadGroup:
 async def enqueue(
     site: Site, body: EnqueueBody, idempotency_key: Name | None, traceparent: str | None, tracestate: str | None
 ) -> Enqueued:
-    """Add a job. With a `job_id`, or the header Idempotency-Key, asking again adds nothing.
+    """Add a job. With a `job_id`, or the header Idempotency-Key, a repeated request adds nothing.
 
-    It continues the trace that the header traceparent names.
+    The job continues the trace that the header traceparent names.
     """
     options = Options(
         priority=JobPriority[body.priority.upper()] if body.priority else None,
@@ -231,7 +232,7 @@ async def enqueue(
 
 
 def _id_of(worker: str, key: str) -> str:
-    """The id of the job that an idempotency key stands for."""
+    """Return the id of the job that an idempotency key stands for."""
     return "key-" + hashlib.sha256(f"{worker}\0{key}".encode()).hexdigest()[:40]
 
 
@@ -243,7 +244,7 @@ async def cancel_job(site: Site, id: Name) -> JobShape:
 
 @post("/jobs/{id}/retry")
 async def retry_job(site: Site, id: Name, body: RetryBody) -> JobShape:
-    """Queue a dead, cancelled, failed or scheduled job again, now, its counts at zero; perhaps with a new payload."""
+    """Queue a dead, cancelled, failed or scheduled job again, with its counts reset, and optionally a new payload."""
     return _changed(site, await site.control.jobs.retry(id, payload=body.payload))
 
 
@@ -257,7 +258,7 @@ async def discard_job(site: Site, id: Name) -> Discarded:
 
 @post("/jobs/bulk")
 async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) -> BulkAnswer:
-    """Cancel, retry or discard all that match; with `dry_run` only count them. A `rate` spreads retries over time."""
+    """Cancel, retry or discard all jobs that match, or count them (`dry_run`). A `rate` spreads retries over time."""
     wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
     if isinstance(body, CancelJobs):
         wanted.setdefault("status", list(_WAITING))

@@ -1,4 +1,4 @@
-"""Nodes: what each has and runs, draining it, and what it is doing with a job."""
+"""Nodes: what each of them has and runs, draining one, and the stack of a running job."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from shiftwork.web.site import Site
 
 
 class NodesAnswer(Struct, frozen=True):
-    """Every live node, the longest there first."""
+    """Every live node, oldest first, and the instances of all pools."""
 
     nodes: list[NodeShape]
     instances: list[InstanceShape]
@@ -18,20 +18,20 @@ class NodesAnswer(Struct, frozen=True):
 
 @get("/nodes")
 async def nodes(site: Site) -> NodesAnswer:
-    """Every live node, and the running members of all pools."""
+    """Return every live node, and the running instances of all pools."""
     instances = [instance_shape(one) for one in await site.control.pools.instances()]
     return NodesAnswer([node_shape(node) for node in await site.control.nodes.all()], instances)
 
 
 @post("/jobs/{id}/stack")
 async def job_stack(site: Site, id: Name) -> StackShape:
-    """What a running job is doing now: its own stack first, then all else in its process. Its node is asked."""
+    """Return what a running job is doing now: its own stack first, then everything else in its process."""
     return stack_shape(await site.control.jobs.stack(id))
 
 
 @post("/nodes/{node}/drain")
 async def drain_node(site: Site, node: Name, body: Reason) -> NodeShape:
-    """Give the node no more work: its workers finish what they run, and go."""
+    """Give the node no more work: its workers finish what they run, and end."""
     drained = await site.control.nodes.drain(node, body.reason)
     site.changed()
     return node_shape(drained)
@@ -39,7 +39,7 @@ async def drain_node(site: Site, node: Name, body: Reason) -> NodeShape:
 
 @post("/nodes/{node}/undrain")
 async def undrain_node(site: Site, node: Name) -> NodeShape:
-    """Let the node take work again."""
+    """Give a drained node work again."""
     serving = await site.control.nodes.undrain(node)
     site.changed()
     return node_shape(serving)

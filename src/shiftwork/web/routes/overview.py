@@ -1,4 +1,4 @@
-"""Everything at a glance, the charts, what happened, and who is asking."""
+"""The overview, the charts, the events, and who sends the request."""
 
 from importlib.metadata import version
 from typing import Annotated, Any, Final
@@ -19,12 +19,12 @@ from shiftwork.web.site import Site
 
 PAGE: Final = 1_000
 MOST_LOOKED_AT: Final = 5_000
-"""Events that one request looks at, where only some of them match. The next page goes on from there."""
+"""How many events one request reads where only some of them match. The next page continues there."""
 Number = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """All jobs and workers, in numbers."""
+    """The numbers of all jobs and workers."""
 
     queued: int
     running: int
@@ -38,13 +38,13 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 class OverviewAnswer(SummaryShape, frozen=True, kw_only=True):
-    """Everything at a glance."""
+    """What is wrong, the leader, the nodes, the pools, and all jobs in numbers."""
 
     counts: Counts
 
 
 class Me(Struct, frozen=True, kw_only=True):
-    """Who is asking."""
+    """Who sends the request, and what they may do."""
 
     name: str
     role: Role
@@ -53,14 +53,14 @@ class Me(Struct, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Query, frozen=True, kw_only=True):
-    """How far back, and of which pool."""
+    """How far back the charts go, and of which pool."""
 
     seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = SHOWN_SECONDS
     pool: Name | None = None
 
 
 class EventsQuery(Query, frozen=True, kw_only=True):
-    """Which events: newer than one, older than one, of a name, about something."""
+    """Which events are meant: after a number, before a number, by name, by subject."""
 
     after: Number = 0
     before: Number | None = None
@@ -70,7 +70,7 @@ class EventsQuery(Query, frozen=True, kw_only=True):
 
 
 class EventsAnswer(Struct, frozen=True, kw_only=True):
-    """What happened, newest last. `next_before` asks for the next older page, and is null at the end."""
+    """A page of events, newest last. `next_before` is the `before` of the next older page, and null at the end."""
 
     events: list[EventShape]
     next_before: int | None
@@ -78,7 +78,7 @@ class EventsAnswer(Struct, frozen=True, kw_only=True):
 
 @get("/overview")
 async def overview(site: Site) -> OverviewAnswer:
-    """What is wrong now, who leads, every pool, and all jobs in numbers."""
+    """Return what is wrong now, the leader, every pool, and all jobs in numbers."""
     seen = await site.overview.get()
     pools = [pool_shape(pool, wait_p95=site.history.wait_p95(pool.name)) for pool in seen.pools]
     return OverviewAnswer(
@@ -105,13 +105,13 @@ async def overview(site: Site) -> OverviewAnswer:
 
 @get("/history")
 async def history(site: Site, query: HistoryQuery) -> Series:
-    """Every pool over time, or one. Up to an hour in steps of seconds, up to a day in steps of a minute or more."""
+    """Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more."""
     return await site.history.series(query.seconds, query.pool)
 
 
 @get("/events")
 async def events(site: Site, query: EventsQuery) -> EventsAnswer:
-    """What happened, newest last: the newest that match. A page may be short: it then goes on before `next_before`."""
+    """Return the newest events that match, newest last. A short page continues at `next_before`."""
     matching: list[Event] = []
     before, whole = query.before, query.name is None and query.subject is None
     for _ in range(1 if whole else MOST_LOOKED_AT // PAGE):
@@ -134,12 +134,12 @@ def _matches(event: Event, query: EventsQuery) -> bool:
 
 
 @get("/me")
-async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route is handed the site
-    """Who is asking, what they may do, and what a change by cookie must show as X-CSRF-Token."""
+async def me(site: Site, visitor: Visitor) -> Me:  # noqa: ARG001 - every route takes the site
+    """Return who sends the request, what they may do, and the X-CSRF-Token for changes by cookie."""
     return Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf or None, version=version("shiftwork"))
 
 
 @get("/openapi.json")
-async def openapi(site: Site) -> dict[str, Any]:  # noqa: ARG001 - every route is handed the site
-    """This API, as an OpenAPI 3.1 document."""
+async def openapi(site: Site) -> dict[str, Any]:  # noqa: ARG001 - every route takes the site
+    """Return this API as an OpenAPI 3.1 document."""
     return document()

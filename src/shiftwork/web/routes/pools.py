@@ -1,4 +1,4 @@
-"""Pools: how they are, and changing them."""
+"""Pools: reading and changing them."""
 
 from typing import Annotated, Final
 
@@ -12,9 +12,9 @@ from shiftwork.web.routing import Body, Name, Text, get, post
 from shiftwork.web.site import Site
 
 RECENT: Final = 1_000
-"""Among so many of the newest events a pool's own are looked for,"""
+"""How many of the newest events are searched for those of a pool."""
 SHOWN: Final = 50
-"""and so many of them are shown."""
+"""How many events of a pool are shown."""
 
 
 class PoolsAnswer(Struct, frozen=True):
@@ -24,14 +24,14 @@ class PoolsAnswer(Struct, frozen=True):
 
 
 class WholePool(PoolShape, frozen=True, kw_only=True):
-    """A pool, with its running members and its latest steps."""
+    """A pool, with its instances and its latest events."""
 
     instance_list: list[InstanceShape]
     events: list[EventShape]
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """How many workers a pool should have, for whoever starts machines."""
+    """How many workers a pool should have, for autoscalers."""
 
     wanted: int
     current: int
@@ -39,13 +39,13 @@ class Scale(Struct, frozen=True, kw_only=True):
 
 
 class Reason(Body, frozen=True, kw_only=True):
-    """Why."""
+    """Why it is done."""
 
     reason: Text | None = None
 
 
 class Bounds(Body, frozen=True, kw_only=True):
-    """How many workers a pool may have; null is as it was registered."""
+    """How many workers a pool may have; null restores the registered bound."""
 
     min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
     max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
@@ -53,13 +53,13 @@ class Bounds(Body, frozen=True, kw_only=True):
 
 @get("/pools")
 async def pools(site: Site) -> PoolsAnswer:
-    """Every pool: bounds, workers, jobs in numbers, waiting time."""
+    """Return every pool: bounds, workers, the numbers of its jobs, waiting time."""
     return PoolsAnswer([_shape(site, pool) for pool in (await site.overview.get()).pools])
 
 
 @get("/pools/{pool}")
 async def pool(site: Site, pool: Name) -> WholePool:
-    """A pool, with its running members and why it last changed its size."""
+    """Return a pool, with its instances and the reasons for its latest changes."""
     view = await _view(site, pool)
     names = ("pool.scaled", "pool.bounds", "pool.paused", "pool.resumed", "pool.failing", "pool.recovered")
     recent = await site.control.system.events(0, RECENT)
@@ -70,28 +70,28 @@ async def pool(site: Site, pool: Name) -> WholePool:
 
 @get("/pools/{pool}/scale")
 async def scale(site: Site, pool: Name) -> Scale:
-    """How many workers the pool should have, for KEDA's metrics-api and the like."""
+    """Return how many workers the pool should have, for the metrics-api of KEDA and similar autoscalers."""
     view = await _view(site, pool)
     return Scale(wanted=view.wanted, current=view.workers, queued=view.stats.queued)
 
 
 @post("/pools/{pool}/pause")
 async def pause_pool(site: Site, pool: Name, body: Reason) -> PoolShape:
-    """Start no more jobs of the pool, anywhere; running ones go on."""
+    """Start no more jobs of the pool, anywhere. Running jobs continue."""
     await site.control.pools.pause(pool, body.reason)
     return await _after(site, pool)
 
 
 @post("/pools/{pool}/resume")
 async def resume_pool(site: Site, pool: Name) -> PoolShape:
-    """Go on with a paused pool."""
+    """Start jobs of a paused pool again."""
     await site.control.pools.resume(pool)
     return await _after(site, pool)
 
 
 @post("/pools/{pool}/bounds")
 async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
-    """Set how many workers the pool may have, on all nodes together; what is null is as it was registered."""
+    """Set how many workers the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
 

@@ -1,8 +1,8 @@
-"""Tokens: who may come in from elsewhere. Only for those who may operate.
+"""Tokens, for visitors who may operate.
 
-Whoever sits at the machine may make any token, as on the command line. Over the network a token makes no equal: only
-ones that read, and that end no later than itself. So one that was stolen can be revoked, and leaves none behind that
-changes anything.
+Requests from localhost may make any token, as the command line does. Over the network, a token can only make tokens
+that read, and that expire no later than itself. So a stolen token can be revoked, and leaves none behind that can
+change anything.
 """
 
 from http import HTTPStatus
@@ -22,13 +22,13 @@ LONGEST_SECONDS: Final = 315_360_000
 
 
 class TokensAnswer(Struct, frozen=True):
-    """Every token there is or was, without its secret."""
+    """Every token that was ever made, without its secret."""
 
     tokens: list[TokenShape]
 
 
 class NewToken(Body, frozen=True, kw_only=True):
-    """A token to be. Without `valid_seconds` it is good until it is revoked."""
+    """A token to make. Without `valid_seconds` it is valid until it is revoked."""
 
     name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern="^[ -~]*$")]
     role: Role
@@ -36,24 +36,24 @@ class NewToken(Body, frozen=True, kw_only=True):
 
 
 class MadeToken(TokenShape, frozen=True, kw_only=True):
-    """A token, with what its holder shows: it is told this once."""
+    """A token with its secret, which is shown only once."""
 
     token: str
 
 
 @get("/tokens", role="operate")
 async def tokens(site: Site) -> TokensAnswer:
-    """Every token there is or was, without its secret."""
+    """Return every token that was ever made, without its secret."""
     return TokensAnswer([token_shape(token) for token in await site.control.tokens.all()])
 
 
 @post("/tokens")
 async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToken:
-    """Make a token, and tell it this once. Only at the machine itself may it be one that operates."""
+    """Make a token and return it, only this once. Only requests from localhost may make one that operates."""
     valid = body.valid_seconds
     if visitor.via != "loopback":
         if body.role != "read":
-            detail = "over the network only tokens that read are made; at the machine: shiftwork token create"
+            detail = "over the network only tokens that read can be made; on the machine itself: shiftwork token create"
             raise Refused(HTTPStatus.FORBIDDEN, detail)
         if visitor.expires_at is not None:
             left = max(visitor.expires_at - site.control.now(), 0.0)
@@ -65,10 +65,10 @@ async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToke
 
 @post("/tokens/{token}/revoke")
 async def revoke_token(site: Site, token: Name) -> TokenShape:
-    """Let the holder of a token in no more: here at once, elsewhere within two seconds. By its name, or by its id."""
+    """Revoke a token by its name or its id: here at once, elsewhere within two seconds."""
     held = [one for one in await site.control.tokens.all() if one.holds(site.control.now())]
     if not any(token in {one.name, one.id} for one in held):
-        raise Refused(HTTPStatus.NOT_FOUND, f"there is no token {token!r} that lets anybody in")
+        raise Refused(HTTPStatus.NOT_FOUND, f"there is no valid token {token!r}")
     revoked = await site.control.tokens.revoke(token)
     site.tokens_changed()
     return token_shape(revoked)

@@ -1,4 +1,4 @@
-"""Workers: how they are, what they take, and changing them."""
+"""Workers: reading, changing and triggering them."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -16,21 +16,21 @@ RECENT_RUNS: Final = 50
 
 
 class WorkersQuery(Query, frozen=True, kw_only=True):
-    """Which page."""
+    """Which page is meant."""
 
     after: Name | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 10_000
 
 
 class WorkersAnswer(Struct, frozen=True, kw_only=True):
-    """Workers by name; `next_after` asks for the next page, and is null at the end."""
+    """A page of workers by name. `next_after` is the `after` of the next page, and null at the end."""
 
     workers: list[WorkerShape]
     next_after: str | None
 
 
 class WholeWorker(WorkerShape, frozen=True, kw_only=True):
-    """A worker, with its policy, its latest jobs, and what it takes as JSON Schema where that is known."""
+    """A worker, with its policy, its latest jobs, and the JSON Schema of its payload where it is known."""
 
     config: WorkerConfig
     runs: list[JobShape]
@@ -38,25 +38,25 @@ class WholeWorker(WorkerShape, frozen=True, kw_only=True):
 
 
 class Disabling(Body, frozen=True, kw_only=True):
-    """Why."""
+    """Why it is disabled."""
 
     reason: Text | None = None
 
 
 class Trigger(Body, frozen=True, kw_only=True):
-    """With which arguments."""
+    """The arguments of the run."""
 
     payload: dict[str, Any] = field(default_factory=dict)
 
 
 class Triggered(Struct, frozen=True):
-    """The job that runs now, ahead of all else."""
+    """The job that runs now, ahead of all others."""
 
     job: JobShape
 
 
 class GraphNode(Struct, frozen=True, kw_only=True):
-    """A worker, as the graph shows it."""
+    """A worker in the graph."""
 
     name: str
     pool: str
@@ -67,7 +67,7 @@ class GraphNode(Struct, frozen=True, kw_only=True):
 
 
 class GraphEdge(Struct, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
-    """One that waits for another, or two that never run at the same time."""
+    """A worker that depends on another, or two workers that never run at the same time."""
 
     source: str
     target: str
@@ -75,7 +75,7 @@ class GraphEdge(Struct, frozen=True, kw_only=True, rename={"source": "from", "ta
 
 
 class Graph(Struct, frozen=True, kw_only=True):
-    """Who waits for whom."""
+    """The dependencies and conflicts between workers."""
 
     nodes: list[GraphNode]
     edges: list[GraphEdge]
@@ -83,7 +83,7 @@ class Graph(Struct, frozen=True, kw_only=True):
 
 @get("/workers")
 async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
-    """Every worker: schedule, state, last and next run, jobs in numbers."""
+    """Return every worker: schedule, state, last and next run, the numbers of its jobs."""
     shapes = site.workers.of(await site.overview.get())
     behind = shapes if query.after is None else [shape for shape in shapes if shape.name > query.after]
     page = behind[: query.limit]
@@ -92,7 +92,7 @@ async def workers(site: Site, query: WorkersQuery) -> WorkersAnswer:
 
 @get("/workers/{worker}")
 async def worker(site: Site, worker: Name) -> WholeWorker:
-    """A worker, with its policy, its latest jobs, and what it takes."""
+    """Return a worker, with its policy, its latest jobs, and the schema of its payload."""
     view = await _view(site, worker)
     runs = [job_shape(job) for job in await site.control.jobs.find(worker=worker, limit=RECENT_RUNS)]
     schema = await site.control.workers.payload_schema(worker)
@@ -101,7 +101,7 @@ async def worker(site: Site, worker: Name) -> WholeWorker:
 
 @get("/graph")
 async def graph(site: Site) -> Graph:
-    """Who depends on whom, and who never runs beside whom."""
+    """Return which workers depend on which, and which never run at the same time."""
     views = {view.config.name: view for view in (await site.overview.get()).workers}
     edges: list[GraphEdge] = []
     for name, view in views.items():
@@ -123,21 +123,21 @@ async def graph(site: Site) -> Graph:
 
 @post("/workers/{worker}/enable")
 async def enable_worker(site: Site, worker: Name) -> WorkerShape:
-    """Enable the worker everywhere, with its failures forgotten."""
+    """Enable the worker everywhere, and reset its count of failures."""
     await site.control.workers.enable(worker)
     return await _after(site, worker)
 
 
 @post("/workers/{worker}/disable")
 async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
-    """Disable the worker everywhere: no more starts; running jobs go on, queued ones wait."""
+    """Disable the worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
     await site.control.workers.disable(worker, body.reason or "disabled by hand")
     return await _after(site, worker)
 
 
 @post("/workers/{worker}/trigger")
 async def trigger_worker(site: Site, worker: Name, body: Trigger) -> Triggered:
-    """Run the worker now, ahead of all else. The answer does not wait for the run to end."""
+    """Run the worker now, ahead of all others. The answer does not wait for the run to end."""
     job = await site.control.workers.trigger(worker, body.payload)
     site.changed()
     return Triggered(job_shape(job))
