@@ -1,17 +1,21 @@
 # Every target sets up what it needs. `make help` lists them.
 
 PYTHON ?= python3
-# Test processes: a few more than two cores, because many tests wait for processes of their own.
-JOBS ?= 3
+# Test processes: more than there are cores, because many tests wait for processes of their own.
+JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) + 2)
 
-VENV := .venv
+# Each named Python has a virtual environment of its own, so that `make test PYTHON=python3.13` leaves the usual one alone.
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2> /dev/null)
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.stamp
+STAMP := $(VENV)/.stamp-$(VERSION)
 
+# Hundreds of tests start processes of ours; without bytecode each one would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix ui browser bench morning soak docs lock clean
+.PHONY: help demo test check fix ui provide bench morning soak docs house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -19,9 +23,9 @@ help: ## list the targets
 demo: ui ## show the product at work, on the embedded store
 	@$(BIN)/python -m examples.shop
 
-test: check browser ## check, then every test but the soak tests
+test: check provide ## check, then every test but the soak tests
 	@echo "» tests"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests docs README.md CONTRIBUTING.md
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder tests docs README.md CONTRIBUTING.md
 
 check: ui ## lint, format, types, layers
 	@echo "» ruff check"
@@ -44,16 +48,8 @@ fix: $(STAMP) ## apply what lint and format can repair themselves
 ui: $(STAMP) ## build the dashboard, if it is out of date
 	@$(BIN)/python hatch_build.py
 
-# Debian's by root; Playwright's own, into the home folder, by anybody else. Without either the browser tests are skipped,
-# and fail where CI is set.
-browser: $(STAMP)
-	@for name in "$$SHIFTWORK_CHROMIUM" chromium chromium-browser google-chrome chrome; do \
-		test -n "$$name" && command -v "$$name" > /dev/null && exit 0; done; \
-	echo "» installing a browser for the tests"; \
-	if test "$$(id -u)" = 0 && command -v apt-get > /dev/null; \
-	then apt-get install -qq -y chromium > /dev/null || { apt-get update -qq && apt-get install -qq -y chromium > /dev/null; }; \
-	else $(BIN)/playwright install chromium > /dev/null; fi \
-	|| echo "no browser could be installed: install chromium, or name one by SHIFTWORK_CHROMIUM" >&2
+provide: $(STAMP)
+	@.ci/provide $(BIN)
 
 bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -61,13 +57,16 @@ bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--hel
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning
 
-soak: $(STAMP) ## run the long tests
+soak: provide ## run the long tests, minutes to hours
 	@echo "» soak tests"
 	@$(BIN)/python -m pytest -m soak --timeout 3600 tests
 
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"
 	@$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
+
+house: $(STAMP) ## draw the import graph into docs/house.svg
+	@$(BIN)/python docs/house.py
 
 lock: ## compile requirements/dev.in into dev.txt, with hashes
 	@echo "» compiling requirements/dev.txt"
@@ -76,14 +75,14 @@ lock: ## compile requirements/dev.in into dev.txt, with hashes
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements/dev.txt requirements/dev.in
 
 clean: ## remove everything that make or the tools have made
-	@rm -rf $(VENV) build dist ui/node_modules src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-* build dist ui/node_modules src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "shiftwork needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@echo "» setting up $(VENV) (once, about a minute)"
-	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
+	@test -e $(VENV)/lib/python$(VERSION)/site-packages/pip || $(PYTHON) -m venv --clear $(VENV)
 	@echo "» installing requirements/dev.txt"
 	@$(BIN)/python -m pip install -qq --require-hashes -r requirements/dev.txt
 	@echo "» installing shiftwork, editable"

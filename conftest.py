@@ -1,14 +1,14 @@
-"""The documentation is tested: every block of code in our pages is run, one test for each page.
+"""The documentation is tested: every block of code in our pages is run, one test per page.
 
     python    run. All blocks of a document share one namespace, one empty folder and one event loop; `await` works at
-              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is that file.
-    console   each `$ ` line is run by the shell in that folder, and has to exit with 0. What is shown below it has to
-              be what it prints; `…` stands for anything. `shiftwork run … &` goes on beside the others, and is ended
-              with SIGTERM when the document ends; that has to exit with 0 too. `make` is asked, not obeyed: `make -n`
-              says whether the target exists, without running the tests inside the tests.
+              the top level, as in `python -m asyncio`. A block that begins with `# shop.py` is written to that file.
+    console   the shell runs each `$ ` line in that folder, and it has to exit with 0. Its output has to match what is
+              shown below it; `…` stands for anything. `shiftwork run … &` runs in the background, and is ended
+              with SIGTERM when the document ends; it has to exit with 0 too. `make` runs as `make -n`, which
+              checks that the target exists without running the tests inside the tests.
     text      shown, not run.
 
-The port 8437 in a block is another one each time, that is free: documents are tried side by side.
+The port 8437 in a block is replaced by a free one each time, because documents are tested side by side.
 
 Any other language, or none, is an error: nothing is skipped silently.
 """
@@ -44,8 +44,8 @@ LANGUAGE: Final = re.compile(r"(?P<language>[^\n]*)$\n", re.MULTILINE)
 LIKE_THE_DOCUMENT: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS: Final = 30.0
 A_PORT: Final = "8437"
-RUNNING: Final = " workers in "
-"""What `shiftwork run` says once it does."""
+RUNNING: Final = re.compile(r" runs \d+ workers? in ")
+"""What `shiftwork run` logs once it runs."""
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -55,7 +55,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class DocumentFile(pytest.File):
-    """A document. One test: its blocks build on each other, so no two processes may share them out."""
+    """A document. It is one test, because its blocks build on each other and must run in one process."""
 
     def collect(self) -> Iterable[pytest.Item]:
         yield DocumentTest.from_parent(self, name="code")
@@ -82,7 +82,7 @@ class DocumentTest(pytest.Item):
 
 
 class Reader:
-    """Somebody who reads a document and tries everything in it, in an empty folder."""
+    """A reader who tries everything in a document, in an empty folder."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class Reader:
             del sys.modules[self.module.__name__]
 
     def blocks(self, document: Document) -> Iterator[Region]:
-        """Every block of code in the document, with what is to be done about it."""
+        """Yield every block of code in the document, with its evaluator."""
         for region in self._lexer(document):
             language = region.lexemes["language"]
             region.parsed = region.lexemes["source"]
@@ -150,7 +150,7 @@ class Reader:
     # ── console ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_console(self, example: Example) -> str | None:
-        """Run a block of commands; answers with what is wrong, if anything is."""
+        """Run a block of commands; returns what is wrong, or None."""
         for command, shown in _commands(self._placed(example.parsed)):
             wrong = self._begin(command) if command.endswith("&") else self._run(command, shown)
             if wrong:
@@ -179,7 +179,7 @@ class Reader:
         return None
 
     def _begin(self, command: str) -> str | None:
-        """Start a command that goes on, and wait until it says that it runs."""
+        """Start a background command, and wait until it logs that it runs."""
         log = self.folder / f"beside-{len(self._beside)}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -192,7 +192,7 @@ class Reader:
             )
         self._beside.append(process)
         deadline = time.monotonic() + COMMAND_SECONDS
-        while RUNNING not in log.read_text():
+        while not RUNNING.search(log.read_text()):
             if process.poll() is not None or time.monotonic() > deadline:
                 return f"{log.read_text()}exit code {process.poll()}"
             time.sleep(0.02)
@@ -217,16 +217,16 @@ def _free_port() -> str:
 
 
 def _leave(_: Example) -> None:
-    """It is there to be read."""
+    """Do nothing: the block is only shown."""
 
 
 def _refuse(example: Example) -> str:
     language = example.region.lexemes["language"]
-    return f"line {example.line}: a block in {language!r}; what is not run says so, with ```text"
+    return f"line {example.line}: a block in {language!r}; mark a block that is not run with ```text"
 
 
 def _commands(block: str) -> Iterator[tuple[str, str]]:
-    """The commands of a block, each with the output that is shown below it."""
+    """Yield the commands of a block, each with the output shown below it."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield command.strip(), shown.strip()

@@ -1,7 +1,7 @@
-"""Measure shiftwork, a peer and the bare server beside each other, and print a table for each store.
+"""Measure shiftwork, a peer and the bare server side by side, and print a table for each store.
 
-Absolute figures move with the machine; what counts is a ratio within one run. Every measurement is a process of its own
-on an empty store; subjects take turns, and the median of the repeats counts.
+Absolute figures depend on the machine; the ratios within one run are what counts. Every measurement has its own process
+and an empty store; subjects take turns, and the median of the repeats counts.
 """
 
 import argparse
@@ -26,33 +26,35 @@ from benchmarks.report import comparisons, table
 
 CHILD_SECONDS: Final = 600.0
 PEER_NEEDS: Final = {"sqlite": "huey", "redis": "redis", "postgresql": "psycopg"}
-BARE_IS: Final = "Bare: the least that a correct durable queue needs, one process, batches of 100."
+BARE_IS: Final = "Bare: the minimum that a correct durable queue needs, one process, batches of 100."
 
 Runs = dict[str, dict[str, list[float]]]
-"""By subject and figure, what each run found."""
+"""The results of each run, by subject and figure."""
 
 
 def options() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("stores", nargs="*", metavar="STORE", help=f"{', '.join(STORES)}; all by default")
-    only = f"measure this; may be repeated. Not measured otherwise: {', '.join(_asked())}"
+    only = f"measure only this; may be repeated. Only measured on request: {', '.join(_asked())}"
     parser.add_argument("--only", action="append", choices=MEASURES, help=only)
-    parser.add_argument("--subject", action="append", choices=SUBJECTS, help="measure this subject; may be repeated")
+    parser.add_argument(
+        "--subject", action="append", choices=SUBJECTS, help="measure only this subject; may be repeated"
+    )
     parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
     parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
     parser.add_argument("--watch", type=float, help=f"seconds that the dashboard is watched ({Sizes.watch_seconds:g})")
-    parser.add_argument("--quick", action="store_true", help="little of everything, once: does it work?")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there too")
+    parser.add_argument("--quick", action="store_true", help="a little of everything, once, to see whether it works")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
     said = parser.parse_args()
     unknown = set(said.stores) - set(STORES)
     if unknown:
-        parser.error(f"no store {', '.join(sorted(unknown))}; there are {', '.join(STORES)}")
+        parser.error(f"unknown store {', '.join(sorted(unknown))}; choose from {', '.join(STORES)}")
     said.stores = said.stores or list(STORES)
     said.repeat = said.repeat or (1 if said.quick else 3)
     said.sizes = QUICK if said.quick else Sizes()
     if said.deep is not None and said.deep < said.sizes.drain:
-        parser.error(f"--deep must be at least {said.sizes.drain}: so many jobs are drained")
+        parser.error(f"--deep must be at least {said.sizes.drain}, the number of jobs that are drained")
     if said.deep:
         said.sizes = replace(said.sizes, deep=said.deep)
     if said.watch:
@@ -65,7 +67,7 @@ def _asked() -> list[str]:
 
 
 def schedule(store: str, said: argparse.Namespace) -> list[tuple[str, str]]:
-    """What is measured on a store, and whose, in order: the subjects take turns."""
+    """The measurements on a store, in order: the subjects take turns."""
     return [
         (what, subject)
         for turn in range(said.repeat)
@@ -78,7 +80,7 @@ def schedule(store: str, said: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def measure(what: str, subject: str, place: Place, sizes: Sizes) -> dict[str, float]:
-    """One measurement, in a process of its own."""
+    """Run one measurement, in its own process."""
     with place.fresh() as url:
         command = [sys.executable, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(sizes))]
         answer = subprocess.run(command, capture_output=True, check=False, text=True, timeout=CHILD_SECONDS)
@@ -89,7 +91,7 @@ def measure(what: str, subject: str, place: Place, sizes: Sizes) -> dict[str, fl
 
 
 def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[str]]:
-    """All measurements on one store, with a line for each; and those that failed."""
+    """Run all measurements on one store and print a line for each; returns the results and the failures."""
     runs: Runs = defaultdict(lambda: defaultdict(list))
     failed: list[str] = []
     planned = schedule(store, said)
@@ -118,21 +120,21 @@ def _say(line: str) -> None:
 
 
 def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Everything that was found on one store; and what failed."""
+    """Measure one store; returns everything found, and what failed."""
     with PLACES[store]() as place:
         _say(f"» {place.heading}")
         runs, failed = run(store, place, said)
     warnings = [place.warning] if place.warning else []
     if not find_spec(PEER_NEEDS[store]):
-        warnings.append(f"{PEER} is left out: it needs the package {PEER_NEEDS[store]}")
+        warnings.append(f"{PEER} is skipped: it needs the package {PEER_NEEDS[store]}")
     medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
     compared = [asdict(found) | {"met": found.met} for found in comparisons(store, medians)]
-    told = {"heading": place.heading, "warnings": warnings, "runs": runs, "medians": medians, "comparisons": compared}
-    return told, failed
+    found = {"heading": place.heading, "warnings": warnings, "runs": runs, "medians": medians, "comparisons": compared}
+    return found, failed
 
 
 def main() -> int:
-    """Measure, and print. Answers with what the process exits with."""
+    """Measure, print, and return the exit code."""
     said, begun = options(), time.monotonic()
     stores: dict[str, dict[str, Any]] = {}
     failed: list[str] = []
@@ -144,11 +146,11 @@ def main() -> int:
         failed += wrong
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
     print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s")
-    for store, told in stores.items():
-        warnings = [f"\nwarning: {warning}" for warning in told["warnings"]]
-        tables = [table(store, told["medians"], said.sizes), dashboard_table(told["medians"].get(OURS, {}))]
-        print("\n\n".join([f"\n{told['heading']}{''.join(warnings)}", *filter(None, tables)]))
-    print(f"\n✗ marks a goal that is missed. {BARE_IS}")
+    for store, found in stores.items():
+        warnings = [f"\nwarning: {warning}" for warning in found["warnings"]]
+        tables = [table(store, found["medians"], said.sizes), dashboard_table(found["medians"].get(OURS, {}))]
+        print("\n\n".join([f"\n{found['heading']}{''.join(warnings)}", *filter(None, tables)]))
+    print(f"\n✗ marks a missed goal. {BARE_IS}")
     if said.json:
         written = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": stores}
         said.json.write_text(json.dumps(written, indent=2) + "\n")

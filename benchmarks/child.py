@@ -1,4 +1,4 @@
-"""A process that measures one thing of one subject and prints its figures, or runs jobs for one that does.
+"""A process that takes one measurement of one subject and prints its figures, or runs jobs for such a process.
 
 python -m benchmarks.child measure WHAT SUBJECT URL SIZES
 python -m benchmarks.child serve SUBJECT URL COUNTS NUMBER
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def loop_name() -> str:
-    """The event loop of every subject: uvloop's, where it is installed."""
+    """The event loop of every subject: uvloop's, if it is installed."""
     return "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
 
 
@@ -30,7 +30,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def main(what: str, *rest: str) -> None:
-    """Do what the first word says."""
+    """Run the command that the first argument names."""
     if what == "serve":
         subject, url, counts, number = rest
         run(serve(subject, url, counts, int(number)))

@@ -1,4 +1,4 @@
-"""How each thing is measured, the same for every subject. Runs in a child; answers with figures by name."""
+"""How each thing is measured, the same for every subject. Runs in a child process; returns figures by name."""
 
 import asyncio
 import mmap
@@ -30,11 +30,11 @@ CELL: Final = struct.calcsize("Q")
 
 
 def _nothing() -> None:
-    """For jobs that nobody counts."""
+    """The callback of jobs that are not counted."""
 
 
 async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:
-    """One measurement of one subject."""
+    """Take one measurement of one subject."""
     return await MEASURING[what](name, url, sizes)
 
 
@@ -92,7 +92,7 @@ async def drain_deep(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 async def _drain(name: str, url: str, *, processes: int, depth: int, n: int) -> float:
-    """Jobs in a second, from when the first are seen to have run until so many have."""
+    """Jobs per second, from the first jobs that have run until `n` have."""
     filling = make(name, url)
     await filling.open()
     await filling.add_many(depth)
@@ -133,7 +133,7 @@ def _watch(path: Path, processes: int, n: int) -> float:
         if first is None and any(seen):
             first = now, sum(seen)
         if now > deadline:
-            raise TimeoutError(f"{sum(seen)} of {n} jobs were run in {PATIENCE:g} s")
+            raise TimeoutError(f"{sum(seen)} of {n} jobs ran in {PATIENCE:g} s")
         time.sleep(PAUSE_SECONDS)
     if first is None:
         raise TimeoutError("it was over before it could be watched; measure more jobs")
@@ -141,7 +141,7 @@ def _watch(path: Path, processes: int, n: int) -> float:
 
 
 async def serve(name: str, url: str, path: str, number: int) -> None:
-    """Run jobs once told to go, and count them where `_watch` looks, until killed."""
+    """Run jobs after the start signal, and count them where `_watch` reads, until killed."""
     cells = _cells(path)
     subject = make(name, url)
     await subject.open()
@@ -161,7 +161,7 @@ def _cells(path: str) -> memoryview:
 
 
 async def latency(name: str, url: str, sizes: Sizes) -> Figures:
-    """Time from the call of enqueue to the first line of the job, in one process that has nothing else to do."""
+    """Time from the call of enqueue to the first line of the job, in an otherwise idle process."""
     loop, ran, started = asyncio.get_running_loop(), asyncio.Event(), [0.0]
     subject = make(name, url)
     await subject.open()
@@ -184,7 +184,7 @@ async def latency(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 async def waits(name: str, url: str, sizes: Sizes) -> Figures:
-    """Jobs of 50 ms of I/O on 100 slots: what part of the ideal rate is reached, from the first end to the last."""
+    """Jobs of 50 ms of I/O on 100 slots: the share of the ideal rate, from the first end to the last."""
     from benchmarks.subjects.shiftwork import Shiftwork  # noqa: PLC0415 - only where it is measured
 
     assert name == "shiftwork"
@@ -205,7 +205,7 @@ async def waits(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 async def idle(name: str, url: str, sizes: Sizes) -> Figures:
-    """What a process costs that has nothing to do."""
+    """The cost of an idle process."""
     subject = make(name, url)
     await subject.open()
     await subject.start(_nothing)

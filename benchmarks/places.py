@@ -1,4 +1,4 @@
-"""Where it is measured: servers of our own with durable settings, and an empty place on them for every run."""
+"""Where it is measured: our own servers with durable settings, and an empty store on them for every run."""
 
 import itertools
 import sqlite3
@@ -26,7 +26,7 @@ POSTGRES_SETTINGS: Final = {
 
 
 NO_REWRITE: Final = ("--auto-aof-rewrite-percentage", "0")
-"""The log is rewritten between measurements, not in the midst of one."""
+"""The log is rewritten between measurements, not during one."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Place:
 
     heading: str
     fresh: Callable[[], AbstractContextManager[str]]
-    """The URL of an empty store, for as long as it is needed."""
+    """Provides the URL of an empty store, for as long as it is needed."""
     warning: str = ""
 
 
 class MissingServerError(Exception):
-    """There is no such server here."""
+    """The server is not installed here."""
 
 
 @contextmanager
@@ -71,9 +71,9 @@ def on_redis() -> Iterator[Place]:
             _empty(server)
             yield server.url
 
-        told = dict(line.split(":", 1) for line in server.ask("INFO", "server").decode().splitlines() if ":" in line)
-        name = "Valkey" if "valkey_version" in told else "Redis"
-        version = told.get("valkey_version", told["redis_version"])
+        info = dict(line.split(":", 1) for line in server.ask("INFO", "server").decode().splitlines() if ":" in line)
+        name = "Valkey" if "valkey_version" in info else "Redis"
+        version = info.get("valkey_version", info["redis_version"])
         allocator = server.ask("INFO", "memory").decode().partition("mem_allocator:")[2].split()[0]
         warning = "" if "jemalloc" in allocator else f"this server uses {allocator}, not jemalloc: it is slower"
         yield Place(f"{name} {version}, AOF everysec", fresh, warning)

@@ -1,4 +1,4 @@
-"""What is measured, on whom, how much of it, and what we aim for."""
+"""What is measured, on which subjects, how much of it, and the goals."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ STORES: Final = ("sqlite", "redis", "postgresql")
 OURS: Final = "shiftwork"
 BARE: Final = "bare"
 BARE_ENGINE: Final = "bare+"
-"""The bare server with everything that a real engine does for each job."""
+"""The bare server plus everything that a real engine does for each job."""
 PEER: Final = "huey"
 
 
@@ -24,7 +24,7 @@ class Than(StrEnum):
 
 @dataclass(frozen=True)
 class Goal:
-    """What the ratio to something should be at least; or at most, if less is better."""
+    """The least acceptable ratio; or the greatest, if less is better."""
 
     than: Than
     value: float
@@ -33,18 +33,18 @@ class Goal:
 
 @dataclass(frozen=True)
 class Measure:
-    """A thing that is measured. A child answers with one figure or more, named in `figures` of the measure.
+    """A thing that is measured. A child process returns one or more figures, which `figures` names.
 
-    The dashboard's are as many as it has pages; `benchmarks.dashboard.report` names them.
+    The dashboard has a figure per page; `benchmarks.dashboard.report` names them.
     """
 
     label: str
     subjects: tuple[str, ...]
     figures: tuple[str, ...]
     once: bool = False
-    """Not repeated: it takes long, and says the same every time."""
+    """Whether it is measured only once: it takes long, and the result does not vary."""
     asked: bool = False
-    """Only measured when it is asked for by name: it takes minutes."""
+    """Whether it is measured only on request: it takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many of everything."""
+    """The sizes of all measurements."""
 
     single: int = 2_000
     together: int = 20_000
@@ -71,15 +71,15 @@ class Sizes:
     waits: int = 2_000
     idle_seconds: float = 5.0
     jobs: int = 100_000
-    """In the store behind the dashboard,"""
+    """Jobs in the store behind the dashboard."""
     visits: int = 50
-    """of each page,"""
+    """Visits to each page."""
     pauses: int = 12
-    """and so many after a pause."""
+    """Visits to each page after a pause."""
     many_workers: int = 10_000
     watch_seconds: float = 20.0
     peer_part: int = 10
-    """A peer is given so many times less to do: it is slow, and its rate does not depend on it."""
+    """The peer does this fraction of the work: it is slow, and its rate does not depend on the amount."""
 
 
 QUICK: Final = Sizes(
@@ -112,7 +112,7 @@ MEASURES: Final = {
     "dashboard": Measure("dashboard", (OURS,), (), once=True, asked=True),
 }
 UNFIT: Final = {("sqlite", "latency", BARE)}
-"""A file tells nobody that a job was added: a bare latency would be that of a poll."""
+"""A file sends no notification: the bare latency would be that of polling."""
 # Huey is the best peer on SQLite, and about as fast as the best on Redis. On PostgreSQL the best is PgQueuer, which is
 # not measured here: there the ratio to Huey is shown, and has no goal. The goals on SQLite were set when Huey was
 # measured with synchronous=FULL; with NORMAL, as all are here, it is three to five times as fast.

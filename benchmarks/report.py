@@ -1,4 +1,4 @@
-"""From medians to tables: every figure of ours beside what it is compared with, the ratio, and the goal."""
+"""Turns medians into tables: each of our figures, what it is compared with, the ratio, and the goal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from benchmarks.plan import BARE, BARE_ENGINE, FIGURES, OURS, PEER, Figure, Goal, Sizes, Than
 
 Medians = Mapping[str, Mapping[str, float]]
-"""By subject and figure."""
+"""The medians, by subject and figure."""
 HEADS = ("", OURS, "against itself", "bare server", "of bare", PEER, f"against {PEER}")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of our figures against something."""
+    """One of our figures, compared."""
 
     figure: str
     than: Than
@@ -22,7 +22,7 @@ class Comparison:
 
     @property
     def met(self) -> bool:
-        """Whether the goal is reached; also if there is none."""
+        """Whether the goal is reached; true if there is none."""
         if self.goal is None:
             return True
         return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
@@ -36,7 +36,7 @@ class Comparison:
 
 
 def comparisons(store: str, medians: Medians) -> list[Comparison]:
-    """Everything on one store that can be compared."""
+    """All comparisons on one store."""
     return [
         compared
         for name, figure in FIGURES.items()
@@ -51,7 +51,7 @@ def _compare(store: str, name: str, figure: Figure, than: Than, medians: Medians
     other = _other(name, figure, than, medians)
     if ours is None or other is None:
         return None
-    # Against a peer more is always better; what a bare server takes in time is what we may take a little longer.
+    # Against a peer more is always better; of a bare server's time we may take a little more.
     faster = figure.less_is_better and than is Than.PEER
     ratio = other / ours if faster else ours / other
     return Comparison(name, than, ratio, goal, at_most=figure.less_is_better and not faster)

@@ -1,4 +1,4 @@
-"""The ten lines to begin with: three workers that know of each other. Run it: `python examples/quickstart.py`."""
+"""A first program: three workers with a dependency and a conflict. Run it with `python examples/quickstart.py`."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ async def process_data() -> None:
 
 
 async def cleanup() -> None:
-    print("cleanup       tidies up, while process-data keeps out of the way")
+    print("cleanup       tidies up, and process-data waits meanwhile")
     await asyncio.sleep(0.5)
 
 

@@ -1,11 +1,96 @@
-"""Fixtures that every test may use."""
+"""What every test may use, and which tests run where, in which order."""
 
+import os
+import shutil
+from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+PROGRAMS_PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"])
+
+LONGEST_FIRST: Final = tuple(
+    f"tests/{name}.py"
+    for name in (
+        "store/test_conformance",
+        "browser/test_pages",
+        "system/test_limits",
+        "browser/test_acting",
+        "system/test_stuck",
+        "cli/test_steering",
+        "cli/test_run",
+        "deploy/test_rolling_restart",
+        "system/test_imports",
+        "system/test_stopping",
+        "system/test_storm",
+        "examples/test_examples",
+        "deploy/test_probe",
+        "browser/test_living",
+        "deploy/test_notify",
+        "web/test_serving",
+        "store/test_moving_killed",
+        "store/test_doors",
+        "store/test_postgres_faults",
+        "store/test_model",
+        "store/test_processes",
+        "benchmarks/test_benchmarks",
+        "store/test_redis_failures",
+        "store/test_postgres_nodes",
+        "store/test_postgres_plans",
+        "web/test_schema",
+        "runtime/test_faults",
+        "cli/test_enqueue",
+        "store/test_doctor",
+        "cli/test_move",
+        "cli/test_top",
+        "system/test_embedded",
+        "cli/test_looking",
+        "web/test_cost",
+    )
+)
+"""Files that take long. They begin first, so that no process is left alone with one at the end."""
+
+LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The top of the repository."""
     return Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this machine has no program for, and put the longest first."""
+    config.stash[LEFT_OUT] = Counter()
+    left_out = [item for item in items if _misses_a_program(item, config.stash[LEFT_OUT])]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    documents, others = len(places), len(places) + 1
+
+    def place(item: pytest.Item) -> int:
+        return places.get(item.nodeid.partition("::")[0], documents if item.path.suffix == ".md" else others)
+
+    items.sort(key=place)
+
+
+def _misses_a_program(item: pytest.Item, missing: Counter[str]) -> bool:
+    """Whether a test needs a program that is not here. Where CI is set nothing is left out: the test fails."""
+    if os.environ.get("CI"):
+        return False
+    for mark in item.iter_markers("needs"):
+        for program in mark.args:
+            if shutil.which(program, path=PROGRAMS_PATH) is None:
+                missing[program] += 1
+                return True
+    return False
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say what was left out."""
+    return [
+        f"no {program} on this machine: {n} tests are left out"
+        for program, n in config.stash.get(LEFT_OUT, Counter()).items()
+    ]

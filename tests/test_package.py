@@ -35,7 +35,7 @@ def test_wheel_has_every_file_of_the_source(checkout: Path, wheel_names: frozens
     assert {path.relative_to(source).as_posix() for path in files} - wheel_names == set()
 
 
-@pytest.mark.parametrize("folder", ["sqlite", "postgres", "postgres/migrations"])
+@pytest.mark.parametrize("folder", ["sqlite", "postgres", "postgres/migrations", "postgres/functions"])
 def test_wheel_has_sql(wheel_names: frozenset[str], folder: str) -> None:
     assert [name for name in wheel_names if name.startswith(f"shiftwork/store/{folder}/") and name.endswith(".sql")]
 

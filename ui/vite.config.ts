@@ -4,7 +4,7 @@ import { defineConfig } from "vite";
 
 const node = process.env.SHIFTWORK ?? "http://127.0.0.1:8421";
 
-// Everything is addressed relative to index.html, so that the dashboard works under any path of a reverse proxy.
+// All addresses are relative to index.html, so that the dashboard works under any path of a reverse proxy.
 export default defineConfig({
   base: "./",
   plugins: [react(), tailwind()],
@@ -15,6 +15,6 @@ export default defineConfig({
     modulePreload: { polyfill: false }, // the polyfill would fetch; every browser we build for preloads by itself
     assetsInlineLimit: 0, // a data: address would need a hole in the content security policy
   },
-  // The node refuses changes that come from another page than its own.
+  // The node rejects changes that come from another origin.
   server: { proxy: { "/api": { target: node, changeOrigin: true, headers: { origin: node } } } },
 });

@@ -1,10 +1,10 @@
-"""What the dashboard costs: how soon each page answers with a full store behind it, and what watching takes.
+"""What the dashboard costs: how fast each page loads from a full store, and what watching costs.
 
-- `company`: the app whose store it is: five pools, thirty workers
-- `filling`: a store with a hundred thousand jobs of it
-- `pages`: what each page of the dashboard asks, and how long it waits for the answers
+- `company`: the app behind the dashboard: five pools, thirty workers
+- `filling`: a store with a hundred thousand of its jobs
+- `pages`: the requests of each page, and how long they take
 - `watching`: browsers that have a page open
-- `load`: what the store's and the web's processes use meanwhile
-- `measure`: all of it, in order; runs in a child
+- `load`: what the processes of the store and the web use meanwhile
+- `measure`: all of it, in order; runs in a child process
 - `report`: the tables
 """

@@ -1,4 +1,4 @@
-"""The app that the dashboard is about: five pools, thirty workers. As a program it has a few jobs to do each second.
+"""The app behind the dashboard: five pools, thirty workers. As a program it runs a few jobs each second.
 
 python -m benchmarks.dashboard.company URL
 """
@@ -12,7 +12,7 @@ from shiftwork.handles.options import Options
 
 POOLS: Final = ("mail", "images", "exports", "webhooks", "billing")
 SERVED: Final = POOLS[0]
-"""The others are paused, so that what is queued there stays."""
+"""The pool that is served. The others are paused, so that their queues stay."""
 KINDS: Final = ("make", "send", "check", "sync", "tidy", "report")
 WORKERS: Final = {f"{pool}-{kind}": pool for pool in POOLS for kind in KINDS}
 PER_SECOND: Final = 10
@@ -20,7 +20,7 @@ DAY: Final = 86_400.0
 
 
 def company(url: str) -> WorkerOrchestrator:
-    """The app, on the store that is measured."""
+    """The app, on the measured store."""
     app = WorkerOrchestrator(url)
     for pool in POOLS:
         app.register_pool(pool, kind="async", min_workers=2, max_workers=20)
@@ -36,7 +36,7 @@ def company(url: str) -> WorkerOrchestrator:
 
 
 async def run(url: str) -> None:
-    """Serve it, and have a few jobs each second, until killed."""
+    """Serve the app and add a few jobs each second, until killed."""
     app, number = company(url), 0
     mine = [name for name, pool in WORKERS.items() if pool == SERVED and not name.endswith("-report")]
     await app.start()

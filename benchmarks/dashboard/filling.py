@@ -1,4 +1,4 @@
-"""A store with a history: jobs of a week in every status, nodes and instances, events."""
+"""Fills a store with a history: a week of jobs in every status, nodes and instances, events."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ BATCH: Final = 5_000
 RUNNING: Final = 24
 NODES: Final = 4
 EVENTS: Final = 10_000
-"""As many as a store keeps."""
+"""The number of events that a store keeps."""
 MIX: Final = (
     [JobStatus.COMPLETED] * 70
     + [JobStatus.DEAD] * 10
@@ -37,11 +37,11 @@ ERRORS: Final = (
 )
 LATER: Final = (JobStatus.SCHEDULED, JobStatus.FAILED)
 AT_ONCE: Final = 500
-"""Docs that are written at a time."""
+"""Records per write."""
 
 
 async def fill(url: str, jobs: int) -> None:
-    """Make the company known, and give it a past of so many jobs."""
+    """Register the company, and give it a history of this many jobs."""
     app = company(url)
     await app.start()  # its definitions are known from now on
     await app.stop()
@@ -99,12 +99,12 @@ def _attempt(number: int, began: float, error: str) -> Attempt:
 
 
 def payload(number: int) -> bytes:
-    """About two hundred bytes."""
+    """A payload of about two hundred bytes."""
     return encode_plain({"customer": f"customer-{number % 500}", "document": f"doc-{number}", "note": "x" * 140})
 
 
 async def _nodes(store: Store, now: float) -> None:
-    """Nodes, each with an instance of every pool, which need not beat for as long as this is measured."""
+    """Nodes with an instance of every pool each, whose leases outlast the measurement."""
     beats: list[Beat] = []
     for number in range(NODES):
         node = f"node-{number}"
@@ -117,7 +117,7 @@ async def _nodes(store: Store, now: float) -> None:
 
 
 async def _running(store: Store, now: float) -> None:
-    """A few that run already, on these."""
+    """Add a few running jobs on these instances."""
     names = [name for name in WORKERS if not name.endswith("-report")]
     waiting = [
         NewJob(
@@ -143,14 +143,14 @@ def _event(number: int, now: float) -> Event:
 
 
 def settle(url: str) -> None:
-    """Have a PostgreSQL server tidy up now what it would tidy up later, while others are measured."""
+    """Make a PostgreSQL server vacuum now instead of during later measurements."""
     if url.startswith("postgresql"):
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("VACUUM ANALYZE")
 
 
 async def add_workers(url: str, n: int) -> None:
-    """So many workers more, as if an app had made them known."""
+    """Register this many more workers, as an app would."""
     store = await company(url).control.store.open()
     named = [WorkerConfig(name=f"tenant-{number:05}-sync", pool=POOLS[number % len(POOLS)]) for number in range(n)]
     docs = [Doc("worker", config.name, msgpack.encode(config)) for config in named]

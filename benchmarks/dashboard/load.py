@@ -1,4 +1,4 @@
-"""What processes use of a core: the store's server and the web's, told by the system."""
+"""The CPU use of processes, as the system reports it: the store's server and the web."""
 
 import asyncio
 import contextlib
@@ -9,11 +9,11 @@ import psycopg
 from redis import Redis
 
 Seconds = Callable[[], float]
-"""How much of a core's time was used so far."""
+"""Returns the CPU seconds used so far."""
 
 
 def server_of(url: str) -> psutil.Process | None:
-    """The server behind a URL; None for a file."""
+    """The server process behind a URL; None for a file."""
     if url.startswith("redis"):
         with contextlib.closing(Redis.from_url(url)) as client:
             return psutil.Process(client.info("server")["process_id"])
@@ -24,7 +24,7 @@ def server_of(url: str) -> psutil.Process | None:
 
 
 def used_by(process: psutil.Process) -> Seconds:
-    """By a process and its children: those that are gone were counted by their parent."""
+    """CPU time of a process and its children; its own total includes children that have exited."""
 
     def used() -> float:
         times = process.cpu_times()
@@ -41,7 +41,7 @@ def _own(process: psutil.Process) -> float:
 
 
 def used_by_threads(process: psutil.Process) -> Seconds:
-    """By all threads of a process but the first: there an embedded store does its work, and nobody else."""
+    """CPU time of all threads of a process but the first: only an embedded store works there."""
 
     def used() -> float:
         return sum(one.user_time + one.system_time for one in process.threads() if one.id != process.pid)
@@ -50,7 +50,7 @@ def used_by_threads(process: psutil.Process) -> Seconds:
 
 
 async def shares(of: dict[str, Seconds], seconds: float) -> dict[str, float]:
-    """How much of a core each uses from now on, for so long, in percent."""
+    """The CPU use of each from now on, over this many seconds, in percent of a core."""
     before, loop = {name: used() for name, used in of.items()}, asyncio.get_running_loop()
     began = loop.time()
     await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""All that is measured about the dashboard, in order: fill the store, open every page, watch. Runs in a child."""
+"""All measurements of the dashboard, in order: fill the store, open every page, watch. Runs in a child process."""
 
 import asyncio
 import subprocess
@@ -19,14 +19,14 @@ from benchmarks.dashboard.watching import watched
 from benchmarks.plan import Sizes
 
 Figures = dict[str, float]
-"""By row, a slash, and column."""
+"""The figures, named by row, a slash, and column."""
 VIEWERS: Final = (1, 5)
 SETTLE_SECONDS: Final = 3.0
 AFTER_A_PAUSE: Final = ("overview", "dead letters")
 
 
 async def dashboard(_name: str, url: str, sizes: Sizes) -> Figures:
-    """Everything, on one store."""
+    """Measure everything on one store."""
     await fill(url, sizes.jobs)
     settle(url)
     found: Figures = {}
@@ -51,9 +51,9 @@ async def _pages(url: str, sizes: Sizes) -> Figures:
 
 
 async def _load(url: str, sizes: Sizes) -> Figures:
-    """What watching adds, while a few jobs go on.
+    """Measure the load that watching adds while a few jobs run.
 
-    What these take of a server grows as they do, so it is measured before and after, and the mean is taken off.
+    The jobs' own load grows over time, so it is measured before and after, and the mean is subtracted.
     """
     server = server_of(url)
     with _company(url):
@@ -84,7 +84,7 @@ async def _watching(client: AsyncClient, viewers: int, used: dict[str, Seconds],
 
 @contextmanager
 def _company(url: str) -> Iterator[None]:
-    """While a few jobs each second are added and run."""
+    """Add and run a few jobs each second meanwhile."""
     command = [sys.executable, "-m", "benchmarks.dashboard.company", url]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
@@ -98,7 +98,7 @@ def _company(url: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def _web(url: str) -> AsyncIterator[tuple[AsyncClient, psutil.Process]]:
-    """`shiftwork web` on this store, one who asks it, and its process."""
+    """`shiftwork web` on this store: a client for it, and its process."""
     command = [sys.executable, "-m", "shiftwork", "web", "--store", url, "--port", "0"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:

@@ -1,4 +1,4 @@
-"""What each page of the dashboard asks, as `ui/src/data/queries.ts` has it. It has answered when all of that has."""
+"""The requests of each page, as in `ui/src/data/queries.ts`. A page has loaded when all of them are answered."""
 
 import asyncio
 import time
@@ -15,24 +15,24 @@ from benchmarks.dashboard.report import COUNT
 
 LEAST: Final = 5
 MOST_SECONDS: Final = 2.0
-"""A page that is slow is visited less often than wanted, but so often at least."""
+"""The fewest visits to a slow page."""
 PAUSE_SECONDS: Final = 1.1
-"""After this nothing is left of what others were told: the web asks the store itself."""
+"""After this pause no cached result is left: the web asks the store."""
 
 Asked = tuple[str, Mapping[str, Any]]
-"""A path and its query."""
+"""A request: a path and its query."""
 SHELL: Final[Asked] = ("overview", {})
-"""Every page has it around it."""
+"""The requests that every page sends."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Something that a person opens."""
+    """A page, or a question that a button asks."""
 
     label: str
     asks: tuple[Asked, ...]
     body: Mapping[str, Any] | None = None
-    """What is sent, where it is no page but a question that a button asks before it does something."""
+    """The body of the request, if it is a button's question before a bulk action."""
 
 
 def _jobs(label: str, **wanted: Any) -> Page:
@@ -49,7 +49,7 @@ def _day(days_ago: float) -> str:
 
 
 def pages(jobs: int) -> dict[str, Page]:
-    """All there are, with every filter that the jobs' page has."""
+    """All pages, with every filter of the jobs page."""
     middle = f"job-{jobs // 2:07}"
     listed = [
         Page("overview", (("history", {"seconds": 3600}),)),
@@ -79,8 +79,8 @@ def pages(jobs: int) -> dict[str, Page]:
         _jobs("dead, of a pool", status="dead", pool="images"),
         _jobs("queued, of a worker", status="queued", worker="images-send"),
         _jobs("by key", key="customer-77"),
-        _jobs("by key, of none", key="nobody"),
-        _jobs("by unique key, of none", unique_key="nobody"),
+        _jobs("by key, of none", key="none"),
+        _jobs("by unique key, of none", unique_key="none"),
         _jobs("by instance", instance="node-1/images"),
         _jobs("by instance, running", instance="node-0/images", status="processing"),
         _jobs("by error", error="TimeoutError"),
@@ -99,7 +99,7 @@ def pages(jobs: int) -> dict[str, Page]:
 
 
 async def visit(client: AsyncClient, page: Page) -> float:
-    """Open it once: the seconds until all is there."""
+    """Open the page once; returns the seconds until everything is loaded."""
     began = time.perf_counter()
     if page.body is not None:
         answers = [await client.post(page.asks[0][0], json=page.body)]
@@ -112,7 +112,7 @@ async def visit(client: AsyncClient, page: Page) -> float:
 
 
 async def visits(client: AsyncClient, page: Page, n: int) -> dict[str, float]:
-    """Open it again and again."""
+    """Open the page repeatedly."""
     taken: list[float] = []
     await visit(client, page)
     until = time.perf_counter() + MOST_SECONDS
@@ -122,7 +122,7 @@ async def visits(client: AsyncClient, page: Page, n: int) -> dict[str, float]:
 
 
 async def after_pauses(client: AsyncClient, several: Sequence[Page], n: int) -> dict[str, float]:
-    """Open these one behind the other, again and again, each time when nobody has asked for a while."""
+    """Open these pages in turn, repeatedly, each time after a pause without requests."""
     taken: dict[str, list[float]] = {f"{page.label}, after a pause": [] for page in several}
     for _ in range(n):
         await asyncio.sleep(PAUSE_SECONDS)
@@ -132,6 +132,6 @@ async def after_pauses(client: AsyncClient, several: Sequence[Page], n: int) -> 
 
 
 def _told(label: str, seconds: Sequence[float]) -> dict[str, float]:
-    """The median, and what all but one in twenty take at most; in milliseconds."""
+    """The median and the 95th percentile, in milliseconds."""
     cuts = quantiles(seconds, n=20, method="inclusive")
     return {f"{label}/p50": cuts[9] * 1_000, f"{label}/p95": cuts[18] * 1_000}

@@ -1,21 +1,21 @@
-"""Two tables: how soon each page answers, and what watching costs, with the goals beside."""
+"""Two tables: how fast each page loads, and what watching costs, with the goals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 PAGE_MS: Final = 100.0
-"""All but one visit in twenty to a page are answered within this."""
+"""The goal for the 95th percentile of a page."""
 STORE_PERCENT: Final = 1.0
-"""What a watched dashboard may cost the store, of one core."""
+"""The goal for the store's load by a watched dashboard, in percent of a core."""
 HEADS: Final = {"p50": ("p50", "p95", "goal"), "store": ("store", "web process", "goal")}
 COUNT: Final = "count "
-"""How rows begin that are no page: very many jobs are counted before they are changed, which takes what it takes."""
+"""The prefix of rows that are not pages: counting very many jobs before a bulk action, which has no goal."""
 PREFIX: Final = "dashboard: "
-"""How figures of the dashboard are named: this, the row, a slash, the column."""
+"""The prefix of the dashboard's figures; the row, a slash and the column follow."""
 
 
 def table(figures: Mapping[str, float]) -> str:
-    """What was found on one store; empty if the dashboard was not measured."""
+    """The results on one store; empty if the dashboard was not measured."""
     rows: dict[str, dict[str, float]] = {}
     for name, value in figures.items():
         if name.startswith(PREFIX):

@@ -1,6 +1,6 @@
-"""Browsers that have the overview open: they listen, and ask again for what the server says has changed.
+"""Simulated browsers with the overview open: they listen, and fetch again what the server says has changed.
 
-At the same pace as `ui/src/data/live.ts`.
+They use the same pace as `ui/src/data/live.ts`.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ SHOWN: Final[dict[str, tuple[str, dict[str, Any], float]]] = {
     "overview": ("overview", {}, 1.0),
     "history": ("history", {"seconds": 3600}, 5.0),
 }
-"""What the overview shows: where it is asked for, and how many seconds are between two times at least."""
+"""The requests of the overview, and the fewest seconds between two of each."""
 CONCERNS: Final = dict.fromkeys(("jobs", "pools", "workers", "nodes", "events"), "overview") | {"history": "history"}
 
 
 class Viewer:
-    """Somebody who looks."""
+    """A simulated viewer."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -30,7 +30,7 @@ class Viewer:
         self._asked = dict.fromkeys(SHOWN, 0.0)
 
     async def look(self) -> None:
-        """Until cancelled."""
+        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._hear())
             group.create_task(self._ask())
@@ -56,13 +56,13 @@ class Viewer:
 
 @asynccontextmanager
 async def watched(client: AsyncClient, viewers: int) -> AsyncIterator[None]:
-    """While so many look."""
+    """Run this many viewers meanwhile."""
     looking = [asyncio.create_task(Viewer(client).look()) for _ in range(viewers)]
     try:
         yield
         for one in looking:
             if one.done():
-                one.result()  # whoever stopped looking has not been measured
+                one.result()  # raises if a viewer stopped early: then nothing was measured
     finally:
         for one in looking:
             one.cancel()

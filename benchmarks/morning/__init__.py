@@ -1,1 +1,1 @@
-"""The company's morning, in compressed time, for real: ten fixed workers against elastic pools, with the same jobs."""
+"""The company's morning, in compressed time, for real: ten fixed slots against elastic pools, with the same jobs."""

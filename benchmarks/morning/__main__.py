@@ -1,4 +1,4 @@
-"""`python -m benchmarks.morning`: live the company's morning twice, and compare."""
+"""`python -m benchmarks.morning` runs the company's morning twice, and compares."""
 
 import argparse
 import asyncio
@@ -12,11 +12,11 @@ from benchmarks.morning.rest import Rest, rest
 
 FLOOD: Final = 400
 WARM_UP: Final = 4.0
-"""Seconds of the same load before it counts: the pool has grown by then."""
+"""Seconds of load before it counts, so that the pool has grown."""
 
 
 async def lived(pools: Pools, said: argparse.Namespace) -> Day:
-    """One morning."""
+    """Run one morning."""
     print(f"» {pools} pools: night, {said.peak:g} s of peak, evening", file=sys.stderr)
     async with serving(pools) as (made, _):
         return await live(made, pools, night=said.night, peak=said.peak, evening=said.evening)
@@ -33,15 +33,15 @@ async def mail_waits(seconds: float, *, flood: bool) -> float:
 
 
 async def rested(seconds: float) -> Rest:
-    """What it costs to wait."""
-    print("» nothing to do", file=sys.stderr)
+    """Measure the cost of an idle node."""
+    print("» idle", file=sys.stderr)
     async with serving("elastic") as (made, pid):
         await asyncio.sleep(WARM_UP)
         return await rest(made, pid, seconds)
 
 
 def report(days: list[Day]) -> None:
-    """How long each kind waited, and what else there is to know."""
+    """Print how long each kind waited, and the totals."""
     print(f"{'':14}{'target':>8}" + "".join(f"{day.pools + ' p99':>14}{'longest':>10}" for day in days))
     for kind in KINDS:
         cells = "".join(f"{day.p99(kind):>12.2f} s{day.most(kind):>8.2f} s" for day in days)
@@ -57,12 +57,12 @@ def report(days: list[Day]) -> None:
 
 
 async def main() -> int:
-    """Live, compare, draw."""
+    """Run, compare, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.morning", description=__doc__)
     parser.add_argument("--night", type=float, default=8)
     parser.add_argument("--peak", type=float, default=30)
     parser.add_argument("--evening", type=float, default=90)
-    parser.add_argument("--rest", type=float, default=10, help="seconds to look on while there is nothing to do")
+    parser.add_argument("--rest", type=float, default=10, help="seconds to measure the idle node")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw both as SVG")
     said = parser.parse_args()
     days = [await lived("fixed", said), await lived("elastic", said)]

@@ -1,4 +1,4 @@
-"""The company's five kinds of jobs, served by ten fixed workers or by a pool per kind. `MORNING_POOLS` says which."""
+"""The company's five kinds of jobs, served by ten fixed slots or by a pool per kind, as `MORNING_POOLS` selects."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ MAIL, WEBHOOKS, EXPORTS, IMAGES = ["workers"] * 4 if fixed else ["mail", "webhoo
 
 
 def burn(seconds: float) -> None:
-    """Keep a core busy for so much of its time, however many want it."""
+    """Use this much CPU time, however many processes share the core."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass

@@ -1,4 +1,4 @@
-"""One day: a node, the jobs as they come in, and what became of each. Everything is read from the store."""
+"""One day: a node, the jobs as they arrive, and how each ended. Everything is read from the store."""
 
 import asyncio
 import os
@@ -32,14 +32,14 @@ KINDS: Final[Mapping[str, tuple[float, float]]] = {
 }
 TARGETS: Final = {"email": 1.0, "webhook": 2.0, "export": 4.0, "image_resize": 10.0, "pdf": 10.0}
 NIGHT: Final = 0.05
-"""How much of the peak there is at night."""
+"""The load at night, as a share of the peak."""
 STEP_SECONDS: Final = 0.1
 LEAST_FOR_P99: Final = 2
 
 
 @dataclass
 class Sample:
-    """What was to be seen at one moment."""
+    """The state at one moment."""
 
     at: float
     queued: dict[str, int]
@@ -48,11 +48,11 @@ class Sample:
 
 @dataclass
 class Day:
-    """What became of it all."""
+    """The results of a day."""
 
     pools: Pools
     waits: dict[str, list[float]] = field(default_factory=dict)
-    """By kind, how long each job waited."""
+    """The wait of each job, by kind."""
     samples: list[Sample] = field(default_factory=list)
     unfinished: int = 0
     interrupted: int = 0
@@ -75,7 +75,7 @@ class Day:
 
 @asynccontextmanager
 async def serving(pools: Pools) -> AsyncIterator[tuple[ModuleType, int]]:
-    """A node with these pools on a new store: the application, as somebody who enqueues has it, and the node's pid."""
+    """A node with these pools on a new store: the app as its callers see it, and the node's pid."""
     with tempfile.TemporaryDirectory(prefix="shiftwork-morning-") as folder:
         os.environ["MORNING_STORE"] = f"sqlite:///{folder}/morning.db"
         os.environ["MORNING_POOLS"] = pools
@@ -112,7 +112,7 @@ async def live(
     only: Sequence[str] = tuple(KINDS),
     full_night: bool = False,
 ) -> Day:
-    """Let a day pass; the evening ends early once everything is done and back at its minimum.
+    """Run a day; the evening ends early once all jobs are done and every pool is back at its minimum.
 
     A full night is as busy as the peak, and does not count.
     """

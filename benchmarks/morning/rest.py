@@ -1,4 +1,4 @@
-"""What a node costs while there is nothing to do, and how soon it wakes up."""
+"""The cost of an idle node, and how fast it wakes up."""
 
 import asyncio
 import time
@@ -19,16 +19,16 @@ class Rest:
 
     processes: int
     cores: float
-    """The part of a core that it uses."""
+    """CPU use, as a share of a core."""
     memory: int
-    """Bytes, shared ones divided among those who share them."""
+    """Memory in bytes; shared memory is divided among the processes that share it."""
     wake_p50: float
     wake_p99: float
     """Seconds from enqueueing to the start of the function."""
 
 
 async def rest(made: ModuleType, pid: int, seconds: float) -> Rest:
-    """Look on for a while, then wake it now and then."""
+    """Watch the idle node for a while, then wake it several times."""
     node = psutil.Process(pid)
     all_of_it = [node, *node.children(recursive=True)]
     before, began = _used(all_of_it), time.monotonic()

@@ -19,7 +19,7 @@ HOMES: Final = {
 
 
 def subject(name: str, url: str) -> Subject:
-    """The subject of this name, on the store of this URL. `bare+` is the bare one that does an engine's work too."""
+    """The subject with this name, on the store with this URL. `bare+` also does an engine's work."""
     module, kind = HOMES[name.removesuffix("+"), url.partition(":")[0]]
     made: Subject = getattr(importlib.import_module(module), kind)(url)
     made.engine_work = name.endswith("+")

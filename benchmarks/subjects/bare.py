@@ -1,8 +1,8 @@
-"""The bare server: the least that a correct queue needs, without a framework: the limit for shiftwork.
+"""The bare server: the minimum that a correct queue needs, without a framework. It is the limit for shiftwork.
 
-Jobs lie in rank order. One call finishes a batch of 100 and claims the next. A claim writes until when a job is held,
+Jobs are kept in rank order. One call finishes a batch of 100 and claims the next. A claim writes the end of its lease
 and a fence that only grows; a finish counts only under the fence of its claim. With `engine_work`, every job is also
-decoded and run as a task of its own, with a context, a deadline and an encoded result, as a real engine does.
+decoded and run as its own task, with a context, a deadline and an encoded result, as a real engine does.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ TIMEOUT_SECONDS: Final = 60.0
 PAYLOAD: Final = msgpack.encode({})
 
 Claimed = tuple[int, int, bytes]
-"""A job that is held: its id, its fence, its payload."""
+"""A claimed job: its id, its fence, its payload."""
 Done = tuple[int, int, bytes]
-"""A job that was run: its id, its fence, its result."""
+"""A finished job: its id, its fence, its result."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What a job's function is told."""
+    """The context of a job's function."""
 
     job_id: int
     fence: int
@@ -51,11 +51,11 @@ class Bare(Subject):
 
     @abstractmethod
     async def listen(self) -> None:
-        """From now on, `wait` hears of jobs that are added."""
+        """Start listening, so that `wait` notices added jobs."""
 
     @abstractmethod
     async def wait(self) -> None:
-        """Until a job may have been added since the last call."""
+        """Wait until a job may have been added since the last call."""
 
     async def start(self, ran: Callable[[], None]) -> None:
         await self.listen()
@@ -67,7 +67,7 @@ class Bare(Subject):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
 
-    # ── adding: while one call is under way, the callers that come meanwhile share the next one ──────────────────────
+    # ── adding: callers that arrive while one call is under way share the next one ───────────────────────────────────
 
     async def add_together(self, n: int) -> None:
         alone, self.add = self.add, self._share  # type: ignore[method-assign]

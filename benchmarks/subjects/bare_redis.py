@@ -1,4 +1,4 @@
-"""The bare Redis: two Lua scripts, hiredis, one connection and one to hear of new jobs.
+"""The bare Redis: two Lua scripts, hiredis, one connection for calls and one for notifications.
 
 - `next`: the last id and the last fence
 - `ready`: ids in rank order
@@ -62,7 +62,7 @@ return {done, fence, claimed, redis.call('HMGET', 'payload', unpack(claimed))}
 
 
 class Wire(asyncio.Protocol):
-    """A connection: answers come in the order of the questions; what nobody asked for sets `heard`."""
+    """A connection. Answers arrive in the order of the commands; a published message sets `heard`."""
 
     def __init__(self) -> None:
         self.heard = asyncio.Event()
@@ -81,7 +81,7 @@ class Wire(asyncio.Protocol):
                 self.heard.set()
 
     def ask(self, *command: str | bytes | float) -> asyncio.Future[Any]:
-        """Send a command; the future is its answer."""
+        """Send a command; returns a future for its answer."""
         answer = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
         self.transport.write(pack_command(command))  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ class BareRedis(Bare):
         await self._bell.ask("SUBSCRIBE", "added")
 
     async def wait(self) -> None:
-        assert self._bell is not None, "nobody listens"
+        assert self._bell is not None, "listen() was not called"
         await self._bell.heard.wait()
         self._bell.heard.clear()
 

@@ -54,7 +54,7 @@ class BareSqlite(Bare):
         return claimed
 
     async def listen(self) -> None:
-        """A file tells nobody."""
+        """A file sends no notification."""
 
     async def wait(self) -> None:
         await asyncio.sleep(0.001)

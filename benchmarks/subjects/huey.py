@@ -1,6 +1,6 @@
-"""Huey, at its best reasonable settings for each store: no results, the shortest delays, as many threads as help.
+"""Huey, with the best reasonable settings for each store: no results, the shortest delays, as many threads as help.
 
-It is held to the same durability as the others, and has neither lease nor fence: what it has taken and not run is lost.
+It has the same durability as the others, but neither lease nor fence: jobs it has taken and not run are lost.
 """
 
 import threading
@@ -36,18 +36,18 @@ class OnHuey(Subject):
         raise NotImplementedError
 
     async def open(self) -> None:
-        """It connects when it is used."""
+        """Huey connects when it is used."""
 
     async def add(self) -> None:
         self._noop()
 
     async def add_many(self, n: int) -> None:
-        """It has no way to add many at once."""
+        """Huey cannot add several jobs at once."""
         for _ in range(n):
             self._noop()
 
     async def add_together(self, n: int) -> None:
-        """Its callers are threads."""
+        """Huey's callers are threads."""
 
         def caller(_: int) -> None:
             for _ in range(n // CALLERS):
@@ -69,7 +69,7 @@ class OnHuey(Subject):
 
 
 class NormalStorage(SqliteStorage):  # type: ignore[misc, unused-ignore]
-    """With synchronous=NORMAL. Huey's own setting knows only FULL, which is slower, and OFF, which is less durable."""
+    """With synchronous=NORMAL. Huey's own setting has only FULL, which is slower, and OFF, which is less durable."""
 
     def _create_connection(self) -> Any:
         db = super()._create_connection()

@@ -1,4 +1,4 @@
-"""shiftwork: what a program that uses it sees. The store is the URL's."""
+"""shiftwork, as a program uses it, on the store with the given URL."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from shiftwork import WorkerOrchestrator
 
 SLOTS: Final = 200
 AT_ONCE: Final = 50_000
-"""Jobs of one bulk enqueue: a deep backlog need not fit into memory at once."""
+"""Jobs per bulk enqueue, so that a deep backlog need not fit into memory at once."""
 
 
 def _nothing() -> None:
-    """What a job calls that nobody counts."""
+    """The callback of jobs that are not counted."""
 
 
 class Shiftwork(Subject):
-    """One pool of coroutines. With `seconds`, a job waits for so long before it counts as run."""
+    """One pool of coroutines. With `seconds`, a job waits that long before it counts as run."""
 
     def __init__(self, url: str, *, slots: int = SLOTS, seconds: float = 0.0) -> None:
         super().__init__(url)

@@ -1,4 +1,4 @@
-"""What a subject can do, so that everything is measured the same way for all of them."""
+"""The interface of a subject, so that all are measured the same way."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -9,17 +9,17 @@ CALLERS: Final = 100
 
 
 class Subject(ABC):
-    """A queue of no-op jobs at a URL. A job that `add` or `add_many` has returned from is durable."""
+    """A queue of no-op jobs at a URL. Once `add` or `add_many` returns, its jobs are durable."""
 
     engine_work = False
-    """Whether a bare subject also does, for each job, what a real engine does."""
+    """Whether a bare subject also does the work of a real engine for each job."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect, and make the tables if there are none."""
+        """Connect, and create the tables if there are none."""
 
     @abstractmethod
     async def add(self) -> None:
@@ -27,10 +27,10 @@ class Subject(ABC):
 
     @abstractmethod
     async def add_many(self, n: int) -> None:
-        """Add so many jobs, the fastest way there is."""
+        """Add this many jobs, in the fastest way."""
 
     async def add_together(self, n: int) -> None:
-        """Add so many jobs by 100 callers at once, each of which adds one after the other."""
+        """Add this many jobs from 100 concurrent callers, each of which adds one at a time."""
 
         async def caller() -> None:
             for _ in range(n // CALLERS):

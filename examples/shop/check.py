@@ -1,6 +1,6 @@
-"""Verifies what happened, from two sources that do not know of each other: the journal of the runs, and the store.
+"""Verifies what happened, from two independent sources: the journal of the runs, and the store.
 
-`SHOP_HOME=… python -m examples.shop.check` does it again for a shop that has closed.
+`SHOP_HOME=… python -m examples.shop.check` repeats it for a shop that has closed.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ URGENT: Final = "urgent-picture"
 
 @dataclass(frozen=True)
 class Ended:
-    """What the store says of a job."""
+    """The store's view of a job."""
 
     status: JobStatus
     error: str | None = None
@@ -31,15 +31,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is known. A failure that the kill kept from being stored happens again: then a job fails once more."""
+    """Everything known. If the kill kept a failure from being stored, the job fails once more."""
 
     journal: Journal
     jobs: Mapping[str, Ended]
     pools: Mapping[str, PoolConfig]
     letters: int = 0
-    """How many are left in the mailbox."""
+    """The number of letters left in the mailbox."""
     whole: bool = True
-    """False where somebody stopped the show: then jobs may still wait, and not everything was shown."""
+    """False if the show was stopped early: then jobs may still wait, and not everything was shown."""
 
     @property
     def owed(self) -> list[str]:
@@ -47,7 +47,7 @@ class Evidence:
         return list(dict.fromkeys(mark.subject for mark in self.journal.marked("owed")))
 
     def at(self, what: str) -> float:
-        """When this was first marked; never, if it was not."""
+        """When this was first marked; infinity if it never was."""
         return next((mark.at for mark in self.journal.marked(what)), journal.FOREVER)
 
 
@@ -66,7 +66,7 @@ class Finding:
 
 
 def nothing_lost(evidence: Evidence) -> Finding:
-    """Every acknowledged job has ended, and every completed one has a run that says so too."""
+    """Every acknowledged job has ended, and the journal confirms every completed one."""
     proven = {run.job for run in evidence.journal.runs if run.how == "ok"}
     found = {job: evidence.jobs[job].status for job in evidence.owed if job in evidence.jobs}
     counts = Counter(found.values())
@@ -81,7 +81,7 @@ def nothing_lost(evidence: Evidence) -> Finding:
 
 
 def never_beside_itself(evidence: Evidence) -> Finding:
-    """No job was run by two at a time, and none was run again after a success, unless the kill hid that success."""
+    """No job ran twice at the same time, and none ran again after a success, unless the kill hid that success."""
     runs: dict[str, list[Run]] = {}
     for run in evidence.journal.runs:
         runs.setdefault(run.job, []).append(run)
@@ -89,12 +89,12 @@ def never_beside_itself(evidence: Evidence) -> Finding:
     killed = {int(mark.subject) for mark in evidence.journal.marked("killed")}
     known = [run for several in runs.values() for run in several[:-1] if not killed & {run.node, run.process}]
     needless = sum(run.how == "ok" for run in known)
-    text = f"{len(evidence.journal.runs)} runs of {len(runs)} jobs: {beside} beside another run of the same job, "
-    return Finding(not beside + needless, text + f"{needless} after a success that was known")
+    text = f"{len(evidence.journal.runs)} runs of {len(runs)} jobs: {beside} overlapping another run of the same job, "
+    return Finding(not beside + needless, text + f"{needless} after a known success")
 
 
 def never_overlapped(evidence: Evidence) -> Finding:
-    """The clean-up blocks the processor."""
+    """`cleanup` blocks `process-data`."""
     cleanups, processings = evidence.journal.of("cleanup"), evidence.journal.of("process-data")
     overlaps = sum(one.overlaps(other) for one, other in product(cleanups, processings))
     counted = f"{_runs(cleanups)} and {_runs(processings)}"
@@ -103,7 +103,7 @@ def never_overlapped(evidence: Evidence) -> Finding:
 
 
 def dependency_held(evidence: Evidence) -> Finding:
-    """The processor never begins before the fetcher has succeeded, nor while it runs."""
+    """`process-data` never begins before `fetch-data` has succeeded, nor while it runs."""
     fetches, processings = evidence.journal.of("fetch-data"), evidence.journal.of("process-data")
     first = min((run.ended for run in fetches if run.how == "ok"), default=journal.FOREVER)
     early = sum(run.began < first for run in processings)
@@ -115,11 +115,11 @@ def dependency_held(evidence: Evidence) -> Finding:
     return Finding(not wrong and _seen(evidence, fetches, processings), text)
 
 
-# ── once the whole story has been told ───────────────────────────────────────────────────────────────────────────────
+# ── once the whole show has been played ──────────────────────────────────────────────────────────────────────────────
 
 
 def letters_answered(evidence: Evidence) -> Finding:
-    """The worker that never ends was killed too, and missed no letter."""
+    """The continuous worker was killed too, and missed no letter."""
     letters = [mark.subject for mark in evidence.journal.marked("letter")]
     answered = sum(_completed(evidence, f"reply-{letter}") for letter in letters)
     text = f"watch-mailbox: {len(letters)} letters, {answered} answered, {evidence.letters} left in the mailbox"
@@ -127,17 +127,18 @@ def letters_answered(evidence: Evidence) -> Finding:
 
 
 def killed_ran_again(evidence: Evidence) -> Finding:
-    """The jobs that the kill cut off ran again."""
+    """The jobs that a kill interrupted ran again."""
     kills = evidence.journal.marked("killed")
     cut = [run for run in evidence.journal.runs if run.how == "cut"]
     again = [run for run in cut if evidence.journal.of_job(run.job)[-1].began > run.ended]
     unfinished = [run for run in again if not _completed(evidence, run.job) and run.job != BROKEN]
-    text = f"SIGKILL of process {' and '.join(mark.subject for mark in kills)} cut {_runs(cut)}; {len(again)} ran again"
+    killed = " and ".join(mark.subject for mark in kills)
+    text = f"SIGKILL of process {killed} interrupted {_runs(cut)}; {len(again)} ran again"
     return Finding(bool(kills) and bool(cut) and len(again) == len(cut) and not unfinished, text)
 
 
-def disabled_and_mended(evidence: Evidence) -> Finding:
-    """The worker with the broken partner was disabled, was left alone, was enabled, and did its jobs."""
+def disabled_and_enabled(evidence: Evidence) -> Finding:
+    """The worker with the broken partner was disabled, made no calls, was enabled, and finished its jobs."""
     calls = evidence.journal.of("call_partner")
     disabled, enabled = evidence.at("disabled"), evidence.at("enabled")
     failed = sum(run.how == "failed" for run in calls)
@@ -146,7 +147,7 @@ def disabled_and_mended(evidence: Evidence) -> Finding:
     through = sum(_completed(evidence, job) for job in jobs)
     text = (
         f"call_partner was disabled after {failed} failures and made {meanwhile or 'no'} calls for"
-        f" {enabled - disabled:.1f} s; mended, {through} of {len(jobs)} jobs completed"
+        f" {enabled - disabled:.1f} s; after the repair {through} of {len(jobs)} jobs completed"
     )
     return Finding(
         disabled < enabled < journal.FOREVER and failed == 3 and not meanwhile and through == len(jobs), text
@@ -161,8 +162,8 @@ def retried(evidence: Evidence) -> Finding:
     return Finding(failed >= world.BANK_NEEDS - 1 and _completed(evidence, FLAKY) and runs[-1].how == "ok", text)
 
 
-def only_poison_is_dead(evidence: Evidence) -> Finding:
-    """The poisonous job is in the dead-letter queue, and no other is."""
+def only_the_broken_job_is_dead(evidence: Evidence) -> Finding:
+    """The broken job is in the dead-letter queue, and no other is."""
     dead = {job: ended for job, ended in evidence.jobs.items() if ended.status is JobStatus.DEAD}
     attempts = sum(run.how == "failed" for run in evidence.journal.of_job(BROKEN))
     reason = f": {dead[BROKEN].error} (after {attempts} attempts)" if BROKEN in dead else ""
@@ -171,7 +172,7 @@ def only_poison_is_dead(evidence: Evidence) -> Finding:
 
 
 def critical_overtook(evidence: Evidence) -> Finding:
-    """The CRITICAL picture did not wait for those that had come before it."""
+    """The CRITICAL picture did not wait for pictures enqueued before it."""
     first: dict[str, float] = {}
     for run in evidence.journal.of("image_resize"):
         first.setdefault(run.job, run.began)
@@ -198,9 +199,9 @@ Check = Callable[[Evidence], Finding]
 ALWAYS: Final[tuple[Check, ...]] = (nothing_lost, never_beside_itself, never_overlapped, dependency_held)
 IN_THE_END: Final[tuple[Check, ...]] = (
     killed_ran_again,
-    disabled_and_mended,
+    disabled_and_enabled,
     retried,
-    only_poison_is_dead,
+    only_the_broken_job_is_dead,
     critical_overtook,
     letters_answered,
     pools_scaled,
@@ -213,7 +214,7 @@ def verify(evidence: Evidence) -> list[Finding]:
 
 
 async def gather(*, whole: bool = True) -> Evidence:
-    """Read the journal, and ask the store."""
+    """Read the journal and the store."""
     jobs = {job.id: Ended(job.status, job.error) for job in await app.find_jobs(limit=1_000_000)}
     return Evidence(journal.read(), jobs, await app.pools(), len(world.letters()), whole)
 
@@ -223,7 +224,7 @@ def _completed(evidence: Evidence, job: str) -> bool:
 
 
 def _seen(evidence: Evidence, *groups: list[Any]) -> bool:
-    """What never ran has not been shown to be right."""
+    """Whether all of these occurred: a check of something that never ran proves nothing."""
     return all(groups) or not evidence.whole
 
 

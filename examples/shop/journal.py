@@ -1,6 +1,6 @@
 """The shop's own record of what ran when: one line per start and end, in a file that outlives every process.
 
-It is no part of shiftwork, and knows nothing of what shiftwork believes: `check` compares the two.
+It is independent of shiftwork and its store: `check` compares the two.
 """
 
 import json
@@ -31,7 +31,7 @@ class Run:
     began: float
     ended: float
     how: str
-    """ok, failed, cut (its process or its node was killed) or open (it has written no end)."""
+    """`ok`, `failed`, `cut` (its process or its node was killed) or `open` (no end was written)."""
 
     def overlaps(self, other: "Run") -> bool:
         """Whether both were running at some moment."""
@@ -49,7 +49,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Journal:
-    """All that was written, read back."""
+    """The whole journal, read back."""
 
     runs: list[Run]
     marks: list[Mark]
@@ -59,16 +59,16 @@ class Journal:
         return [run for run in self.runs if run.worker == worker]
 
     def of_job(self, job: str) -> list[Run]:
-        """The runs of one job, likewise."""
+        """The runs of one job, in the order in which they began."""
         return [run for run in self.runs if run.job == job]
 
     def marked(self, what: str) -> list[Mark]:
-        """What was marked so, in order."""
+        """The marks of this kind, in order."""
         return [mark for mark in self.marks if mark.what == what]
 
 
 def write(what: str, subject: str, **more: Any) -> None:
-    """Append one line. O_APPEND: lines of several processes and threads never mix, and a kill cuts off none."""
+    """Append one line. With O_APPEND, lines of several processes never mix, and a kill truncates none."""
     line = {"at": time.monotonic(), "what": what, "subject": subject, **more}
     file = os.open(PATH, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
@@ -79,8 +79,8 @@ def write(what: str, subject: str, **more: Any) -> None:
 
 @contextmanager
 def recorded(ctx: Context) -> Iterator[None]:
-    """Write down when this run begins, and when and how it ends."""
-    # A run belongs to the node that started its process: they die together.
+    """Record when this run begins, and when and how it ends."""
+    # A process dies with the node that started it, so a run records both.
     run = {"job": ctx.job_id, "attempt": ctx.attempt, "fence": ctx.fence, "node": os.getppid(), "process": os.getpid()}
     write("begin", ctx.worker.name, **run)
     try:
@@ -92,7 +92,7 @@ def recorded(ctx: Context) -> Iterator[None]:
 
 
 def read(path: Path = PATH) -> Journal:
-    """Put the lines together: a begin and its end are one run; a run that was cut ends when its process was killed."""
+    """Combine the lines: a begin and its end are one run; an interrupted run ends when its process was killed."""
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     ends = {line["fence"]: line for line in lines if line["what"] == "end"}
     killed = {int(line["subject"]): line["at"] for line in lines if line["what"] == "killed"}

@@ -1,4 +1,4 @@
-"""What a viewer sees of the shop, from another process: pools, workers and why they wait, and the news."""
+"""Reads from another process what the viewer sees: pools, workers and why they wait, and the news."""
 
 import socket
 from collections import Counter
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 HOST: Final = socket.gethostname() + "-"
 SILENT_SECONDS: Final = 1.3
-"""A process beats three times a lease. One that has missed a beat may be gone; shiftwork waits until its lease ends."""
+"""A process beats three times per lease. One that missed a beat may be gone; shiftwork waits until its lease ends."""
 QUIET: Final = {"node.stopped", "jobs.amended", "health.problem", "health.recovered"}
-"""Events that are not told: they say what the story or the line about health says too."""
+"""Events that are not shown, because the story or the health line covers them."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,24 @@ class Pool:
     failed: int
     dead: int
     silent: int
-    """Jobs in the hands of a process that gives no sign of life any more."""
+    """Jobs of a process that has fallen silent."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker: what it does, and why it does not."""
+    """One worker: what it does, or why it waits."""
 
     name: str
     mode: str
     state: str
-    """runs, waits, idle or disabled."""
+    """`runs`, `waits`, `idle` or `disabled`."""
     running: int
     why: str
 
 
 @dataclass(frozen=True)
 class News:
-    """Something that happened: by the story, or an event of shiftwork."""
+    """Something that happened: a step of the story, or an event of shiftwork."""
 
     seconds: float
     name: str
@@ -56,7 +56,7 @@ class News:
 
 @dataclass(frozen=True)
 class Picture:
-    """One look."""
+    """Everything the viewer sees at one moment."""
 
     seconds: float
     pools: list[Pool]
@@ -66,7 +66,7 @@ class Picture:
 
 
 class Observer:
-    """Looks at the shop again and again, and remembers what it has heard."""
+    """Reads the state of the shop repeatedly, and collects the news."""
 
     def __init__(self) -> None:
         self._opened_at = app.control.now()
@@ -76,11 +76,11 @@ class Observer:
         self._lost: Counter[str] = Counter()
 
     def tell(self, text: str) -> None:
-        """Something that the story did."""
+        """Add a step of the story to the news."""
         self._told.append(News(app.control.now() - self._opened_at, "story", text))
 
     async def look(self) -> Picture:
-        """Ask shiftwork for everything that is shown."""
+        """Read everything that is shown."""
         await self._hear()
         pools, workers, health = await self._pools(), await self._workers(), await self._health()
         return Picture(app.control.now() - self._opened_at, pools, workers, self._news, health)

@@ -1,4 +1,4 @@
-"""The live screen, drawn with rich. It only draws: everything it shows is in the `Picture`."""
+"""The live screen, drawn with rich. It only draws what is in the `Picture`."""
 
 import re
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ LOUD: Final = {
 }
 SCALED: Final = re.compile(r"pool (?P<pool>.+): (?P<before>\d+) → (?P<after>\d+) workers: ")
 FRAME_LINES: Final = 10
-"""Lines that are neither a pool, nor a worker, nor news."""
+"""The lines of the frame, besides pools, workers and news."""
 
 
 class Screen:
-    """Draws each picture over the one before; the last one stays."""
+    """Draws each picture over the previous one; the last one stays."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console()
@@ -57,7 +57,7 @@ class Screen:
         )
 
     def _pools(self, pools: Iterable[Pool]) -> Table:
-        table = _table("pool", "queue", "", "busy, free", "", "done", "dead")
+        table = _table("pool", "queue", "", "█ busy  ▒ free", "", "done", "dead")
         for pool in pools:
             deepest = self._deepest[pool.name] = max(self._deepest.get(pool.name, 20), pool.queued)
             queued, _, rest = bar(pool.queued, 0, deepest, width=self._width)
@@ -85,7 +85,7 @@ def _workers(workers: Iterable[Worker]) -> Table:
 
 
 def _gathered(news: Iterable[News]) -> list[News]:
-    """Steps of one pool in one direction that follow each other are told as one."""
+    """Combine consecutive scaling steps of one pool in the same direction."""
     gathered: list[News] = []
     for item in news:
         steps = [SCALED.match(one.text) for one in (*gathered[-1:], item)]

@@ -1,6 +1,6 @@
-"""Serves the shop until it is told to stop; what `shiftwork run examples.shop.app:app` does.
+"""Serves the shop until a signal stops it, like `shiftwork run examples.shop.app:app`.
 
-With `--until-eof` also until its standard input ends, so that it does not outlive whoever started it.
+With `--until-eof` it also stops when its standard input ends, so that it does not outlive its parent.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The story: a shop's day in half a minute. Served by a node, which is killed in the middle of it."""
+"""The story: a shop's day in half a minute, served by a node that is killed in the middle of it."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ from shiftwork.handles.call import Call
 LOOK_SECONDS: Final = 0.25
 START_SECONDS: Final = 15.0
 PATIENCE_SECONDS: Final = 30.0
-"""How long the shop stays open after its last customer, until everything is done."""
+"""How long the shop stays open after its last customer, so that every job can finish."""
 LIVE: Final = ("scheduled", "queued", "processing", "failed")
 
 
 class ShowError(Exception):
-    """Something is so wrong that there is no use in going on."""
+    """The show cannot continue."""
 
 
 class Server:
@@ -38,7 +38,7 @@ class Server:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        # In a session of its own, so that Ctrl-C reaches the show alone, which then stops the server in good order.
+        # In its own session, so that Ctrl-C reaches only the show, which then stops the server gracefully.
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "examples.shop.serve", "--until-eof"),
             stdin=asyncio.subprocess.PIPE,
@@ -53,32 +53,32 @@ class Server:
 
     @property
     def address(self) -> str | None:
-        """Where its dashboard is, as it says itself; None if its port was taken, say."""
+        """The dashboard's address from the log; None if there is none, for example because its port was taken."""
         found = re.findall(r"the dashboard is at (\S+)", self._path.read_text(errors="replace"))
         return found[-1] if found else None
 
     async def kill(self) -> int:
-        """No warning, no clean-up: SIGKILL. Answers with the id of the process that is no more."""
+        """Send SIGKILL, without warning or clean-up, and return the process id."""
         if self._process is None or not self.alive:
-            raise ShowError("the process that serves the shop has died by itself")
+            raise ShowError("the process that serves the shop died unexpectedly")
         os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
         return self._process.pid
 
     async def stop(self) -> None:
-        """Ask it to stop, and insist if it does not."""
+        """Ask it to stop, and kill it if it does not."""
         if self._process is None or not self.alive:
             return
         self._process.terminate()
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await self._process.wait()
         except TimeoutError:
             await self.kill()
 
 
 class Show:
-    """Customers, and what happens to them."""
+    """Plays the story: customers, failures and kills."""
 
     def __init__(self, server: Server, observer: Observer, *, seconds: float) -> None:
         self._server = server
@@ -87,7 +87,7 @@ class Show:
         self._orders = count(1)
 
     async def play(self) -> None:
-        """The whole day."""
+        """Play the whole day."""
         await self._open()
         opened = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
@@ -106,7 +106,7 @@ class Show:
             (0.22, self._morning_peak),
             (0.30, self._kill_one),
             (0.36, self._kill),
-            (0.75, self._mend),
+            (0.75, self._repair),
         )
 
     # ── acts ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,9 +114,9 @@ class Show:
     async def _open(self) -> None:
         self._observer.tell("the shop opens")
         await self._server.start()
-        await _until(self._is_served, within=START_SECONDS, what="the server has not started")
+        await _until(self._is_served, within=START_SECONDS, what="the server did not start")
         if self._server.address is not None:
-            self._observer.tell(f"look at it: {self._server.address}")
+            self._observer.tell(f"dashboard: {self._server.address}")
 
     async def _serve_customers(self) -> None:
         for number in count(1):
@@ -129,14 +129,14 @@ class Show:
             await asyncio.sleep(0.4)
 
     async def _orders_for_the_partner(self) -> None:
-        self._observer.tell("8 orders for a partner, who is down: call_partner will fail")
+        self._observer.tell("8 orders for a partner that is down: call_partner will fail")
         orders = [(f"partner-{number}", number) for number in range(1, 9)]
         await self._order([call_partner.with_options(job_id=id).call(order=number) for id, number in orders])
-        await _until(self._is_disabled, within=10, what="call_partner has not been disabled")
+        await _until(self._is_disabled, within=30, what="call_partner was not disabled")
         journal.write("disabled", "call_partner")
 
     async def _bad_luck(self) -> None:
-        self._observer.tell("a bank that answers at the third attempt, and a picture that is none")
+        self._observer.tell("a bank that responds at the third attempt, and a file that is not a picture")
         await self._order([charge_card.with_options(job_id=check.FLAKY).call(order=4711)])
         await self._order([image_resize.with_options(job_id=check.BROKEN).call(path="holiday.exe", width=320)])
 
@@ -149,34 +149,32 @@ class Show:
         await self._order([send_mail.call(to=f"subscriber-{number}") for number in range(mails)])
 
     async def _kill_one(self) -> None:
-        await _until(self._pictures_are_made, within=5, what="no picture is being made")
+        await _until(self._pictures_are_made, within=30, what="no picture was being resized")
         run = next(run for run in reversed(journal.read().runs) if run.worker == "image_resize")
-        journal.write("killed", str(run.process))  # before it is: its job may be running elsewhere a moment later
-        self._observer.tell(f"kill -9 {run.process}: a process that makes a picture; the node sees it at once")
+        journal.write("killed", str(run.process))  # before the kill: its job may run elsewhere a moment later
+        self._observer.tell(f"kill -9 {run.process}: a process that resizes a picture; the node notices at once")
         with suppress(ProcessLookupError):
             os.kill(run.process, signal.SIGKILL)
 
     async def _kill(self) -> None:
-        await _until(self._is_busy, within=5, what="the pools are not busy")
+        await _until(self._is_busy, within=30, what="the pools did not become busy")
         pid = await self._server.kill()
         journal.write("killed", str(pid))
-        self._observer.tell(
-            f"kill -9 {pid}: the node is gone, and all its processes with it, in the middle of their jobs"
-        )
+        self._observer.tell(f"kill -9 {pid}: the node and all its processes are gone, in the middle of their jobs")
         await asyncio.sleep(0.7)
-        self._observer.tell("it is started again; what the dead one held comes back when its lease has ended")
+        self._observer.tell("the node is started again; its old jobs return when the old lease has ended")
         await self._server.start()
 
-    async def _mend(self) -> None:
-        self._observer.tell("the partner is mended: call_partner is enabled, and its dead jobs are retried")
+    async def _repair(self) -> None:
+        self._observer.tell("the partner is back: call_partner is enabled, and its dead jobs are retried")
         world.PARTNER_IS_UP.touch()
         journal.write("enabled", "call_partner")
         await app.enable_worker("call_partner")
         await app.retry_jobs(worker="call_partner")
 
     async def _close(self) -> None:
-        self._observer.tell("the shop closes; the last jobs are being done")
-        await _until(self._all_ended, within=PATIENCE_SECONDS, what="not everything has been done", fatal=False)
+        self._observer.tell("the shop closes; the last jobs finish")
+        await _until(self._all_ended, within=PATIENCE_SECONDS, what="not every job finished", fatal=False)
 
     # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,7 +206,7 @@ class Show:
 
 
 async def run(*, seconds: float, plain: bool) -> int:
-    """Play, verify, and say how it went. The exit code: 0, 1 if a check failed, 130 if somebody stopped the show."""
+    """Play, verify, and report. Returns the exit code: 0, 1 if a check failed, 130 if the show was stopped."""
     server, observer, view = Server(world.HOME / "server.log"), Observer(), open_view(plain=plain)
     play = asyncio.create_task(Show(server, observer, seconds=seconds).play())
     watch = asyncio.create_task(_watch(observer, view))
@@ -217,7 +215,7 @@ async def run(*, seconds: float, plain: bool) -> int:
     try:
         await asyncio.wait([play])
         if play.cancelled():
-            observer.tell("stopped; what is running may finish")
+            observer.tell("stopped; running jobs may finish")
         watch.cancel()
         with suppress(asyncio.CancelledError):
             await watch
@@ -240,22 +238,22 @@ async def _watch(observer: Observer, view: View) -> None:
 async def _sum_up(play: asyncio.Task[None]) -> int:
     whole = not play.cancelled()
     if whole and (error := play.exception()) is not None:
-        print(f"\nThe show could not go on: {error}\n{_where()}", file=sys.stderr)
+        print(f"\nThe show could not continue: {error}\n{_where()}", file=sys.stderr)
         return 1
     findings = check.verify(await check.gather(whole=whole))
-    print("\nVerified from the journal that the jobs wrote themselves, and from the store:\n")
+    print("\nVerified from the journal that the jobs wrote, and from the store:\n")
     for finding in findings:
         print(f"  {finding}")
     failed = sum(not finding.ok for finding in findings)
     if not whole:
-        print("\nThe show was stopped; what was not shown could not be checked. Waiting jobs stay in the store.")
+        print("\nThe show was stopped early, so only some checks apply. Waiting jobs stay in the store.")
     print(f"\n{len(findings)} checks, {failed or 'none'} failed. {_where()}")
     return 1 if failed else 0 if whole else 130
 
 
 def _where() -> str:
     return (
-        f"The log of the server: {world.HOME}/server.log\n"
+        f"Server log: {world.HOME}/server.log\n"
         f"Look closer: shiftwork jobs --store {world.STORE} (or workers, pools, events)"
     )
 
@@ -267,7 +265,7 @@ async def _sleep_until(when: float) -> None:
 async def _until(true: Callable[[], Awaitable[bool]], *, within: float, what: str, fatal: bool = True) -> None:
     try:
         async with asyncio.timeout(within):
-            while not await true():  # noqa: ASYNC110 - it becomes true in another process
+            while not await true():  # noqa: ASYNC110 - another process makes it true
                 await asyncio.sleep(0.1)
     except TimeoutError:
         if fatal:

@@ -1,4 +1,4 @@
-"""How the show is shown: live on a terminal, otherwise in plain lines."""
+"""Shows the story: live on a terminal, otherwise as plain lines."""
 
 import importlib.util
 import sys
@@ -8,26 +8,26 @@ from examples.shop.look import Picture, Pool, Worker
 
 
 class View(Protocol):
-    """Shows one picture after the other."""
+    """Shows a sequence of pictures."""
 
     def show(self, picture: Picture) -> None:
-        """Bring this to the viewer."""
+        """Show this picture."""
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 def open_view(*, plain: bool) -> View:
-    """The live screen where there is a terminal and rich to draw on it; otherwise plain lines."""
+    """The live screen if there is a terminal and rich is installed; otherwise plain lines."""
     if plain or not sys.stdout.isatty() or importlib.util.find_spec("rich") is None:
         return PlainView()
-    from examples.shop.screen import Screen  # noqa: PLC0415 - it needs rich, which need not be there
+    from examples.shop.screen import Screen  # noqa: PLC0415 - rich may not be installed
 
     return Screen()
 
 
 def bar(filled: float, half: float, whole: float, *, width: int) -> tuple[str, str, str]:
-    """Three parts of a bar, whose lengths add up to `width`: what is filled, what is half filled, and the rest."""
+    """The three parts of a bar of this width: filled, half filled, and empty."""
     scale = width / whole if whole else 0.0
     one = min(width, round(filled * scale) or int(filled > 0))
     two = min(width, max(one, round(half * scale)))
@@ -35,20 +35,20 @@ def bar(filled: float, half: float, whole: float, *, width: int) -> tuple[str, s
 
 
 class PlainView:
-    """Prints what is new, and now and then how the pools are."""
+    """Prints the news, and every two seconds the state of the pools."""
 
     EVERY_SECONDS = 2.0
 
     def __init__(self) -> None:
-        self._told = 0
+        self._shown = 0
         self._waits: dict[str, str] = {}
         self._next = 0.0
         self._health = ""
 
     def show(self, picture: Picture) -> None:
-        for news in picture.news[self._told :]:
+        for news in picture.news[self._shown :]:
             _print(news.seconds, f"{'»' if news.name == 'story' else '·'} {news.text}")
-        self._told = len(picture.news)
+        self._shown = len(picture.news)
         for worker in picture.workers:
             self._explain(picture.seconds, worker)
         if picture.seconds >= self._next:

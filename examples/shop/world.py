@@ -1,6 +1,6 @@
-"""The world around the shop, made up: pictures, mail, a bank, a mailbox and a partner who is down.
+"""The simulated world around the shop: pictures, mail, a bank, a mailbox and a partner that is down.
 
-Its state is files under one directory, so that the process that serves the shop can be killed and the world goes on.
+Its state is in files under one directory, so it survives when the process that serves the shop is killed.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ STORE: Final = f"sqlite:///{HOME}/shop.db"
 MAILBOX: Final = HOME / "mailbox"
 PARTNER_IS_UP: Final = HOME / "partner-is-up"
 BANK_NEEDS: Final = 3
-"""How many attempts it takes until the bank answers."""
+"""How many attempts it takes until the bank responds."""
 
 MAILBOX.mkdir(parents=True, exist_ok=True)
 
 
 def resize(path: str, width: int) -> str:
-    """Make a picture smaller; as long as it is one."""
+    """Make a picture smaller, if the file is one."""
     time.sleep(0.25)
     if not path.endswith(".jpg"):
         raise ValueError(f"{path} is not a picture")
@@ -31,7 +31,7 @@ def resize(path: str, width: int) -> str:
 
 
 async def deliver(to: str) -> None:
-    """Hand a mail over to the mail server."""
+    """Hand a mail to the mail server."""
     await asyncio.sleep(0.4 + len(to) % 3 / 10)
 
 
@@ -39,21 +39,21 @@ async def charge(order: int, *, attempt: int) -> None:
     """Ask the bank for the money."""
     await asyncio.sleep(0.1)
     if attempt < BANK_NEEDS:
-        raise TimeoutError(f"the bank did not answer about order {order}")
+        raise TimeoutError(f"the bank did not respond to order {order}")
 
 
 async def tell_partner(order: int) -> None:
     """Call the partner's webhook."""
     await asyncio.sleep(0.15)
     if not PARTNER_IS_UP.exists():
-        raise ConnectionError(f"partner.example answers 502 to order {order}")
+        raise ConnectionError(f"partner.example returned 502 for order {order}")
 
 
 def letters() -> list[Path]:
-    """What lies in the mailbox."""
+    """The letters in the mailbox."""
     return sorted(MAILBOX.glob("*.letter"))
 
 
 def put_letter(number: int) -> None:
-    """Somebody writes to the shop."""
+    """Put a letter into the mailbox."""
     (MAILBOX / f"{number}.letter").touch()

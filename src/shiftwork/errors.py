@@ -1,41 +1,41 @@
 """Every error that shiftwork raises, in one tree.
 
     ShiftworkError
-    ├── ConfigurationError            what was registered or configured cannot work; nothing has started
-    │   ├── UnknownOptionError          an unknown option, with the nearest valid name
-    │   ├── UnknownWorkerError          a worker that is not registered
-    │   ├── UnknownPoolError            a pool that is not registered
-    │   ├── UnknownNodeError            a node that is not live, or a prefix that several nodes share
-    │   ├── DuplicateNameError          two workers or two pools with the same name
+    ├── ConfigurationError            a registration or setting that cannot work; nothing has started
+    │   ├── UnknownOptionError          an unknown option; names the nearest valid one
+    │   ├── UnknownWorkerError          a worker name that is not registered
+    │   ├── UnknownPoolError            a pool name that is not registered
+    │   ├── UnknownNodeError            an unknown node, or an ambiguous part of a name
+    │   ├── DuplicateNameError          two workers or two pools with one name
     │   ├── DependencyCycleError        A waits for B, which waits for A
     │   ├── ScheduleError               a bad interval, cron expression or time zone
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
-    │   ├── UnknownStoreError           a store URL with an unknown scheme, or a malformed one
+    │   ├── UnknownStoreError           a store URL that is malformed or has an unknown scheme
     │   ├── AppImportError              `module:name` that cannot be imported, or is not an orchestrator
     │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
     ├── PayloadError                  arguments or results that cannot be stored
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
-    │   ├── PayloadEncodingError        a value that has no encoding
+    │   ├── PayloadEncodingError        a value that cannot be encoded
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
-    │   └── ResultEncodingError         a return value that has no encoding
-    ├── JobError                      about one job
-    │   ├── UnknownJobError             no job has this id (or it was pruned)
-    │   ├── JobStateError               the job is not in a state that allows this
+    │   └── ResultEncodingError         a return value that cannot be encoded
+    ├── JobError                      an error about one job
+    │   ├── UnknownJobError             no job has this id, or it was pruned
+    │   ├── JobStateError               the job's status does not allow this
     │   ├── JobFailedError              the job is dead; carries the last error
     │   ├── JobCancelledError           the job was cancelled
-    │   ├── ResultTimeoutError          the result was not available in time; the job continues
-    │   └── NodeSilentError             the node that runs the job did not reply in time
-    ├── StoreError                    the store cannot do what it was asked to do
+    │   ├── ResultTimeoutError          the result did not arrive in time; the job continues
+    │   └── NodeSilentError             the job's node did not respond in time
+    ├── StoreError                    the store could not do what it was asked
     │   ├── StoreUnavailableError       it cannot be reached or opened
-    │   ├── StoreBusyError              another process held its lock for too long
-    │   ├── StoreFullError              no space left; nothing acknowledged was lost
+    │   ├── StoreBusyError              something else kept it locked for too long
+    │   ├── StoreFullError              it has no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           its content cannot be read
-    │   └── SchemaVersionError          it was written by another version of shiftwork
+    │   └── SchemaVersionError          another version of shiftwork wrote it
     ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
-    └── LifecycleError                started twice, used after stop, called from the wrong place
+    └── LifecycleError                started twice, used after stop, or called from the wrong place
 
-Messages name the thing that is wrong and the remedy. Nothing here does I/O or imports another part of shiftwork.
+Messages name what is wrong, and the remedy. Nothing here does I/O or imports another part of shiftwork.
 """
 
 from difflib import get_close_matches
@@ -50,47 +50,47 @@ class ShiftworkError(Exception):
 
 
 class ConfigurationError(ShiftworkError):
-    """What was registered or configured cannot work."""
+    """A registration or setting cannot work."""
 
 
 class UnknownOptionError(ConfigurationError):
-    """An unknown option."""
+    """An option is unknown."""
 
 
 class UnknownWorkerError(ConfigurationError):
-    """A worker that is not registered."""
+    """A worker name is not registered."""
 
 
 class UnknownPoolError(ConfigurationError):
-    """A pool that is not registered."""
+    """A pool name is not registered."""
 
 
 class UnknownNodeError(ConfigurationError):
-    """A node that is not live, or a prefix that several nodes share."""
+    """A node is unknown, or a part of a name is ambiguous."""
 
 
 class DuplicateNameError(ConfigurationError):
-    """Two workers or two pools with the same name."""
+    """Two workers or two pools have one name."""
 
 
 class DependencyCycleError(ConfigurationError):
-    """Workers that wait for each other."""
+    """Workers wait for each other."""
 
 
 class ScheduleError(ConfigurationError):
-    """A bad interval, cron expression or time zone."""
+    """An interval, cron expression or time zone is bad."""
 
 
 class SignatureError(ConfigurationError):
-    """A function that cannot be called the way its mode calls it."""
+    """A function cannot be called the way its mode calls it."""
 
 
 class UnknownStoreError(ConfigurationError):
-    """A store URL with an unknown scheme, or a malformed one."""
+    """A store URL is malformed or has an unknown scheme."""
 
 
 class AppImportError(ConfigurationError):
-    """`module:name` that cannot be imported, or is not an orchestrator."""
+    """`module:name` cannot be imported, or is not an orchestrator."""
 
 
 class NamespaceInUseError(ConfigurationError):
@@ -98,31 +98,31 @@ class NamespaceInUseError(ConfigurationError):
 
 
 class PayloadError(ShiftworkError):
-    """Arguments or results that cannot be stored."""
+    """Arguments or results cannot be stored."""
 
 
 class PayloadTypeError(PayloadError):
-    """A missing, unknown or wrongly typed argument."""
+    """An argument is missing, unknown or wrongly typed."""
 
 
 class PayloadTooLargeError(PayloadError):
-    """More bytes than `max_payload_bytes`."""
+    """A payload or result has more bytes than `max_payload_bytes`."""
 
 
 class PayloadEncodingError(PayloadError):
-    """A value that has no encoding."""
+    """A value cannot be encoded."""
 
 
 class PayloadDecodingError(PayloadError):
-    """Stored bytes that no longer fit the function."""
+    """Stored bytes no longer fit the function."""
 
 
 class ResultEncodingError(PayloadError):
-    """A return value that has no encoding."""
+    """A return value cannot be encoded."""
 
 
 class JobError(ShiftworkError):
-    """An error about one job."""
+    """The root of errors about one job."""
 
 
 class UnknownJobError(JobError):
@@ -130,7 +130,7 @@ class UnknownJobError(JobError):
 
 
 class JobStateError(JobError):
-    """The job is not in a state that allows this."""
+    """The job's status does not allow this."""
 
 
 class JobFailedError(JobError):
@@ -142,15 +142,15 @@ class JobCancelledError(JobError):
 
 
 class ResultTimeoutError(JobError, TimeoutError):
-    """The result was not available in time; the job continues."""
+    """The result did not arrive in time; the job continues."""
 
 
 class NodeSilentError(JobError, TimeoutError):
-    """The node that runs the job did not reply in time."""
+    """The job's node did not respond in time."""
 
 
 class StoreError(ShiftworkError):
-    """The store cannot do what it was asked to do."""
+    """The store could not do what it was asked."""
 
 
 class StoreUnavailableError(StoreError):
@@ -158,19 +158,19 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Another process held the lock of the store for too long."""
+    """Something else kept the store locked for too long."""
 
 
 class StoreFullError(StoreError):
-    """The store has no space left."""
+    """The store has no room left."""
 
 
 class CorruptStoreError(StoreError):
-    """The content of the store cannot be read."""
+    """The store's content cannot be read."""
 
 
 class SchemaVersionError(StoreError):
-    """The store was written by another version of shiftwork."""
+    """Another version of shiftwork wrote the store."""
 
 
 class MoveError(ShiftworkError):
@@ -178,7 +178,7 @@ class MoveError(ShiftworkError):
 
 
 class LifecycleError(ShiftworkError):
-    """Started twice, used after stop, or called from the wrong place."""
+    """An orchestrator was started twice, used after stop, or called from the wrong place."""
 
 
 _SHOWN = 12

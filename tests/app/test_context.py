@@ -37,7 +37,7 @@ async def test_it_answers_for_every_field_of_the_configuration(stage: Stage) -> 
     for field in WorkerConfig.__struct_fields__:
         assert getattr(ctx, field) == getattr(ctx.worker, field)
     assert (ctx.name, ctx.timeout_seconds, ctx.interval_seconds) == ("fetch-data", 30, 60)
-    with pytest.raises(AttributeError, match="a Context has no 'nmae'"):
+    with pytest.raises(AttributeError, match="Context has no attribute 'nmae'"):
         _ = ctx.nmae
 
 
@@ -131,9 +131,9 @@ async def test_a_heartbeat_says_nothing_until_it_is_told_to_stop(stage: Stage) -
     act = Act()
     ctx = await running_context(stage, act)
     ctx.heartbeat()
-    await stage._apps[0].cancel_job(ctx.job_id)
+    await stage.apps[0].cancel_job(ctx.job_id)
     await settle()
-    with pytest.raises(Exception, match="job fetch-data@first of fetch-data has been told to stop"):
+    with pytest.raises(Exception, match="job fetch-data@first of fetch-data was told to stop"):
         ctx.heartbeat()
 
 

@@ -268,7 +268,7 @@ async def test_the_second_example(stage: Stage, clock: ManualClock) -> None:
     await app.start()
     job = await image_resize.enqueue(path="a.png", width=320)
     assert isinstance(job, Job)
-    assert await job.result(timeout_seconds=10) == "a.png@320"
+    assert await job.result(timeout_seconds=30) == "a.png@320"
     later = image_resize.with_options(priority=JobPriority.CRITICAL, delay_seconds=30, unique_key="a.png")
     waiting = await later.enqueue("a.png", width=640)
     assert waiting.status is JobStatus.SCHEDULED

@@ -9,7 +9,7 @@ import pytest
 from shiftwork import JobStatus, WorkerOrchestrator
 from shiftwork.core.docs import KINDS, SCHEMA
 from shiftwork.core.model import Doc
-from tests.runtime.stage import DEADLINE
+from tests.runtime.stage import DEADLINE, worker_of
 
 WRONG_SHAPE = b"\x82\xa4name\xa2\xff\xfe\xa5nodes\x81\xa1\xff\x93\xa1\xfe\x01\xc0"
 """Valid MessagePack of a map, whose strings are not UTF-8."""
@@ -56,7 +56,7 @@ async def test_a_damaged_record_stops_nothing(tmp_path: Path, kind: str, damage:
     await bodies(app, kind, DAMAGE[damage])
     async with asyncio.timeout(DEADLINE):
         await app.start()
-        added = await app._registered.workers["work"].enqueue(7)
+        added = await worker_of(app, "work").enqueue(7)
         assert await added.ended(DEADLINE) is JobStatus.COMPLETED
         await bodies(app, kind, DAMAGE[damage])
         assert {worker.config.name for worker in (await app.control.system.overview()).workers} >= {"work", "tick"}
@@ -74,7 +74,7 @@ async def test_a_damaged_record_stops_nothing(tmp_path: Path, kind: str, damage:
 async def test_a_process_that_only_asks_survives_a_damaged_record(tmp_path: Path, kind: str, damage: str) -> None:
     url = f"sqlite:///{tmp_path}/shiftwork.db"
     owner: Any = make(url)
-    job = await owner._registered.workers["work"].enqueue(7)
+    job = await worker_of(owner, "work").enqueue(7)
     stranger = WorkerOrchestrator(url)
     await bodies(stranger, kind, DAMAGE[damage])
     await stranger.control.system.overview()

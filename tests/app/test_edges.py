@@ -12,7 +12,17 @@ from shiftwork import JobStatus, LifecycleError, WorkerOrchestrator
 from shiftwork.core.model import Event
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.urls import open_store
-from tests.runtime.stage import DEADLINE, Act, Faults, FaultyStore, Stage, eventually, started, status
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Faults,
+    FaultyStore,
+    Stage,
+    eventually,
+    started,
+    status,
+    worker_of,
+)
 
 # ── a stop that is cut off, or comes from an odd place ───────────────────────────────────────────────────────────────
 
@@ -187,11 +197,11 @@ async def test_jobs_left_in_the_pool_that_a_worker_has_moved_from_run(stage: Sta
         app.register_worker("first", lambda: None, execution_mode="triggered", blocks=["send"])
         return app
 
-    left = await make(old)._registered.workers["send"].enqueue()
+    left = await worker_of(make(old), "send").enqueue()
     second = make(new)
     await second.start()
-    first = await second._registered.workers["first"].enqueue()
-    sent = await second._registered.workers["send"].enqueue()
+    first = await worker_of(second, "first").enqueue()
+    sent = await worker_of(second, "send").enqueue()
     for job in (left, first, sent):
         assert await stage.during(job.ended(DEADLINE), longest=20) is JobStatus.COMPLETED
     assert ((await left.refresh()).pool, (await sent.refresh()).pool) == (old, new)
@@ -291,4 +301,4 @@ async def test_a_schedule_survives_a_job_that_cannot_be_read(tmp_path: Path) -> 
         await app.resume_pool("default")
         await eventually(lambda: len(ran) >= 3, "the third run")
         dead = await app.find_jobs(status="dead")
-        assert [job.error for job in dead] == ["unreadable: text that is no UTF-8"]
+        assert [job.error for job in dead] == ["unreadable: text that is not valid UTF-8"]

@@ -8,7 +8,7 @@ from shiftwork import UnknownOptionError, WorkerOrchestrator
 from shiftwork.core.model import Event
 from shiftwork.events import NAMES
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import DEADLINE, Act, Stage, started
+from tests.runtime.stage import DEADLINE, Act, Stage, node_of, started
 
 
 async def test_hooks_may_be_plain_or_async_decorated_or_handed_over(stage: Stage) -> None:
@@ -139,8 +139,7 @@ async def test_scaling_says_why(stage: Stage, clock: ManualClock) -> None:
     while act.running:
         await act.finish()
     await clock.advance(400)
-    assert app._node is not None
-    assert app._node.teams["mail"].target == 1
+    assert node_of(app).pools["mail"].target == 1
     scaled = [event for event in await app.events() if event.name == "pool.scaled"]
     assert scaled[0].data["after"] > scaled[0].data["before"] == 1
     assert "scale_up_threshold" in scaled[0].message

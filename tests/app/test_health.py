@@ -139,7 +139,7 @@ async def test_a_schedule_that_nobody_fires_is_a_problem(stage: Stage, clock: Ma
     assert "schedule_missed" not in {problem["code"] for problem in (await judge.get_health())["problems"]}
     await clock.advance(60)
     (missed,) = [one for one in (await judge.get_health())["problems"] if one["code"] == "schedule_missed"]
-    assert (missed["subject"], "no job was made" in missed["message"]) == ("w", True)
+    assert (missed["subject"], "no job was created" in missed["message"]) == ("w", True)
 
 
 async def test_a_breaker_that_opened_is_a_problem(stage: Stage, clock: ManualClock) -> None:

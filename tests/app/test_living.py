@@ -12,7 +12,7 @@ import pytest
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import DEADLINE, Act, eventually, started
+from tests.runtime.stage import DEADLINE, Act, eventually, started, worker_of
 
 STORES = ["memory", "sqlite"]
 
@@ -76,7 +76,7 @@ async def test_a_restart_forgets_nothing(url: str) -> None:
         return app
 
     first = make()
-    job = await first._registered.workers["work"].enqueue()
+    job = await worker_of(first, "work").enqueue()
     await first.disable_worker("other", "for good")
     await first.close()
     second = make()
@@ -96,7 +96,7 @@ async def test_what_was_running_at_a_stop_runs_again_after_it(url: str) -> None:
 
     first = make()
     async with started(first):
-        job = await first._registered.workers["act"].enqueue()
+        job = await worker_of(first, "act").enqueue()
         await eventually(lambda: act.running == 1)
     assert act.cancelled == 1
     second = make()

@@ -41,7 +41,7 @@ async def test_another_app_in_the_same_namespace_is_refused(url: str) -> None:
         assert await job.result(DEADLINE) == "done"
     told = str(caught.value)
     assert "namespace 'default' of " in told
-    assert "runs mail, resize there" in told
+    assert "runs mail, resize, and none of the workers of this app" in told
     assert "(publish)" in told
     assert re.search(r'namespace="…"\). If that node is gone, its lease ends in 1\d s', told)
 

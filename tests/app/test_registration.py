@@ -208,7 +208,7 @@ async def test_a_cycle(stage: Stage) -> None:
     app.register_worker("a", nothing, depends_on=["b"])
     app.register_worker("b", nothing, depends_on=["c"])
     app.register_worker("c", nothing, depends_on=["a"])
-    await refused(app, DependencyCycleError, "a → b → c → a", "take one depends_on out")
+    await refused(app, DependencyCycleError, "a → b → c → a", "remove one depends_on")
 
 
 async def test_a_pool_nobody_registered(stage: Stage) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from shiftwork import JobStateError, NodeSilentError, UnknownJobError, WorkerOrchestrator
 from shiftwork.control import stacks
+from shiftwork.core.stack_requests import KEPT_SECONDS, MOST_KEPT, StackRequest
 from shiftwork.runtime.clock import settle
 from shiftwork.runtime.engine.stacks import LONGEST_STACKS
-from shiftwork.runtime.node.stack_requests import KEPT_SECONDS, MOST_KEPT, Look, change_looks, read_looks
+from shiftwork.runtime.node.stack_requests import change_stack_requests, read_stack_requests
 from shiftwork.store.memory import MemoryStore
 from shiftwork.views.stack import JobStack
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started
@@ -34,7 +35,7 @@ async def test_the_stack_of_a_coroutine_is_where_it_waits(stage: Stage) -> None:
     event = (await app.events())[-1]
     assert (event.name, event.subject, event.data["worker"]) == ("job.inspected", jobs[0].id, "act")
     assert "by" in event.data
-    assert await read_looks(stage.store) == {}, "nothing is left behind"
+    assert await read_stack_requests(stage.store) == {}, "nothing is left behind"
 
 
 async def test_the_stack_of_a_thread_is_what_it_calls(stage: Stage) -> None:
@@ -112,13 +113,13 @@ async def test_a_node_that_does_not_answer_is_named_with_the_remedy(
     job = await worker.enqueue()
     await settle()
     await stage.crash(app)
-    monkeypatch.setattr(stacks, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(stacks, "REPLY_SECONDS", 0.01)
     instance = (await stage.app().get_job(job.id)).record.instance
     with pytest.raises(
         NodeSilentError, match=rf"the node of {instance} did not reply within 0\.01 s; `shiftwork nodes`"
     ):
         await stage.app().job_stack(job.id)
-    assert await read_looks(stage.store) == {}
+    assert await read_stack_requests(stage.store) == {}
     assert "job.inspected" not in [event.name for event in await stage.app().events()]
 
 
@@ -129,10 +130,11 @@ async def test_a_run_that_has_given_way_to_another_is_not_shown(stage: Stage) ->
     job = await worker.enqueue()
     await settle()
     fence = (await job.refresh()).record.fence
-    looks = {str(n): Look(job=job.id, fence=n, asked_at=stage.clock.now()) for n in (fence, fence + 1)}
-    await change_looks(stage.store, stage.clock.now(), lambda _: looks)
+    asked = {str(n): StackRequest(job=job.id, fence=n, asked_at=stage.clock.now()) for n in (fence, fence + 1)}
+    await change_stack_requests(stage.store, stage.clock.now(), lambda _: asked)
     await settle()
-    answered = {look.fence for look in (await read_looks(stage.store)).values() if look.seen is not None}
+    asked = await read_stack_requests(stage.store)
+    answered = {request.fence for request in asked.values() if request.reply is not None}
     assert answered == {fence}
 
 
@@ -140,9 +142,9 @@ async def test_the_mailbox_stays_small() -> None:
     store = MemoryStore()
     await store.open()
     for at in range(2 * MOST_KEPT):
-        look = Look(job="j", fence=1, asked_at=float(at) / 100)
-        await change_looks(store, 1.0, lambda looks, at=at, look=look: {**looks, str(at): look})  # type: ignore[misc]
-    assert [int(key) for key in await read_looks(store)] == list(range(MOST_KEPT, 2 * MOST_KEPT))
-    await change_looks(store, KEPT_SECONDS + 1, lambda looks: looks)
-    assert await read_looks(store) == {}
+        request = StackRequest(job="j", fence=1, asked_at=float(at) / 100)
+        await change_stack_requests(store, 1.0, lambda asked, at=at, request=request: {**asked, str(at): request})  # type: ignore[misc]
+    assert [int(key) for key in await read_stack_requests(store)] == list(range(MOST_KEPT, 2 * MOST_KEPT))
+    await change_stack_requests(store, KEPT_SECONDS + 1, lambda asked: asked)
+    assert await read_stack_requests(store) == {}
     await store.close()

@@ -3,12 +3,13 @@
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Doc, Event
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.planner import read_plan
+from shiftwork.store.docs import read, stored
 from shiftwork.views.overview import NodeView
-from tests.runtime.stage import Act, Stage, status
+from tests.runtime.stage import Act, Stage, node_of, status
 
 
 def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator, Worker[[], object]]:
@@ -20,8 +21,7 @@ def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator
 
 def name_of(app: WorkerOrchestrator) -> str:
     """The name of its node."""
-    assert app._node is not None
-    return app._node.name
+    return node_of(app).name
 
 
 async def node(app: WorkerOrchestrator, name: str) -> NodeView:
@@ -91,19 +91,12 @@ async def test_draining_does_not_need_a_leader(stage: Stage, clock: ManualClock)
     act = Act()
     app, worker = app_with(stage, act)
     await app.start()
-    assert app._node is not None
-    app._node.leader.leading = False
-    app._node.leader._held_until = clock.now() + 9999
-    app._node.leader._lead = _nobody_leads  # type: ignore[method-assign]
+    await stage.depose(app)
     await app.drain_node(name_of(app))
     await settle()
     job = await worker.enqueue()
     await settle()
     assert await status(job) is JobStatus.QUEUED
-
-
-async def _nobody_leads(now: float) -> bool:
-    return False
 
 
 async def test_undone_it_takes_work_again_and_loses_nothing(stage: Stage, clock: ManualClock) -> None:
@@ -183,7 +176,9 @@ async def test_a_node_that_was_not_heard_of_for_a_while_is_still_drained(stage: 
     await stage.crash(one)
     await clock.advance(120)
     assert gone not in {seen.name for seen in await two.nodes()}
-    assert gone in (await read_plan(stage.store))[1].drained
+    plan = await read(stage.store, PLAN, PLAN_NAME)
+    assert plan is not None
+    assert gone in plan.drained
 
 
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -322,8 +317,8 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
 async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     app, _ = app_with(stage, Act())
     await app.start()
-    doc, _ = await read_plan(stage.store)
-    assert await stage.store.put(Doc("plan", doc.name, b"\xc1", doc.version))
+    doc = await stored(stage.store, PLAN, PLAN_NAME)
+    assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
     assert [seen.status for seen in await app.nodes()] == ["serving"]
     assert {pool.name for pool in (await app.control.system.overview()).pools} == {"p"}
 

@@ -20,7 +20,7 @@ from shiftwork.control.workers import trigger_refusal
 from shiftwork.core.admission import Lane
 from shiftwork.core.model import WorkerState
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import DEADLINE, Act, Stage, status
+from tests.runtime.stage import DEADLINE, Act, Stage, status, worker_of
 
 
 async def test_it_runs_now_and_returns_when_the_run_has_ended(stage: Stage) -> None:
@@ -93,7 +93,7 @@ async def test_a_worker_that_runs_in_another_process_runs_already(stage: Stage) 
     for app in (here, there):
         app.register_worker("act", act, execution_mode="triggered")
     await there.start()
-    await there._registered.workers["act"].enqueue()
+    await worker_of(there, "act").enqueue()
     await settle()
     assert await here.trigger_worker("act") is False
 

@@ -26,7 +26,7 @@ def test_a_quick_run_ends_in_a_table_and_in_json(checkout: Path, tmp_path: Path)
         cwd=checkout,
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def test_a_measurement_that_fails_is_named_and_fails_the_run(checkout: Path, tmp
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from tests.browser.stage import Site, Watched, eventually, market
 
@@ -24,6 +24,8 @@ QUIET: Final = (
     "--no-first-run",
     "--no-pings",
 )
+
+expect.set_options(timeout=30_000)  # the machine may be busy
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -40,13 +41,13 @@ class Site:
         self.address = address
 
     def ask(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.address}api/v1/{path}", timeout=30) as answer:
             return json.load(answer)
 
     def act(self, path: str, **body: Any) -> Any:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.address}api/v1/{path}", json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
     def enqueue(self, worker: str, **payload: Any) -> str:
@@ -72,7 +73,7 @@ def market(folder: Path) -> Iterator[Site]:
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(30)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -116,13 +117,18 @@ class Watched:
 
     def __init__(self, context: BrowserContext, site: Site) -> None:
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(60_000)
         self.site = site
         self.wrong: list[str] = []
         """Errors in the console, and requests to other hosts."""
+        self._expected: set[str] = set()
         self.page.on("console", self._told)
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         context.on("request", self._asked)
+
+    def expects(self, status: HTTPStatus) -> None:
+        """Some requests are answered with this status, which the browser itself reports in the console."""
+        self._expected.add(f"responded with a status of {status.value} ")
 
     def open(self, place: str) -> Page:
         self.page.goto(f"{self.site.address}#/{place}")
@@ -130,7 +136,7 @@ class Watched:
         return self.page
 
     def _told(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        if message.type in {"error", "warning"} and not any(words in message.text for words in self._expected):
             self.wrong.append(message.text)
 
     def _asked(self, request: Request) -> None:

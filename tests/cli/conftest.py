@@ -19,13 +19,18 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     monkeypatch.setenv("COLUMNS", "100")
     for name in ("SHIFTWORK_STORE", "SHIFTWORK_APP", "SHIFTWORK_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
-    before = set(sys.modules)
     (tmp_path / "shop.py").write_text(SHOP)
     here = Terminal(tmp_path)
     yield here
     here.close()
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    forget_modules_of(tmp_path)
+
+
+def forget_modules_of(folder: Path) -> None:
+    """Forget what was imported from a folder: other tests have modules of the same names."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(folder)):
+            del sys.modules[name]
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def shop(terminal: Terminal) -> Terminal:
         app = load_app("shop:app")
         await app.start()
         job = await app.get_job("fetch@first")
-        await job.ended(20)
+        await job.ended(30)
         await app.stop()
 
     asyncio.run(open_and_close())

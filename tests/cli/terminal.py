@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from shiftwork import Context, WorkerOrchestrator
 
-app = WorkerOrchestrator("sqlite:///shop.db")
+app = WorkerOrchestrator("sqlite:///shop.db", tick_interval=600)  # what happens before, happens by an order
 app.register_pool("images", kind="thread", min_workers=1, max_workers=4)
 
 
@@ -203,4 +203,4 @@ def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
     deadline = time.monotonic() + within
     while not true():
         assert time.monotonic() < deadline, f"not true within {within} s"
-        time.sleep(0.01)
+        time.sleep(0.05)  # what is looked at may be a whole command

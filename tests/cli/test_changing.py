@@ -31,7 +31,7 @@ def bury(n: int) -> None:
         await node.start()
         for number in range(n):
             job, _ = await app.control.jobs.enqueue("resize", {"path": "x", "width": -1 - number})
-            await job.ended(20)
+            await job.ended(30)
         await node.stop()
 
     in_shop(work)

@@ -23,7 +23,7 @@ def packed(order: int) -> str:
         app = load_app("talker:app")
         await app.start()
         job, _ = await app.control.jobs.enqueue("pack", {"order": order})
-        await job.ended(20)
+        await job.ended(30)
         await app.stop()
         return job.id
 

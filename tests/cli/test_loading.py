@@ -1,5 +1,6 @@
 """`module:name` that cannot be imported: the user's own error, and what to do about it."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ HEAD = "from shiftwork import WorkerOrchestrator\n"
 def told(terminal: Terminal, name: str, text: str | None = None) -> str:
     if text is not None:
         Path("broken.py").write_text(text)
+        importlib.invalidate_caches()  # the folder may have been listed in the same moment
     return terminal.refused("run", name, store=None)
 
 

@@ -41,10 +41,10 @@ def dead(shop: Terminal) -> list[str]:
         ids = []
         for payload in ({"path": "a\x1b[31m", "width": -1}, {"path": "b", "width": -2}, {"path": "c", "width": 1}):
             job, _ = await app.control.jobs.enqueue("resize", payload)
-            await job.ended(20)
+            await job.ended(30)
             ids.append(job.id)
         broken = await unchecked(app, {"wrong": 1})
-        await (await app.get_job(broken)).ended(20)
+        await (await app.get_job(broken)).ended(30)
         await app.stop()
         return [*ids[:2], broken]
 
@@ -316,7 +316,7 @@ def test_doctor_ends_with_one_when_something_is_critical(shop: Terminal) -> None
     assert re.search(r"^durability +synchronous=normal", result.stdout, re.MULTILINE)
     assert re.search(r"^integrity +ok$", result.stdout, re.MULTILINE)
     assert re.search(r"^app +shop, 6 workers in 2 pools, can start$", result.stdout, re.MULTILINE)
-    assert "nobody leads" in result.stdout
+    assert "no node leads" in result.stdout
 
 
 def test_doctor_in_json(shop: Terminal) -> None:

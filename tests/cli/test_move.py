@@ -126,7 +126,7 @@ def test_given_up(shop: Terminal) -> None:
         (("sqlite:///none.db", NEW), 3, "there is no database"),
         (("memory://", NEW), 2, "a memory:// store lives inside one process"),
         ((OLD, "memory://"), 2, "a memory:// store lives inside one process"),
-        ((OLD, "mysql://x"), 2, "no store has the scheme 'mysql'"),
+        ((OLD, "mysql://x"), 2, "unknown store scheme 'mysql'"),
         ((OLD, OLD), 1, "cannot move to itself"),
     ],
 )

@@ -28,7 +28,7 @@ def test_the_command_line_never_shows_them(terminal: Terminal) -> None:
         app = load_app("keeper:app")
         await app.start()
         job, _ = await app.control.jobs.enqueue("sign_in", {"site": "bank", "token": HUSH})
-        assert await job.ended(20) is JobStatus.COMPLETED
+        assert await job.ended(30) is JobStatus.COMPLETED
         await app.stop()
         return job.id
 

@@ -53,7 +53,7 @@ def test_an_app_may_be_given_work_before_its_first_start(terminal: Terminal) -> 
 
 
 def test_a_malformed_url_is_a_wrong_command_line(terminal: Terminal) -> None:
-    assert "no store has the scheme" in terminal.refused("status", store="sqlit:///x.db", code=2)
+    assert "unknown store scheme" in terminal.refused("status", store="sqlit:///x.db", code=2)
 
 
 def test_a_memory_store_cannot_be_looked_into(terminal: Terminal) -> None:

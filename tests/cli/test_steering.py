@@ -151,7 +151,7 @@ def resize() -> None:
 def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     (terminal.folder / "clinic.py").write_text(CLINIC)
     running = terminal.start("run", "clinic:app")
-    running.wait_for("runs 1 workers in 3 pools")
+    running.wait_for("runs 1 worker in 3 pools")
     terminal.ok("enqueue", "resize")
     running.wait_for("pool images is failing", within=LONG)
     eventually(lambda: pool(terminal)["failing"] != [], within=LONG)
@@ -159,11 +159,11 @@ def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
     assert re.search(
         r"critical +the processes of pool images cannot be started on node \S+: "
         r".*RuntimeError: the pillow is missing\n"
-        r" +remedy: mend the cause and restart the node",
+        r" +remedy: fix the cause and restart the node",
         told,
     )
-    assert re.search(r"warning +pool vast should have more workers than fit anywhere: .*4000 cores", told)
-    assert re.search(r"warning +no live node has what pool gpu asks for \(gpu\); 0 queued\n.*--label gpu", told)
+    assert re.search(r"warning +pool vast should have more workers than fit on any node: .*4000 cores", told)
+    assert re.search(r"warning +no live node has the labels of pool gpu \(gpu\); 0 queued\n.*--label gpu", told)
     table = terminal.ok("pools")
     assert re.search(r"^images .* failing: .*RuntimeError: the pillow is missing$", table, re.MULTILINE)
     assert re.search(r"^vast .* 0 .* full: no suitable node has 4000 cores", table, re.MULTILINE)

@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork.cli.output import show_wrapped, table
 from shiftwork.cli.words import ago, one_line, printable, span, took
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.views.instants import iso
 
 

@@ -1,32 +1,30 @@
 """Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
 
-from msgspec import msgpack
-
+from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
     MOST_POOLS,
     Before,
     Hour,
-    Look,
     Moment,
     Point,
+    Sample,
     appended,
     ended,
     hour_name,
     last_day,
     moment,
-    read_hour,
     spread,
     thinned,
 )
-from shiftwork.core.model import Doc, PoolStats
+from shiftwork.core.model import PoolStats
 
 NOW = 1_800_000_000.0
 
 
-def seen(at: float = NOW, /, **pools: PoolStats) -> Look:
-    return Look(at, pools, dict.fromkeys(pools, 2), {})
+def seen(at: float = NOW, /, **pools: PoolStats) -> Sample:
+    return Sample(at, pools, dict.fromkeys(pools, 2), {})
 
 
 def test_a_moment_says_how_it_is_and_what_ended_since() -> None:
@@ -61,12 +59,11 @@ def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
     assert len(kept) == MOST_POOLS
     assert "p119" in kept
     assert "p19" not in kept
-    again = read_hour(Doc("history", "07", msgpack.encode(hour)))
+    again = HISTORY.decode(HISTORY.encode(hour))
     assert again == hour
     before = hour.before()
     assert before is not None
     assert (before.at, before.of("p119"), before.of("p19")) == (NOW, ended(look).totals["p119"], None)
-    assert read_hour(Doc("history", "07", b"\xc1")) is None
 
 
 def test_the_last_day_is_in_order_and_no_longer_than_a_day() -> None:

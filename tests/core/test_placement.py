@@ -77,7 +77,7 @@ def test_an_extra_takes_the_place_of_extras_of_lower_priority_only() -> None:
     higher = [Want(pool="a", target=4, min_workers=1, cpu=1), Want(pool="b", target=4, cpu=1, priority=1)]
     placement = place(higher, [node("n1", placed={"a": 4})])
     assert placement.nodes == {"n1": {"a": 1, "b": 3}}
-    assert "b of higher priority went first" in placement.unplaced["a"].why
+    assert "b went first, with a higher priority" in placement.unplaced["a"].why
     lower = [Want(pool="a", target=4, min_workers=1, cpu=1, priority=1), Want(pool="b", target=4, cpu=1)]
     assert place(lower, [node("n1", placed={"a": 4})]).nodes == {"n1": {"a": 4}}
 

@@ -1,4 +1,4 @@
-"""How many workers a pool shall have: a table, and what must hold whatever is seen."""
+"""How many workers a pool shall have: a table, and what must hold whatever is load."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shiftwork.core.model import PoolConfig
-from shiftwork.core.scaling import Decision, Memory, Seen, decide
+from shiftwork.core.scaling import Decision, Memory, PoolLoad, decide
 
 POOL = PoolConfig(name="p", min_workers=1, max_workers=10, scale_up_threshold=20, scale_down_threshold=2)
 NOW = 1000.0
@@ -15,7 +15,7 @@ NOW = 1000.0
 
 def decided(pool: PoolConfig = POOL, memory: Memory | None = None, now: float = NOW, **seen: Any) -> Decision:
     facts: dict[str, Any] = {"queue_depth": 0, "busy_workers": 0, "current": 1, **seen}
-    return decide(pool, Seen(**facts), memory or Memory(), now=now)
+    return decide(pool, PoolLoad(**facts), memory or Memory(), now=now)
 
 
 def pool(**options: Any) -> PoolConfig:
@@ -36,7 +36,12 @@ def pool(**options: Any) -> PoolConfig:
         ({}, {"queue_depth": 3, "arrivals_per_second": 0.1, "mean_run_seconds": 30.0}, 3, "keep 3 busy"),
         ({}, {"queue_depth": 3, "arrivals_per_second": 2.0}, 1, "no change"),
         # the backlog within the target latency
-        ({"target_latency_seconds": 10.0}, {"queue_depth": 19, "mean_run_seconds": 2.0}, 4, "within 10 s, need 4"),
+        (
+            {"target_latency_seconds": 10.0},
+            {"queue_depth": 19, "mean_run_seconds": 2.0},
+            4,
+            "need 4 to be done within 10 s",
+        ),
         ({}, {"queue_depth": 19, "mean_run_seconds": 2.0}, 1, "no change"),
         # the oldest waits for too long
         (
@@ -76,7 +81,7 @@ class TestGoingDown:
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = decided(current=5)
         assert (decision.target, decision.action, decision.memory) == (5, "none", Memory(NOW))
-        assert "one less in 60 s" in decision.reason
+        assert "one fewer in 60 s" in decision.reason
 
     def test_after_a_while_of_wanting_less_one_goes(self) -> None:
         assert decided(current=5, memory=Memory(NOW - 59)).target == 5
@@ -103,8 +108,8 @@ class TestGoingDown:
         assert decided(current=6, memory=Memory(NOW - 999), **seen).target == 5
 
 
-seens = st.builds(
-    Seen,
+loads = st.builds(
+    PoolLoad,
     queue_depth=st.integers(0, 500),
     busy_workers=st.integers(0, 30),
     current=st.integers(0, 30),
@@ -131,22 +136,22 @@ pools = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(pools, seens, st.none() | st.floats(0, NOW))
-def test_whatever_is_seen(pool: PoolConfig, seen: Seen, since: float | None) -> None:
-    decision = decide(pool, seen, Memory(since), now=NOW)
-    assert decision.current == seen.current
+@given(pools, loads, st.none() | st.floats(0, NOW))
+def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, since: float | None) -> None:
+    decision = decide(pool, load, Memory(since), now=NOW)
+    assert decision.current == load.current
     assert decision.reason
-    assert decision.target >= min(pool.min_workers, max(seen.current, pool.min_workers))
-    if seen.known:
-        assert decision.target <= max(pool.max_workers, min(seen.busy_workers, seen.current))
-        assert not (seen.queue_depth and decision.target == 0)
+    assert decision.target >= min(pool.min_workers, max(load.current, pool.min_workers))
+    if load.known:
+        assert decision.target <= max(pool.max_workers, min(load.busy_workers, load.current))
+        assert not (load.queue_depth and decision.target == 0)
     else:
-        assert decision.target == max(seen.current, pool.min_workers)
-    if decision.target < seen.current:
+        assert decision.target == max(load.current, pool.min_workers)
+    if decision.target < load.current:
         assert decision.action == "scale_down"
-        assert decision.target >= min(seen.busy_workers, pool.max_workers)
-        assert decision.target == seen.current - 1 or seen.current > pool.max_workers
-    elif decision.target > seen.current:
+        assert decision.target >= min(load.busy_workers, pool.max_workers)
+        assert decision.target == load.current - 1 or load.current > pool.max_workers
+    elif decision.target > load.current:
         assert (decision.action, decision.memory) == ("scale_up", Memory())
     else:
         assert decision.action == "none"
@@ -157,6 +162,6 @@ def test_whatever_is_seen(pool: PoolConfig, seen: Seen, since: float | None) -> 
 def test_a_quiet_pool_comes_to_rest_at_its_minimum(pool: PoolConfig, current: int) -> None:
     memory, now = Memory(), NOW
     for _ in range(60):
-        decision = decide(pool, Seen(queue_depth=0, busy_workers=0, current=current), memory, now=now)
+        decision = decide(pool, PoolLoad(queue_depth=0, busy_workers=0, current=current), memory, now=now)
         current, memory, now = decision.target, decision.memory, now + 10
     assert current == pool.min_workers or (pool.scale_down_threshold == 0 and current <= pool.max_workers)

@@ -129,7 +129,7 @@ class TestCron:
         [
             ("latest", [3], [1, 2], "only the latest"),
             ("all", [1, 2, 3], [], None),
-            ("none", [3], [1, 2], "not made up for"),
+            ("none", [3], [1, 2], "not caught up"),
         ],
     )
     def test_catching_up(self, catch_up: str, times: list[int], skipped: list[int], why: str | None) -> None:
@@ -163,7 +163,7 @@ class TestCron:
     def test_overlap(self, overlap: str, fires: bool) -> None:  # noqa: FBT001 - a column of the table
         fired = ask(worker(cron="0 * * * *", overlap=overlap), NOON + HOUR, cursor=NOON, live=True)
         assert (fired.times, fired.skipped) == (([NOON + HOUR], []) if fires else ([], [NOON + HOUR]))
-        assert fired.why == (None if fires else "the run before is still going")
+        assert fired.why == (None if fires else "the previous run has not ended")
         assert fired.cursor == NOON + HOUR
 
     def test_a_disabled_worker_keeps_its_cursor_and_catches_up_when_enabled(self) -> None:

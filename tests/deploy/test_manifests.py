@@ -124,10 +124,10 @@ def test_keda_refuses_a_mistake(
         keda.validate(wrong)
 
 
+@pytest.mark.needs("systemd-analyze")
 def test_systemd_accepts_the_unit(checkout: Path, tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("there is no systemd-analyze here")
+    assert analyze, "there is no systemd-analyze"
     text = (checkout / "deploy" / "systemd" / "shiftwork.service").read_text()
     unit = tmp_path / "shiftwork.service"
     unit.write_text(text.replace("/opt/shop/.venv/bin/shiftwork", "/bin/true"))

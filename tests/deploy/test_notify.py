@@ -75,9 +75,9 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
 
     listener.hear("READY=1")
     assert node.said("workers in 2 pools"), "it was ready before it had started"
-    assert listener.hear("STATUS=") == "STATUS=leads: 7 workers in 2 pools, 0 jobs running"
+    assert listener.hear("STATUS=") == "STATUS=leads: 7 slots in 2 pools, 0 jobs running"
     for _ in range(4):
-        listener.hear("WATCHDOG=1", within=10)
+        listener.hear("WATCHDOG=1", within=30)
 
     node.signal(signal.SIGTERM)
     listener.hear("STOPPING=1")
@@ -88,7 +88,7 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
 def test_the_status_tells_of_running_jobs_and_of_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
     node = nodes.start(**environment(tmp_path))
     listener.hear("READY=1")
-    nodes.enqueue(nodes.call(1, 2.0))
+    nodes.enqueue(nodes.call(1, 5.0))
     listener.hear("1 job running")
     node.signal(signal.SIGTERM)
     listener.hear("STATUS=stopping: 1 job running")

@@ -33,7 +33,7 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     assert probe("live", path)[0] == 1
     node = nodes.up("--probe-file", str(path))
     eventually(lambda: is_well("ready", path))
-    said = f"the node (process {node.pid}) is alive: leads: 7 workers in 2 pools, 0 jobs running\n"
+    said = f"the node (process {node.pid}) is alive: leads: 7 slots in 2 pools, 0 jobs running\n"
     assert probe("live", path) == (0, said)
 
     [job_id] = nodes.enqueue(nodes.call(1, 5.0))

@@ -1,7 +1,6 @@
 """A rolling restart: start the new node, SIGTERM the old one. Nothing is lost; what can finish does."""
 
 import signal
-import time
 
 import pytest
 
@@ -9,7 +8,7 @@ from shiftwork import JobStatus
 from tests.deploy.conftest import Nodes
 from tests.system.conftest import eventually
 
-GRACE = 20.0
+GRACE = 60.0
 """Far more than any of the short jobs takes, also on a slow machine."""
 
 
@@ -46,9 +45,7 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
     ids += load(fleet, 100, 200)
     eventually(lambda: fleet.running_on(old) >= 2)
     old.signal(signal.SIGTERM)
-    told_at = time.monotonic()
     assert old.end(within=GRACE) == 0, old.log()
-    assert time.monotonic() - told_at < GRACE
     ids += load(fleet, 200, 240)
 
     fleet.completed(ids)
@@ -72,7 +69,7 @@ def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str
 
     new = nodes.up("--stop-timeout", "30")
     old.signal(signal.SIGTERM)
-    assert old.end(within=20) == 0, old.log()
+    assert old.end(within=30) == 0, old.log()
     nodes.completed([job_id])
     [job] = nodes.jobs([job_id])
     assert job.attempt == 1, "the run that was cut off was counted"
@@ -90,7 +87,7 @@ def test_a_second_signal_hands_over_now(nodes: Nodes) -> None:
     old.signal(signal.SIGTERM)
     old.wait_for("a second signal stops it now")
     old.signal(signal.SIGTERM)
-    assert old.end(within=20) == 0
+    assert old.end(within=30) == 0
     nodes.completed([job_id])
     assert nodes.runs("end") == {(1, new.pid): 1}
     assert nodes.jobs([job_id])[0].attempt == 1

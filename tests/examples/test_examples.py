@@ -16,7 +16,7 @@ def run(checkout: Path, *arguments: str, **environment: str) -> subprocess.Compl
         env={**os.environ, "PYTHONUTF8": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=90,
         check=False,
     )
 

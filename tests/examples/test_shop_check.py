@@ -51,11 +51,11 @@ RIGHT: list[tuple[Callable[[Evidence], Finding], Evidence]] = [
     (check.dependency_held, evidence(FETCHED, PROCESSED, ran("fetch-data", "f2", 1.5, 2.5))),
     (check.killed_ran_again, evidence(ran("w", "a", 4, 5, "cut"), ran("w", "a", 8, 9), marks=KILLED, jobs={"a": DONE})),
     (
-        check.disabled_and_mended,
+        check.disabled_and_enabled,
         evidence(*CALLS, *CALLED, marks=SWITCHED, jobs={f"c{n}": DONE for n in range(3)}),
     ),
     (check.retried, evidence(*FLAKY, ran("charge_card", check.FLAKY, 3, 4), jobs={check.FLAKY: DONE})),
-    (check.only_poison_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DEAD, "a": DONE})),
+    (check.only_the_broken_job_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DEAD, "a": DONE})),
     (
         check.critical_overtook,
         evidence(
@@ -90,17 +90,17 @@ WRONG: list[tuple[str, Callable[[Evidence], Finding], Evidence]] = [
     ("no kill", check.killed_ran_again, evidence(PROCESSED)),
     ("not again", check.killed_ran_again, evidence(ran("w", "a", 4, 5, "cut"), marks=KILLED, jobs={"a": DONE})),
     ("again, in vain", check.killed_ran_again, evidence(ran("w", "a", 4, 5, "cut"), ran("w", "a", 8, 9), marks=KILLED)),
-    ("not disabled", check.disabled_and_mended, evidence(*CALLS, *CALLED)),
+    ("not disabled", check.disabled_and_enabled, evidence(*CALLS, *CALLED)),
     (
         "ran while disabled",
-        check.disabled_and_mended,
+        check.disabled_and_enabled,
         evidence(*CALLS, ran("call_partner", "c9", 5, 6), marks=SWITCHED),
     ),
-    ("not completed", check.disabled_and_mended, evidence(*CALLS, *CALLED, marks=SWITCHED)),
+    ("not completed", check.disabled_and_enabled, evidence(*CALLS, *CALLED, marks=SWITCHED)),
     ("no failure", check.retried, evidence(ran("charge_card", check.FLAKY, 3, 4), jobs={check.FLAKY: DONE})),
     ("no success", check.retried, evidence(*FLAKY, jobs={check.FLAKY: DEAD})),
-    ("no dead letter", check.only_poison_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DONE})),
-    ("another one", check.only_poison_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DEAD, "a": DEAD})),
+    ("no dead letter", check.only_the_broken_job_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DONE})),
+    ("another one", check.only_the_broken_job_is_dead, evidence(*BROKEN, jobs={check.BROKEN: DEAD, "a": DEAD})),
     (
         "last",
         check.critical_overtook,

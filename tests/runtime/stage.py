@@ -1,7 +1,11 @@
-"""What tests of the runtime play with: a clock moved by hand, a store that fails on command, functions on hold."""
+"""What tests of the runtime play with: a clock moved by hand, a store that fails on command, functions on hold.
+
+Tests look inside an orchestrator through the handles here (`node_of`, `worker_of`, `Stage.crash` …), and nowhere else.
+"""
 
 import asyncio
 import functools
+import inspect
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -9,11 +13,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, cast
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
+from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.node.node import Node
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 
-DEADLINE: Final = 10.0
+DEADLINE: Final = 30.0
 """Seconds of real time after which something that must happen has not happened."""
 
 Kind = Literal["before", "after"]
@@ -27,20 +34,25 @@ class Faults:
         self.failed: Counter[str] = Counter()
         self._plans: list[tuple[frozenset[str], Kind, Exception, int | None]] = []
         self._gates: dict[str, asyncio.Event] = {}
+        self._answers: dict[str, Any] = {}
 
     def fail(
         self, *methods: str, kind: Kind = "before", error: Exception | None = None, times: int | None = None
     ) -> None:
-        """Let these methods (all, if none are named) fail; `after` does the work first, and then says it failed."""
+        """Let these methods (all, if none are named) fail; `after` does the work first, and then fails."""
         cause = error or StoreUnavailableError("the store is away, says the test")
         self._plans.append((frozenset(methods), kind, cause, times))
 
     def mend(self) -> None:
-        """Everything works again."""
+        """Let everything work again."""
         self._plans.clear()
 
+    def answer(self, method: str, value: Any) -> None:
+        """Let every call of this method return this value, without doing its work."""
+        self._answers[method] = value
+
     def hold(self, method: str) -> asyncio.Event:
-        """Let the answers of this method wait until the event is set; the work itself is done at once."""
+        """Do the work of this method at once, but return only when the event is set."""
         self._gates[method] = asyncio.Event()
         return self._gates[method]
 
@@ -60,7 +72,7 @@ class Faults:
         plan = self.plan_of(method)
         if plan is not None and plan[0] == "before":
             raise plan[1]
-        answer = await call()
+        answer = self._answers[method] if method in self._answers else await call()
         gate = self._gates.get(method)
         if gate is not None:
             await gate.wait()
@@ -70,7 +82,7 @@ class Faults:
 
 
 class FaultyStore:
-    """Another store, some of whose calls fail. It answers for every method of the one it wraps."""
+    """Another store, some of whose calls fail. It has every method of the store that it wraps."""
 
     def __init__(self, store: Store, faults: Faults) -> None:
         self.url = store.url
@@ -79,7 +91,7 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        if not asyncio.iscoroutinefunction(method):
+        if not inspect.iscoroutinefunction(method):
             return method
 
         @functools.wraps(method)
@@ -96,18 +108,18 @@ class Stage:
         self.clock = ManualClock()
         self.store = MemoryStore()
         self.faults = Faults()
-        self._apps: list[WorkerOrchestrator] = []
+        self.apps: list[WorkerOrchestrator] = []
 
     def app(self, **options: Any) -> WorkerOrchestrator:
         """A new orchestrator on the same store; it is stopped when the test ends."""
         made = WorkerOrchestrator(self.store, clock=self.clock, **options)
-        self._apps.append(made)
+        self.apps.append(made)
         return made
 
     def faulty_app(self, **options: Any) -> WorkerOrchestrator:
         """Likewise, but its way to the store obeys `faults`."""
         made = WorkerOrchestrator(cast("Store", FaultyStore(self.store, self.faults)), clock=self.clock, **options)
-        self._apps.append(made)
+        self.apps.append(made)
         return made
 
     async def stop(self, app: WorkerOrchestrator, *, grace: float = 0.0) -> None:
@@ -115,7 +127,7 @@ class Stage:
         await self.during(app.stop(grace))
 
     async def during(self, work: Awaitable[Any], *, step: float = 1.0, longest: float = 600.0) -> Any:
-        """Let time pass until this is done; answers with what it answers."""
+        """Let time pass until this is done; returns its result."""
         task = asyncio.ensure_future(work)
         passed = 0.0
         await settle()
@@ -127,24 +139,36 @@ class Stage:
 
     async def close(self) -> None:
         self.faults.mend()
-        for app in self._apps:
+        for app in self.apps:
             await self.stop(app)
             await app.close()
 
+    def ring(self, *topics: str) -> None:
+        """Ring the bells of these topics."""
+        self.store._bells.ring(topics)
+
+    def topics(self) -> list[str]:
+        """The topics to which something listens."""
+        return self.store._bells.topics()
+
+    async def depose(self, app: WorkerOrchestrator) -> None:
+        """Let a node that does nothing take the lead from this one, and keep it."""
+        await self.store.drop("leader", node_of(app).name)
+        assert await self.store.hold("leader", "an idle node", 1, 1e6, self.clock.now())
+        await self.clock.advance(10)
+        assert not node_of(app).leader.leading
+
     def bench(self, app: WorkerOrchestrator) -> None:
-        """Let it claim nothing any more, while everything else of it goes on."""
-        node = app._node
-        assert node is not None
-        for team in node.teams.values():
-            team.close()
-            for engine in team.engines:
-                engine.draining = True
+        """Let the app claim nothing from now on, while everything else of it goes on."""
+        for pool in node_of(app).pools.values():
+            pool.close()
+            for engine in pool.engines:
+                engine.tenure.draining = True
 
     async def crash(self, app: WorkerOrchestrator) -> None:
-        """As if its process had been killed: nothing of it runs any more, and nobody was told."""
-        node = app._node
-        assert node is not None
-        for duty in [*node._duties, *node._keeper._duties]:
+        """Stop everything of the app as if its process had been killed, without telling the store."""
+        node = node_of(app)
+        for duty in node.duties:
             duty._stopping = True
             if duty._task is not None:
                 duty._task.cancel()
@@ -155,10 +179,31 @@ class Stage:
                 if run.task is not None:
                     run.task.cancel()
             engine.runs.clear()
-            engine._deadlines.close()
+            engine._runs.close()
         app._node = None
         app._state = "stopped"
         await settle()
+
+
+def node_of(app: WorkerOrchestrator) -> Node:
+    """The node of an orchestrator that has been started."""
+    assert app._node is not None
+    return app._node
+
+
+def leads(app: WorkerOrchestrator) -> bool:
+    """Whether the orchestrator runs, and leads."""
+    return app._node is not None and app._node.leader.leading
+
+
+def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:
+    """The handle of a worker that is registered under this name."""
+    return app._registered.workers[name]
+
+
+def deadlines_of(engine: Engine) -> int:
+    """How many deadlines the engine remembers."""
+    return len(engine._runs._deadlines._heap)
 
 
 class Act:
@@ -172,7 +217,8 @@ class Act:
         self.most = 0
         self.cancelled = 0
         self.contexts: list[Context] = []
-        self._waiting: list[asyncio.Future[Any]] = []
+        self.waiting: list[asyncio.Future[Any]] = []
+        """What the runs wait for, the eldest first."""
 
     async def __call__(self, ctx: Context) -> Any:
         self.started += 1
@@ -181,7 +227,7 @@ class Act:
         self.contexts.append(ctx)
         self.diary.append(f"{self.name} starts")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self.waiting.append(future)
         try:
             return await future
         except asyncio.CancelledError:
@@ -190,17 +236,17 @@ class Act:
         finally:
             self.running -= 1
             self.diary.append(f"{self.name} ends")
-            if future in self._waiting:
-                self._waiting.remove(future)
+            if future in self.waiting:
+                self.waiting.remove(future)
 
     async def finish(self, value: Any = None) -> None:
         """Let the eldest run return."""
-        self._waiting.pop(0).set_result(value)
+        self.waiting.pop(0).set_result(value)
         await settle()
 
     async def fail(self, error: Exception | None = None) -> None:
         """Let the eldest run raise."""
-        self._waiting.pop(0).set_exception(error or RuntimeError(f"{self.name} failed"))
+        self.waiting.pop(0).set_exception(error or RuntimeError(f"{self.name} failed"))
         await settle()
 
 

@@ -9,7 +9,7 @@ import pytest
 from shiftwork import Context, JobPriority, JobStatus
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.outbox import pause
-from tests.runtime.stage import Act, Stage, status, statuses
+from tests.runtime.stage import Act, Stage, status, statuses, worker_of
 
 # ── dependencies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -233,7 +233,7 @@ async def test_conflicts_never_overlap_over_pools_nodes_modes_and_hands(
         )
         await app.start()
     for _ in range(30):
-        await apps[0]._registered.workers["on demand"].enqueue()
+        await worker_of(apps[0], "on demand").enqueue()
         await clock.advance(chance.random())
     await clock.advance(30)
     dead = await apps[0].find_jobs(status=["dead", "failed"])
@@ -275,7 +275,7 @@ async def test_max_running_holds_over_two_nodes(stage: Stage) -> None:
     for app in apps:
         app.register_worker("act", act, execution_mode="triggered", max_running=3)
         await app.start()
-    await apps[0].enqueue_many([apps[0]._registered.workers["act"].call() for _ in range(9)])
+    await apps[0].enqueue_many([worker_of(apps[0], "act").call() for _ in range(9)])
     for _ in range(9):
         await settle()
         assert act.running <= 3
@@ -335,7 +335,7 @@ async def test_a_rate_limit_is_never_exceeded_and_always_used(stage: Stage, cloc
     for app in apps:
         app.register_worker("send", send, execution_mode="triggered", rate_limit="20/m")
         await app.start()
-    worker = apps[0]._registered.workers["send"]
+    worker = worker_of(apps[0], "send")
     jobs = await apps[0].enqueue_many([worker.call() for _ in range(60)])
     await clock.advance(1)
     waiting = [job for job in jobs if await status(job) is JobStatus.QUEUED]

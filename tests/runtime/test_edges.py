@@ -10,9 +10,18 @@ from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.control.portal import Portal
 from shiftwork.runtime.clock import ManualClock, Timer, settle
 from shiftwork.runtime.duty import Duty
-from shiftwork.runtime.engine.execute import Threads
+from shiftwork.runtime.engine.threads import Threads
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, started, status
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Hatch,
+    Stage,
+    eventually,
+    started,
+    status,
+    worker_of,
+)
 
 HOUR = 3600.0
 
@@ -82,8 +91,8 @@ async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, step: float) -
     for act, seconds in ((short, 3.0), (longer, 1000.0)):
         app.register_worker(act.name, act, execution_mode="triggered", timeout_seconds=seconds, max_retries=0)
     await app.start()
-    first = await app._registered.workers["short"].enqueue()
-    second = await app._registered.workers["longer"].enqueue()
+    first = await worker_of(app, "short").enqueue()
+    second = await worker_of(app, "longer").enqueue()
     await settle()
     await clock.advance(1)
     clock.off = step
@@ -95,7 +104,7 @@ async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, step: float) -
     clock.off = 0.0
     await clock.advance(5)
     assert longer.cancelled == 0
-    third = await app._registered.workers["short"].enqueue()
+    third = await worker_of(app, "short").enqueue()
     await clock.advance(3.1)
     assert short.cancelled == 2
     assert (await third.refresh()).error == "timed out after 3 s"
@@ -132,8 +141,7 @@ async def test_a_duty_ends_when_its_bell_is_closed() -> None:
     bell.close()
     await settle()
     assert polls[0] <= 2
-    assert duty._task is not None
-    assert duty._task.done()
+    assert duty.over
 
 
 # ── a loop that ends without a stop ──────────────────────────────────────────────────────────────────────────────────
@@ -155,8 +163,8 @@ async def test_a_loop_that_ends_without_a_stop_lets_its_leases_end() -> None:
 
     async def fail() -> None:
         await first.start()
-        workers = first._registered.workers
-        jobs.extend(job.id for job in await first.enqueue_many([workers["act"].call(), workers["plain"].call()]))
+        calls = [worker_of(first, name).call() for name in ("act", "plain")]
+        jobs.extend(job.id for job in await first.enqueue_many(calls))
         await eventually(lambda: act.running == 1)
         await hatch.reached()
         raise OSError("the program failed")

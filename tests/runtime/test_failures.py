@@ -8,7 +8,7 @@ import pytest
 from shiftwork import Breaker, JobStatus, Retry, WorkerOrchestrator
 from shiftwork.core.model import Event
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import Act, Stage, status, statuses
+from tests.runtime.stage import Act, Stage, status, statuses, worker_of
 
 # ── retries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -60,7 +60,7 @@ async def test_a_retry_without_a_pause_is_at_once(stage: Stage) -> None:
         return len(tries)
 
     await app.start()
-    assert await (await flaky.enqueue()).result(5) == 4
+    assert await (await flaky.enqueue()).result(30) == 4
 
 
 async def test_a_failed_job_says_when_it_is_due_again(stage: Stage, clock: ManualClock) -> None:
@@ -79,7 +79,7 @@ async def test_a_failed_job_says_when_it_is_due_again(stage: Stage, clock: Manua
     await clock.advance(5)
     assert act.contexts[1].attempt == 2
     await act.finish("second time lucky")
-    assert await job.result(5) == "second time lucky"
+    assert await job.result(30) == "second time lucky"
     assert len(job.attempts) == 1
 
 
@@ -109,7 +109,7 @@ async def test_a_worker_that_keeps_failing_is_disabled_and_says_so(stage: Stage,
     app = stage.app(max_concurrent=1)
     failing(app, act, heard, max_consecutive_failures=3)
     await app.start()
-    jobs = await app.enqueue_many([app._registered.workers["act"].call() for _ in range(5)])
+    jobs = await app.enqueue_many([worker_of(app, "act").call() for _ in range(5)])
     await settle()
     for _ in range(3):
         assert app.get_status()["worker_states"]["act"]["enabled"]
@@ -140,13 +140,13 @@ async def test_disabling_outlives_the_process(stage: Stage) -> None:
     first = stage.app()
     failing(first, act, heard, max_consecutive_failures=1)
     await first.start()
-    await first._registered.workers["act"].enqueue()
+    await worker_of(first, "act").enqueue()
     await settle()
     await act.fail()
     await stage.stop(first)
     second = stage.app()
     failing(second, act, heard, max_consecutive_failures=1)
-    job = await second._registered.workers["act"].enqueue()
+    job = await worker_of(second, "act").enqueue()
     await second.start()
     await settle()
     state = second.get_status()["worker_states"]["act"]
@@ -161,7 +161,7 @@ async def test_a_success_in_between_forgives(stage: Stage) -> None:
     app = stage.app(max_concurrent=1)
     failing(app, act, heard, max_consecutive_failures=2)
     await app.start()
-    await app.enqueue_many([app._registered.workers["act"].call() for _ in range(6)])
+    await app.enqueue_many([worker_of(app, "act").call() for _ in range(6)])
     await settle()
     for _ in range(3):
         await act.fail()
@@ -176,7 +176,7 @@ async def test_retries_of_one_job_are_one_failure(stage: Stage, clock: ManualClo
     app.register_worker("act", act, execution_mode="triggered", max_retries=3, max_consecutive_failures=2)
     app.on("worker.disabled", heard.append)
     await app.start()
-    await app._registered.workers["act"].enqueue()
+    await worker_of(app, "act").enqueue()
     for _ in range(4):
         await clock.advance(30)
         await act.fail()
@@ -193,7 +193,7 @@ async def test_a_task_is_never_disabled_by_its_failures(stage: Stage) -> None:
 
     await app.start()
     for _ in range(20):
-        await (await bad.enqueue()).ended(5)
+        await (await bad.enqueue()).ended(30)
     state = app.get_status()["worker_states"]["bad"]
     assert (state["enabled"], state["failures"]) == (True, 20)
 
@@ -256,11 +256,11 @@ async def test_a_breaker_opens_waits_probes_and_closes(stage: Stage, clock: Manu
     jobs = await app.enqueue_many([worker.call() for _ in range(8)])
     await settle()
     for _ in range(3):
-        act._waiting.pop(0).set_exception(RuntimeError("down"))
+        act.waiting.pop(0).set_exception(RuntimeError("down"))
     await settle()
     assert heard.count("breaker.opened") == 1
     # Jobs that began before it was known may still end; nothing new begins.
-    while act._waiting:
+    while act.waiting:
         await act.fail()
     started = act.started
     waiting = [job for job in jobs if await status(job) is JobStatus.QUEUED]
@@ -299,12 +299,11 @@ async def test_one_probe_over_all_workers_and_nodes_that_share_a_breaker(stage: 
         app.register_worker("mail", mail, execution_mode="triggered", max_retries=0, breaker=shared)
         app.register_worker("text", text, execution_mode="triggered", max_retries=0, breaker=shared)
         await app.start()
-    workers = apps[0]._registered.workers
-    await workers["mail"].enqueue()
+    await worker_of(apps[0], "mail").enqueue()
     await settle()
     await mail.fail()
     await settle()
-    await apps[0].enqueue_many([workers[name].call() for name in ("mail", "text", "mail", "text")])
+    await apps[0].enqueue_many([worker_of(apps[0], name).call() for name in ("mail", "text", "mail", "text")])
     await clock.advance(9)
     assert (mail.running, text.running) == (0, 0)
     await clock.advance(2)

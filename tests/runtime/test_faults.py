@@ -2,17 +2,28 @@
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
 from shiftwork import Breaker, JobStatus, StoreFullError, StoreUnavailableError, WorkerOrchestrator
-from shiftwork.core.model import JobFilter
+from shiftwork.core.docs import KINDS, MOVE_NAME, PLAN_NAME, STACKS_NAME
+from shiftwork.core.history import hour_name
+from shiftwork.core.model import Doc, JobFilter
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import DEADLINE, Act, Kind, Stage, eventually, status, statuses
-
-if TYPE_CHECKING:
-    from shiftwork.runtime.engine.runner import LocalRunner
+from shiftwork.runtime.engine.threads import Threads
+from tests.core.records import damages
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Kind,
+    Stage,
+    eventually,
+    node_of,
+    status,
+    statuses,
+    worker_of,
+)
 
 METHODS = [
     "add",
@@ -43,13 +54,13 @@ class Scene:
         self.app = app
         app.register_pool("elastic", min_workers=1, max_workers=4, scale_up_threshold=2)
         self.work = app.register_worker(
-            "work", self._work, execution_mode="triggered", pool="elastic", breaker=Breaker(failures=100)
+            "work", self.do, execution_mode="triggered", pool="elastic", breaker=Breaker(failures=100)
         )
         app.register_worker("tick", self._count("tick"), interval_seconds=7)
         app.register_worker("loop", self._count("loop"), execution_mode="continuous", interval_seconds=3)
         app.register_worker("after", self._count("after"), interval_seconds=5, depends_on=["tick"])
 
-    async def _work(self, n: int) -> int:
+    async def do(self, n: int) -> int:
         self.runs[f"work {n}"] += 1
         if self.runs[f"work {n}"] == 1 and n % 3 == 0:
             raise RuntimeError("the first time never works")
@@ -78,7 +89,7 @@ async def test_no_method_may_fail_for_a_while_and_harm_anything(
     await clock.advance(3)
     outside = stage.app()
     outside.register_pool("elastic")
-    again = outside.register_worker("work", scene._work, execution_mode="triggered", pool="elastic")
+    again = outside.register_worker("work", scene.do, execution_mode="triggered", pool="elastic")
     await outside.enqueue_many([again.call(n) for n in range(10)])
     stage.faults.fail(method, kind=kind)
     await clock.advance(9)
@@ -91,7 +102,7 @@ async def test_no_method_may_fail_for_a_while_and_harm_anything(
     for name in ("tick", "loop", "after"):
         assert scene.runs[name] >= before[name] + 4, f"{name} does not go on"
     assert scene.app.get_status()["running"] == 0
-    assert all(not engine._in_doubt for engine in scene.app._engines())
+    assert all(not engine.in_doubt for engine in node_of(scene.app).engines)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -103,7 +114,7 @@ async def test_whatever_fails_whenever_everything_is_done_in_the_end(
     await scene.app.start()
     outside = stage.app()
     outside.register_pool("elastic")
-    again = outside.register_worker("work", scene._work, execution_mode="triggered", pool="elastic")
+    again = outside.register_worker("work", scene.do, execution_mode="triggered", pool="elastic")
     for n in range(30):
         stage.faults.mend()
         for method in chance.sample(METHODS, 6):
@@ -183,17 +194,15 @@ async def test_jobs_of_a_claim_that_could_not_all_be_started_are_handed_back(
         return n
 
     await app.start()
-    (engine,) = app._engines()
-    threads = cast("LocalRunner", engine.runner)._threads
-    start, refusals = threads.start, [1, 1]
+    start, refusals = Threads.start, [1, 1]
 
-    def no_more_threads(work: Any) -> None:
+    def no_more_threads(threads: Threads, work: Any) -> None:
         if refusals:
             refusals.pop()
             raise RuntimeError("can't start new thread")
-        start(work)
+        start(threads, work)
 
-    monkeypatch.setattr(threads, "start", no_more_threads)
+    monkeypatch.setattr(Threads, "start", no_more_threads)
     jobs = await app.enqueue_many([plain.call(n) for n in range(3)])
     await settle()
     await clock.advance(1)
@@ -261,7 +270,7 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     await settle()
     assert act.running == 600
     stage.faults.fail("finish")
-    for future in act._waiting:
+    for future in act.waiting:
         future.set_result(None)
     await clock.advance(1)
     stage.faults.mend()
@@ -289,13 +298,10 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
     assert await status(job) is JobStatus.COMPLETED
 
 
-@pytest.mark.parametrize("kind", ["pool", "breaker", "gates", "schedule", "worker", "pool_config"])
-async def test_corrupt_records_in_the_store_stop_nobody(
-    stage: Stage, clock: ManualClock, kind: str, tolerated: list[str]
-) -> None:
-    from shiftwork.core.model import Doc
-
-    tolerated.append("the schedule of")
+@pytest.mark.parametrize("harm", ["never used byte", "invalid UTF-8 inside"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str, harm: str) -> None:
+    body = {damage.name: damage.body for damage in damages(kind)}.get(harm, b"\xa1\xff")
     app = stage.app()
     runs: Counter[str] = Counter()
     app.register_pool("elastic", min_workers=1, max_workers=3)
@@ -310,10 +316,10 @@ async def test_corrupt_records_in_the_store_stop_nobody(
     app.register_worker("fail", fail, execution_mode="triggered", pool="elastic", max_retries=0, breaker=Breaker(1))
     app.register_worker("tick", tick, cron="* * * * *", pool="elastic")
     await app.start()
-    for name in ("fail", "tick", "elastic", "default"):
+    for name in ("fail", "tick", "elastic", "default", PLAN_NAME, STACKS_NAME, MOVE_NAME, hour_name(0)):
         there = {doc.name: doc.version for doc in await stage.store.docs(kind)}
-        await stage.store.put(Doc(kind, name, b"\xc1 nonsense", there.get(name, 0)))
-    await app._registered.workers["fail"].enqueue()
+        await stage.store.put(Doc(kind, name, body, there.get(name, 0)))
+    await worker_of(app, "fail").enqueue()
     await clock.advance(200)
     assert runs["fail"] == 1
     assert runs["tick"] >= 2
@@ -321,6 +327,7 @@ async def test_corrupt_records_in_the_store_stop_nobody(
     await app.get_health()
     await app.get_pool_dashboard()
     await app.workers()
+    await app.control.system.overview()
     await app.pause_pool("elastic")
     ticks = runs["tick"]
     await clock.advance(200)
@@ -343,7 +350,7 @@ async def test_a_failure_that_a_breaker_heard_of_unheard_counts_once(stage: Stag
     stage.faults.fail("put", kind="after", times=2)
     stage.faults.fail("finish", times=2)
     for act in acts:
-        act._waiting.pop(0).set_exception(RuntimeError("once"))
+        act.waiting.pop(0).set_exception(RuntimeError("once"))
     await clock.advance(10)
     assert stage.faults.failed["put"] == 2
     assert {str(job.status) for job in await app.find_jobs()} == {"dead"}

@@ -11,7 +11,14 @@ from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from shiftwork.runtime.machine import Usage, usage
 from shiftwork.runtime.node.node_instances import NodeInstances
-from tests.runtime.stage import DEADLINE, Act, Stage, eventually, started
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Stage,
+    eventually,
+    node_of,
+    started,
+)
 
 
 class Machine:
@@ -136,7 +143,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
     """The loop of the program stands still; its pulse tells."""
     url = f"sqlite:///{tmp_path}/shiftwork.db"
-    app = WorkerOrchestrator(url, lease_seconds=0.6)
+    app = WorkerOrchestrator(url, lease_seconds=3.0)
 
     async def until_it_is_late() -> float:
         watcher = WorkerOrchestrator(url)
@@ -147,6 +154,6 @@ async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
         return lag
 
     async with started(app):
-        await eventually(lambda: app._node is not None and app._node._gauge.load().lag is not None)
+        await eventually(lambda: node_of(app).gauge.load().lag is not None)
         with ThreadPoolExecutor(1) as elsewhere:
             assert elsewhere.submit(asyncio.run, until_it_is_late()).result() >= 0.3  # our loop waits for it, blocked

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.history import HOUR, KIND, Hour, Moment, last_day, read_hour
+from shiftwork.core.docs import HISTORY
+from shiftwork.core.history import HOUR, Hour, Moment, last_day
 from shiftwork.core.model import Doc, PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
@@ -16,7 +17,7 @@ from tests.runtime.stage import Stage
 
 
 async def minutes(stage: Stage) -> list[Moment]:
-    hours = [read_hour(doc) for doc in await stage.store.docs(KIND)]
+    hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
     return last_day([hour for hour in hours if isinstance(hour, Hour)], stage.clock.now())
 
 
@@ -99,7 +100,7 @@ async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
 async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
     node = Historian(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
-    for doc in await stage.store.docs(KIND):
+    for doc in await stage.store.docs(HISTORY.name):
         await stage.store.put(doc)
     await note(node, clock, times=3)
     assert len(await minutes(stage)) == 3
@@ -153,10 +154,10 @@ async def test_a_day_later_an_hour_is_written_over(stage: Stage, clock: ManualCl
     node = Historian(stage.store, clock, lambda: True)
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
     await note(node, clock, times=26 * 60)
-    docs = await stage.store.docs(KIND)
+    docs = await stage.store.docs(HISTORY.name)
     assert [doc.name for doc in docs] == [f"{hour:02}" for hour in range(24)]
     assert 24 * 60 - 1 <= len(await minutes(stage)) <= 24 * 60 + 1
-    whole = [hour for doc in docs if (hour := read_hour(doc))]
+    whole = [hour for doc in docs if (hour := HISTORY.decode(doc.body))]
     assert all(one.at // HOUR == hour.number for hour in whole for one in hour.moments)
 
 

@@ -14,7 +14,17 @@ from shiftwork.core.model import Beat
 from shiftwork.core.retry import LOSS_LIMIT
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, started, status
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Hatch,
+    Stage,
+    leads,
+    node_of,
+    started,
+    status,
+    worker_of,
+)
 
 LEASE = 15.0
 
@@ -70,7 +80,7 @@ async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: St
     act = Act()
     first, second = two(stage, act)
     await first.start()
-    job = await first._registered.workers["act"].enqueue()
+    job = await worker_of(first, "act").enqueue()
     await settle()
     await second.start()
     await stage.crash(first)
@@ -122,7 +132,7 @@ async def test_a_stuck_job_can_be_recovered_by_hand_by_a_process_that_runs_nothi
     act = Act()
     first, second = two(stage, act)
     await first.start()
-    job = await first._registered.workers["act"].enqueue()
+    job = await worker_of(first, "act").enqueue()
     await settle()
     assert await second.recover_stuck_jobs() == 0
     await stage.crash(first)
@@ -140,7 +150,7 @@ async def test_another_node_leads_soon_after_the_leader_stopped_or_vanished(stag
         await app.start()
 
     def leaders() -> list[int]:
-        return [n for n, app in enumerate(apps) if app._node is not None and app._node.leader.leading]
+        return [n for n, app in enumerate(apps) if leads(app)]
 
     assert leaders() == [0]
     await stage.stop(apps[0])
@@ -163,7 +173,7 @@ async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
     act = Act()
     first, second = two(stage, act)
     await first.start()
-    await first._registered.workers["act"].enqueue()
+    await worker_of(first, "act").enqueue()
     await settle()
     await second.start()
     stage.faults.fail()
@@ -200,11 +210,10 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     act = Act()
     first, second = two(stage, act)
     await first.start()
-    node = first._node
-    assert node is not None
-    job = await first._registered.workers["act"].enqueue()
+    node = node_of(first)
+    job = await worker_of(first, "act").enqueue()
     await settle()
-    name = node.teams["default"].engines[0].instance
+    name = node.pools["default"].engines[0].instance
     await second.start()
     stage.faults.fail()
     await clock.advance(LEASE * 2)
@@ -214,10 +223,10 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     await clock.advance(LEASE)
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "by the second"
-    assert node.reporter.refused == 1
-    assert node.teams["default"].engines[0].instance == f"{name}.1"
+    assert node.reporter.rejected == 1
+    assert node.pools["default"].engines[0].instance == f"{name}.1"
     await stage.stop(second)
-    again = await first._registered.workers["act"].enqueue()
+    again = await worker_of(first, "act").enqueue()
     await settle()
     assert act.running == 1
     await act.finish("by the first, again")
@@ -239,7 +248,7 @@ async def test_a_thread_that_outlives_its_lease_cannot_write(stage: Stage, clock
     for app in (first, second):
         app.register_worker("long", long, execution_mode="triggered", timeout_seconds=None)
     await first.start()
-    job = await first._registered.workers["long"].enqueue()
+    job = await worker_of(first, "long").enqueue()
     await hatches[0].reached()
     await second.start()
     stage.faults.fail()
@@ -284,10 +293,8 @@ async def test_a_leader_that_was_robbed_of_the_jobs_it_was_settling_leads_on_vis
     await leader.start()
     await victim.start()
     await leader.pause_pool("default")
-    job = await leader._registered.workers["act"].enqueue()
-    leader_node, victim_node = leader._node, victim._node
-    assert leader_node is not None
-    assert victim_node is not None
+    job = await worker_of(leader, "act").enqueue()
+    leader_node = node_of(leader)
     stage.bench(leader)
     await leader.resume_pool("default")
     await settle()
@@ -341,7 +348,7 @@ class Watcher:
 
 
 async def test_a_blocked_event_loop_keeps_its_leases() -> None:
-    lease = 0.8
+    lease = 2.0
     store = MemoryStore()
     app = WorkerOrchestrator(store, lease_seconds=lease)
 
@@ -386,7 +393,7 @@ async def test_a_recovery_whose_answer_was_lost_is_finished_by_the_same_leader(
     for app in (victim, leader):
         app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await victim.start()
-    job = await victim._registered.workers["act"].enqueue()
+    job = await worker_of(victim, "act").enqueue()
     await settle()
     await stage.crash(victim)
     await leader.start()
@@ -443,15 +450,14 @@ async def test_a_machine_that_slept_does_not_take_its_own_jobs_for_lost(
     for app in (first, second) if leads == "the one with the job" else (second, first):
         await app.start()
     await second.pause_pool("default")
-    job = await first._registered.workers["act"].enqueue()
-    assert second._node is not None
+    job = await worker_of(first, "act").enqueue()
     stage.bench(second)
     await second.resume_pool("default")
     await settle()
     assert act.running == 1
     await clock.advance(7)
-    clock._now += 600
-    stage.store._bells.ring({"leader"})  # the leader happens to be the first to wake up
+    clock.jump(600)
+    stage.ring("leader")  # the leader happens to be the first to wake up
     await clock.advance(LEASE * 2)
     assert (act.running, act.cancelled) == (1, 0)
     assert "job.lost" not in await names_of_events(first)

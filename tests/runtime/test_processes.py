@@ -5,9 +5,9 @@ import os
 import resource
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import msgpack
@@ -16,14 +16,16 @@ from shiftwork.core.model import Claimed, WorkerConfig
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
-from shiftwork.runtime.engine.execute import Run
+from shiftwork.runtime.engine.run import Run, RunOwner
+from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.messages import Ended, Frame, Hello, Orders, Ready, Revoke, Start
+from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, Revoke, RunEnded, Setup, Start
+from shiftwork.runtime.processes.post_mortem import MOST_SUSPECTS
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from shiftwork.runtime.processes.remote_runner import MOST_SUSPECTS, RemoteRunner
+from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.store.memory import MemoryStore
 
 
@@ -60,7 +62,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     before = open_files()
     for _ in range(3):
         with pytest.raises(OSError, match="Too many"):
-            Process(heard=lambda _: None, ended=lambda _: None)
+            Process(receive=lambda _: None, ended=lambda _: None)
     assert open_files() == before
     assert all(child.returncode is not None for child in children)
 
@@ -68,7 +70,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     before = open_files()
     over = asyncio.Event()
-    process = Process(heard=lambda _: None, ended=lambda _: over.set())
+    process = Process(receive=lambda _: None, ended=lambda _: over.set())
     process.kill()
     await over.wait()
     assert open_files() == before
@@ -82,13 +84,13 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else 4096, hard))
     many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        hello = Hello(app="tiny:app", role="herald", now=0.0, path=[str(tmp_path)])
-        herald = HookProcess(hello, SystemClock())
-        definition = await herald.describe()
+        setup = Setup(app="tiny:app", role="hooks", now=0.0, path=[str(tmp_path)])
+        hook_process = HookProcess(setup, SystemClock())
+        definition = await hook_process.describe()
         assert definition.hooks
         await asyncio.sleep(0.2)  # it must not end by itself
-        assert herald._process is not None
-        await herald.drain()
+        assert hook_process.alive
+        await hook_process.drain()
     finally:
         for fd in many:
             os.close(fd)
@@ -102,14 +104,14 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
 async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
-    heard: list[Frame] = []
-    link: Link[Frame] = Link(ours, Frame, heard=heard.extend, gone=gone.set, wrap=Orders)
+    received: list[ProcessFrame] = []
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=received.extend, closed=gone.set, wrap=NodeFrame)
     theirs.send(words)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await gone.wait()
     assert link.closed
-    assert not heard
-    link.send(Frame(0, []))  # harmless
+    assert not received
+    link.send(ProcessFrame(0, []))  # harmless
     theirs.close()
 
 
@@ -143,7 +145,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def told(sock: socket.socket, *messages: Any) -> None:
-    body = msgpack.encode(Orders(list(messages)))
+    body = msgpack.encode(NodeFrame(list(messages)))
     sock.send(len(body).to_bytes(4, "little") + body)
 
 
@@ -164,7 +166,7 @@ async def test_what_is_taken_back_before_we_said_that_we_have_it_is_not_begun(
         return store
 
     instance.serve({"nap": callee}, its_store, alone=False)
-    flush = instance._link.flush
+    flush = instance.link.flush
     late = [Revoke(["job-1"])]
 
     def held_still() -> None:
@@ -172,12 +174,12 @@ async def test_what_is_taken_back_before_we_said_that_we_have_it_is_not_begun(
             told(theirs, late.pop())
         flush()
 
-    monkeypatch.setattr(instance._link, "flush", held_still)
+    monkeypatch.setattr(instance.link, "flush", held_still)
     told(theirs, Start(claimed(1), 1), Start(claimed(2), 2))
     await asyncio.sleep(0.05)
     await a_while()
     assert callee.ran == [2]
-    instance._link.close()
+    instance.link.close()
 
 
 async def test_a_worker_that_the_process_does_not_know_fails_alone(
@@ -197,28 +199,30 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
     said = theirs.recv(100_000)
     assert callee.ran == [2]
     assert b"worker stranger is not registered in the app" in said
-    instance._link.close()
+    instance.link.close()
 
 
 # ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Cell:
+class PlayedRunner:
     """A process that runs one job at a time, played by the test."""
 
-    alone = True
-
-    def __init__(self, ready: Callable[[], None], gone: Callable[[Any], None]) -> None:
+    def __init__(self) -> None:
         self.ready = self.dead = False
         self.error = "no such luck"
         self.open = False
         self.run: Run | None = None
         self.until: float | None = None
-        self._ready, self._gone = ready, gone
+        self.listener: RunnerListener | None = None
+
+    def attach(self, listener: RunnerListener) -> None:
+        self.listener = listener
 
     def is_ready(self) -> None:
         self.ready = self.open = True
-        self._ready()
+        assert self.listener is not None
+        self.listener.runner_ready(cast("Runner", self))
 
     def start(self, run: Run) -> None:
         assert self.open
@@ -226,8 +230,7 @@ class Cell:
 
     def stop(self, run: Run) -> None: ...
 
-    def measure(self) -> int:
-        return 0
+    def look(self, memory_limit: int | None) -> None: ...
 
     def close(self) -> None:
         self.open = False
@@ -239,42 +242,49 @@ class Cell:
         assert self.run is not None
         run, self.run = self.run, None
         run.ended = True
-        run.on_end(run, end)
+        run.owner.run_ended(run, end)
 
     def die(self) -> None:
         self.dead, self.open = True, False
-        self._gone(self)
+        assert self.listener is not None
+        self.listener.runner_gone(cast("Runner", self), ())
 
 
 class Ward:
-    """A quarantine whose cells are played."""
+    """A quarantine whose runners are played; it owns the runs that it puts there."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.cells: list[Cell] = []
+        self.runners: list[PlayedRunner] = []
+        self.begun: list[str] = []
         self.ends: list[tuple[str, EndKind]] = []
+        self.gone = 0
         self.refuses = False
-        self.quarantine = Quarantine(self._hire, self.clock, lambda _: None)
+        self.quarantine = Quarantine(self._start, self.clock, memory_limit=lambda _: None, changed=self._changed)
 
-    def _hire(self, ready: Callable[[], None], gone: Callable[[RemoteRunner], None]) -> Any:
+    def _start(self) -> Runner:
         if self.refuses:
             raise OSError(11, "no more processes")
-        self.cells.append(Cell(ready, gone))
-        return self.cells[-1]
+        self.runners.append(PlayedRunner())
+        return cast("Runner", self.runners[-1])
+
+    def _changed(self) -> None:
+        self.gone += 1
+
+    def run_begun(self, run: Run) -> None:
+        self.begun.append(run.job.id)
+
+    def run_ended(self, run: Run, end: End) -> None:
+        self.ends.append((run.job.id, end.kind))
 
     def take(self, number: int) -> Run:
-        run = Run(
-            claimed(number),
-            WorkerConfig(name="nap"),
-            0.0,
-            lambda run, end: self.ends.append((run.job.id, end.kind)),
-        )
-        self.quarantine.take(run, lambda _: None)
+        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, self)
+        self.quarantine.take(run)
         return run
 
     @property
     def running(self) -> list[str]:
-        return [cell.run.job.id for cell in self.cells if cell.run]
+        return [runner.run.job.id for runner in self.runners if runner.run]
 
 
 async def test_a_process_that_is_being_ended_gets_no_suspect() -> None:
@@ -282,14 +292,14 @@ async def test_a_process_that_is_being_ended_gets_no_suspect() -> None:
     ward.take(1)
     ward.take(2)
     ward.take(3)
-    ward.cells[0].is_ready()
-    ward.cells[1].is_ready()
-    ward.cells[0].open = False  # it is being killed, and its run ends by itself meanwhile
-    ward.cells[0].end(End(EndKind.TIMED_OUT))
+    ward.runners[0].is_ready()
+    ward.runners[1].is_ready()
+    ward.runners[0].open = False  # it is being killed, and its run ends by itself meanwhile
+    ward.runners[0].end(End(EndKind.TIMED_OUT))
     assert ward.running == ["job-2"]
-    ward.cells[0].die()
-    assert len(ward.cells) == 3
-    ward.cells[2].is_ready()
+    ward.runners[0].die()
+    assert len(ward.runners) == 3
+    ward.runners[2].is_ready()
     assert ward.running == ["job-2", "job-3"]
 
 
@@ -297,12 +307,12 @@ async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
     ward = Ward()
     for number in range(1, 4):
         ward.take(number)
-    for cell in list(ward.cells):
-        cell.is_ready()
-    assert ward.running == ["job-1", "job-2"]
+    for runner in list(ward.runners):
+        runner.is_ready()
+    assert ward.running == ward.begun == ["job-1", "job-2"]
     await ward.clock.advance(LONG_SECONDS + 1)
     ward.quarantine.look()
-    ward.cells[-1].is_ready()
+    ward.runners[-1].is_ready()
     assert ward.running == ["job-1", "job-2", "job-3"]
 
 
@@ -322,26 +332,28 @@ async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_
     assert waits[-1] == LONGEST_WAIT_SECONDS
     ward.refuses = False
     ward.take(10)
-    ward.cells[-1].is_ready()
+    ward.runners[-1].is_ready()
     assert ward.running == ["job-10"]
 
 
 async def test_suspects_whose_process_cannot_begin_are_handed_back() -> None:
     ward = Ward()
     ward.take(1)
-    ward.cells[0].die()
+    ward.runners[0].die()
     assert not ward.ends
     await ward.clock.advance(2)
     assert ward.ends == [("job-1", EndKind.DRAINED)]
     assert ward.quarantine.empty
+    assert ward.gone == 1
+    assert not ward.begun
 
 
 async def test_a_new_process_knows_the_lease_before_it_gets_a_suspect() -> None:
     ward = Ward()
     ward.quarantine.renewed(123.0)
     ward.take(1)
-    ward.cells[0].is_ready()
-    assert ward.cells[0].until == 123.0
+    ward.runners[0].is_ready()
+    assert ward.runners[0].until == 123.0
 
 
 # ── deaths ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -352,9 +364,11 @@ class Puppet:
 
     pid = 4711
     unsent = False
+    latest: "Puppet"
 
-    def __init__(self, *, heard: Callable[[Any], None], ended: Callable[[int], None]) -> None:
-        self.heard, self.ended = heard, ended
+    def __init__(self, *, receive: Callable[[Any], None], ended: Callable[[int], None]) -> None:
+        Puppet.latest = self
+        self.receive, self.ended = receive, ended
         self.said: list[Any] = []
         self.killed = False
 
@@ -375,7 +389,7 @@ class Puppet:
         return ""
 
 
-class Stage:
+class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
     def __init__(self, role: Any = "shared") -> None:
@@ -384,45 +398,49 @@ class Stage:
         self.ends: dict[str, End] = {}
         self.gone = 0
         self.runner = RemoteRunner(
-            Hello(app="a:b", role=role, now=0.0),
-            self.clock,
-            report=lambda _job, _progress: None,
-            ready=lambda: None,
-            gone=self._gone,
-            suspect=lambda run: self.suspects.append(run.job.id),
+            Setup(app="a:b", role=role, now=0.0), self.clock, report=lambda _job, _progress: None
         )
-        self.puppet: Any = self.runner._process
+        self.runner.attach(self)
+        self.puppet = Puppet.latest
         self.says(Ready())
 
-    def _gone(self, _: RemoteRunner) -> None:
+    def runner_ready(self, runner: Runner) -> None:
+        assert runner.ready
+
+    def runner_gone(self, runner: Runner, suspects: Sequence[Run]) -> None:
+        assert runner.dead
+        self.suspects += [run.job.id for run in suspects]
         self.gone += 1
 
     def says(self, *messages: Any) -> None:
-        self.puppet.heard([Frame(0, list(messages))])
+        self.puppet.receive([ProcessFrame(0, list(messages))])
 
-    def start(self, number: int, on_end: Callable[[Run, End], None] | None = None) -> Run:
-        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, on_end or self._end)
+    def start(self, number: int, owner: RunOwner | None = None) -> Run:
+        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, owner or self)
         self.runner.start(run)
         return run
 
-    def _end(self, run: Run, end: End) -> None:
+    def run_begun(self, run: Run) -> None:
+        """They begin at once."""
+
+    def run_ended(self, run: Run, end: End) -> None:
         assert run.job.id not in self.ends, "it has ended twice"
         self.ends[run.job.id] = end
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Stage:
+def shared(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
-    return Stage("shared")
+    return Theatre("shared")
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> Stage:
+def alone(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", Puppet)
-    return Stage("alone")
+    return Theatre("alone")
 
 
-async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_for(shared: Stage) -> None:
+async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_for(shared: Theatre) -> None:
     for number in range(1, 201):
         shared.start(number)
     shared.puppet.ended(-9)
@@ -433,7 +451,7 @@ async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_f
     assert shared.gone == 1
 
 
-async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(shared: Stage) -> None:
+async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(shared: Theatre) -> None:
     shared.start(1)
     stopped = shared.start(2)
     stopped.stopped_as = EndKind.CANCELLED
@@ -446,38 +464,41 @@ async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(sha
 
 
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
-async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Stage, status: int, *, outside: bool) -> None:
+async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
     alone.start(1)
     alone.puppet.ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
 
 
-async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
     alone.start(1)
     monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
     alone.puppet.ended(-9)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
 
-async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Stage, tolerated: list[str]) -> None:
-    tolerated += ["could not be taken in", "went wrong"]
+async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theatre, tolerated: list[str]) -> None:
+    tolerated += ["cannot handle a RunEnded message", "cannot end job"]
 
-    def fail(_run: Run, _end: End) -> None:
-        message = "the store is full, says the test"
-        raise RuntimeError(message)
+    class Failing(Theatre):
+        def __init__(self) -> None: ...
 
-    shared.start(1, fail)
+        def run_ended(self, run: Run, end: End) -> None:
+            message = "the store is full, says the test"
+            raise RuntimeError(message)
+
+    shared.start(1, Failing())
     shared.start(2)
-    shared.says(Ended("job-1", 1, End(EndKind.RETURNED)), Ended("job-2", 2, End(EndKind.RETURNED)))
+    shared.says(RunEnded("job-1", 1, End(EndKind.RETURNED)), RunEnded("job-2", 2, End(EndKind.RETURNED)))
     assert shared.ends["job-2"].kind is EndKind.RETURNED
-    for run in (shared.start(3, fail), shared.start(4)):
+    for run in (shared.start(3, Failing()), shared.start(4)):
         run.stopped_as = EndKind.DRAINED
     shared.puppet.ended(0)
     assert shared.ends["job-4"].kind is EndKind.DRAINED
     assert shared.gone == 1
 
 
-async def test_a_process_that_lost_its_lease_blames_nobody(alone: Stage) -> None:
+async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> None:
     alone.runner.renewed(alone.clock.monotonic() + 10)
     alone.start(1)
     await alone.clock.advance(11)
@@ -486,7 +507,7 @@ async def test_a_process_that_lost_its_lease_blames_nobody(alone: Stage) -> None
     assert alone.ends["job-1"].kind is EndKind.DRAINED
 
 
-async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Stage, shared: Stage) -> None:
+async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Theatre, shared: Theatre) -> None:
     stages = (alone, shared)
     assert [stage.runner.open for stage in stages] == [True, True]
     alone.runner.close()
@@ -494,22 +515,22 @@ async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Stag
     assert [stage.runner.open for stage in stages] == [False, False], "at once, not when it is gone"
 
 
-async def test_words_about_runs_that_have_ended_are_no_news(shared: Stage) -> None:
+async def test_words_about_runs_that_have_ended_are_no_news(shared: Theatre) -> None:
     shared.start(1)
-    ended = Ended("job-1", 1, End(EndKind.RETURNED))
-    shared.says(ended, ended, Ended("job-9", 9, End(EndKind.RETURNED)), Ended("job-1", 7, End(EndKind.RAISED)))
+    ended = RunEnded("job-1", 1, End(EndKind.RETURNED))
+    shared.says(ended, ended, RunEnded("job-9", 9, End(EndKind.RETURNED)), RunEnded("job-1", 7, End(EndKind.RAISED)))
     assert list(shared.ends) == ["job-1"]
     assert shared.runner.served == 1
 
 
-async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Stage) -> None:
+async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Theatre) -> None:
     for run in (shared.start(1), shared.start(2)):
         run.stopped_as = EndKind.DRAINED
         shared.runner.stop(run)
-    shared.says(Ended("job-1", 1, End(EndKind.DRAINED), stray=True))
+    shared.says(RunEnded("job-1", 1, End(EndKind.DRAINED), stray=True))
     assert not shared.ends
     assert shared.runner.open, "the other one may end by itself"
-    shared.says(Ended("job-2", 2, End(EndKind.DRAINED)))
+    shared.says(RunEnded("job-2", 2, End(EndKind.DRAINED)))
     assert list(shared.ends) == ["job-2"]
     await a_while()
     assert shared.puppet.killed

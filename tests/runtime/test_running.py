@@ -10,7 +10,17 @@ import pytest
 
 from shiftwork import Context, JobCancelledError, JobStatus, WorkerOrchestrator
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, status, statuses
+from tests.runtime.stage import (
+    DEADLINE,
+    Act,
+    Hatch,
+    Stage,
+    deadlines_of,
+    eventually,
+    node_of,
+    status,
+    statuses,
+)
 
 # ── what a function may be ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -386,8 +396,8 @@ async def test_deadlines_hold_among_thousands_of_runs_that_ended_in_time(stage: 
         await app.enqueue_many([quick.call() for _ in range(49)])
         await clock.advance(0.1)
     assert (await app.get_pool_dashboard())["default"]["completed"] >= 2000
-    (engine,) = app._engines()
-    assert len(engine._deadlines._heap) < 2000, "what has ended is forgotten"
+    (engine,) = node_of(app).engines
+    assert deadlines_of(engine) < 2000, "what has ended is forgotten"
     await clock.advance(30 - 6 + 0.001)
     assert await status(job) is JobStatus.DEAD
 

@@ -9,8 +9,7 @@ import pytest
 from shiftwork import JobStatus
 from shiftwork.core.model import JobFilter
 from shiftwork.runtime.clock import ManualClock, settle
-from shiftwork.runtime.leader.leader import Leader
-from tests.runtime.stage import Act, Stage, statuses
+from tests.runtime.stage import Act, Stage, leads, statuses
 
 MINUTE = 60.0
 
@@ -130,26 +129,15 @@ async def test_a_restart_fires_nothing_twice(stage: Stage, clock: ManualClock) -
     assert len({int(at) for at in cron}) == len(cron)
 
 
-def lead_for_ever(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lead(now: float) -> bool:
-        leader._held_until = now + leader._ttl
-        return True
-
-    monkeypatch.setattr(leader, "_lead", lead)
-
-
-async def test_several_leaders_at_once_fire_once(
-    stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_several_leaders_at_once_fire_once(stage: Stage, clock: ManualClock) -> None:
     times: list[float] = []
-    apps = [stage.app() for _ in range(3)]
+    stage.faults.answer("hold", value=True)
+    apps = [stage.faulty_app() for _ in range(3)]
     for app in apps:
         app.register_worker("often", noting(clock, times), interval_seconds=1)
         app.register_worker("cron", noting(clock, times), cron="* * * * *")
         await app.start()
-    for app in apps:
-        assert app._node is not None
-        lead_for_ever(app._node.leader, monkeypatch)
+    assert all(leads(app) for app in apps)
     await clock.advance(300)
     jobs = await stage.store.find(JobFilter(limit=10_000))
     ids = [job.id for job in jobs]
@@ -192,10 +180,10 @@ async def run_over_three_fires(stage: Stage, clock: ManualClock, **options: Any)
 async def test_a_run_that_takes_too_long_makes_the_next_ones_skip(stage: Stage, clock: ManualClock) -> None:
     act = await run_over_three_fires(stage, clock)
     assert (act.started, act.most) == (1, 1)
-    app = stage._apps[0]
+    app = stage.apps[0]
     skipped = [event for event in await app.events() if event.name == "schedule.skipped"]
     assert len(skipped) == 2
-    assert "still going" in skipped[0].message
+    assert "has not ended" in skipped[0].message
     await act.finish()
     await settle()
     assert act.started == 1
@@ -238,7 +226,7 @@ async def test_what_was_missed_while_nothing_ran(
     await clock.advance(MINUTE * 9)
     await life()
     assert len(times) == expected
-    events = [event for event in await stage._apps[1].events() if event.name == "schedule.skipped"]
+    events = [event for event in await stage.apps[1].events() if event.name == "schedule.skipped"]
     assert sum(len(event.data["times"]) for event in events) == 9 - expected
 
 

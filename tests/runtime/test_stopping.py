@@ -261,7 +261,7 @@ async def test_nothing_is_left_behind_by_a_stop(stage: Stage) -> None:
     await settle()
     assert asyncio.all_tasks() == before
     assert await stage.store.instances() == []
-    assert stage.store._bells.topics() == []
+    assert stage.topics() == []
 
 
 async def test_several_jobs_at_once_are_all_given_their_time(stage: Stage, clock: ManualClock) -> None:

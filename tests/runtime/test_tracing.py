@@ -191,7 +191,7 @@ async def test_state_of_a_vendor_travels_too(stage: Stage, spans: Spans) -> None
 async def test_a_tracer_that_fails_harms_no_job(
     stage: Stage, spans: Spans, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
 ) -> None:
-    tolerated.append("is not traced")
+    tolerated.append("could not be traced")
     app = stage.app()
 
     @app.task
@@ -211,7 +211,7 @@ async def test_a_tracer_that_fails_harms_no_job(
 def test_one_trace_through_a_process_of_its_own(tmp_path: Path) -> None:
     store, file = f"sqlite:///{tmp_path / 'shiftwork.db'}", tmp_path / "spans"
     environment = os.environ | {"MILL_STORE": store, "SPANS": str(file)}
-    subprocess.run([sys.executable, "traced.py"], cwd=PROGRAMS, env=environment, check=True, timeout=50)
+    subprocess.run([sys.executable, "traced.py"], cwd=PROGRAMS, env=environment, check=True, timeout=90)
     spans = [json.loads(line) for line in file.read_text().splitlines()]
     named: dict[str, list[dict[str, Any]]] = {}
     for span in spans:
@@ -239,7 +239,7 @@ async def double(n: int) -> int:
 async def main():
     await app.start()
     job = await double.enqueue(21)
-    print(await job.result(timeout_seconds=10), job.record.trace)
+    print(await job.result(timeout_seconds=30), job.record.trace)
     await app.stop()
 
 asyncio.run(main())

@@ -15,9 +15,11 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.store.urls import open_store
 from shiftwork.testing import StoreFactory
+from shiftwork.testing.checks import gates, life, racing, ringing
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import DURABLE, Server, binary, cluster, namespace, required, wheel_binary
 
+HERE: Final = Path(__file__).parent
 GIVEN: Final = os.environ.get("SHIFTWORK_TEST_REDIS_URL")
 
 __all__ = ["postgres_servers"]
@@ -94,8 +96,7 @@ def redis_servers() -> Iterator[list[Server]]:
 @pytest.fixture
 def redis_url(redis_servers: list[Server]) -> Iterator[str]:
     """The Redis server that was named, or one of ours."""
-    if GIVEN is None and not redis_servers:
-        pytest.skip("there is no redis-server; valkey-server is tested")
+    assert GIVEN or redis_servers, "there is no redis-server"
     yield GIVEN or redis_servers[0].url
     for server in redis_servers:
         server.ask("FLUSHALL")
@@ -124,20 +125,38 @@ def postgres(server: str) -> Maker:
     return factory
 
 
-STORES: Final = (memory, sqlite, valkey, redis, redis_cluster, *map(postgres, names()))
+STORES: Final = (
+    memory,
+    sqlite,
+    valkey,
+    pytest.param(redis, marks=() if GIVEN else pytest.mark.needs("redis-server")),
+    redis_cluster,
+    *map(postgres, names()),
+)
 
 
-TWINS: Final = {"redis", "redis_cluster", *names()[1:]}
+TWINS: Final = {"redis", "redis_cluster", "cluster", *names()[1:]}
 """Stores that run the same code as another one, on another server."""
+TWINS_KEEP: Final = {life, ringing, racing}
+TWINS_GATE: Final = gates.check_conflicts_hold_across_pools_in_both_directions
+SERVERS_DIFFER: Final = {"test_doctor.py", "test_postgres_plans.py"}
+"""What is tested here is the server as much as our code."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a crowd of jobs costs is measured once for each kind of store; a soak test measures twins, and more jobs."""
+    """A twin shows what can differ between servers: its life, its bells, its races, one gate. Soak tests show all."""
     for item in items:
-        store, _, check = item.name.partition("[")[2].partition("-")
-        if check.startswith("claims_beside") and store in TWINS:
-            item.add_marker(pytest.mark.soak)
+        if item.path.parent == HERE and item.path.name not in SERVERS_DIFFER and hasattr(item, "callspec"):
+            parameters = item.callspec.params
+            twin = TWINS.intersection(getattr(value, "__name__", str(value)) for value in parameters.values())
+            if twin and not _kept(parameters.get("check")):
+                item.add_marker(pytest.mark.soak)
+
+
+def _kept(check: object) -> bool:
+    """Whether a twin, too, makes this check with every run of the tests."""
+    return check is TWINS_GATE or getattr(check, "__module__", "") in {topic.__name__ for topic in TWINS_KEEP}
 
 
 @pytest.fixture(params=STORES, ids=lambda made: made.__name__)

@@ -1,7 +1,8 @@
-"""`shiftwork db` on a real server: what it shows, what it makes, what it refuses, and many of it at once."""
+"""`shiftwork db` on a real server: what it prints, creates and refuses, and many of these commands at once."""
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -16,12 +17,16 @@ from click.testing import CliRunner, Result
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.cli.entry import main
-from shiftwork.store.postgres import migrations
+from shiftwork.store.postgres import functions, migrations
 from shiftwork.store.postgres.migrations import Migration
 from tests.store.servers import postgres
 from tests.store.servers.redis import Server, namespace
 
-BOTH = [{"number": 1, "name": "0001_begin", "phase": phase, "done": True} for phase in ("before", "after")]
+STEPS = [
+    {"number": 1, "name": "0001_tables", "phase": "before", "done": True},
+    {"number": 1, "name": "0001_tables", "phase": "after", "done": True},
+    {"number": 1, "name": f"functions {functions.current().version}", "phase": "before", "done": True},
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def server() -> Iterator[postgres.Server]:
 
 @pytest.fixture
 def url(server: postgres.Server) -> str:
-    """A new and empty database."""
+    """Return the URL of a new and empty database."""
     name = f"d{namespace().replace(' ', '_')}"
     with closing(psycopg.connect(server.url, autocommit=True)) as conn:
         conn.execute(f"CREATE DATABASE {name}".encode())
@@ -47,18 +52,18 @@ def db(*words: str) -> Result:
     return result
 
 
-def told(*words: str) -> str:
+def output(*words: str) -> str:
     result = db(*words)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def document(*words: str) -> Any:
-    return json.loads(told(*words, "--json"))
+    return json.loads(output(*words, "--json"))
 
 
 def run(url: str, *statements: str) -> Any:
-    """Run these; what the last one answers."""
+    """Run these statements, and return the rows of the last one."""
     answer: Any = None
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         for statement in statements:
@@ -74,7 +79,7 @@ def psql(server: postgres.Server, url: str, sql: str) -> None:
 
 
 def works(url: str) -> None:
-    """An app does its work there."""
+    """Let an app do its work there."""
     asyncio.run(work(url))
 
 
@@ -85,8 +90,8 @@ async def work(url: str) -> None:
     app.worker(name="tick", interval_seconds=3600)(lambda: None)
     await app.start()
     jobs = [(await app.control.jobs.enqueue("mail", {"to": "you"}))[0] for _ in range(3)]
-    assert [await job.result(10) for job in jobs] == ["to you"] * 3
-    assert await (await app.control.jobs.enqueue("post", {}))[0].result(10) == "sent"
+    assert [await job.result(30) for job in jobs] == ["to you"] * 3
+    assert await (await app.control.jobs.enqueue("post", {}))[0].result(30) == "sent"
     await app.stop()
     assert await app.discard_jobs(status="completed") >= 4
     await app.close()
@@ -98,18 +103,18 @@ async def work(url: str) -> None:
 def test_from_an_empty_database_to_a_schema(url: str) -> None:
     empty = document("status", "--store", url)
     assert (empty["version"], empty["by_hand"]) == (0, True)
-    assert [step["done"] for step in empty["steps"]] == [False, False]
-    assert "there is no schema yet: shiftwork db upgrade creates it" in told("status", "--store", url)
+    assert [step["done"] for step in empty["steps"]] == [False] * 3
+    assert "there is no schema yet: shiftwork db upgrade creates it" in output("status", "--store", url)
     assert run(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shiftwork'") == [(0,)], "looking made it"
     made = document("upgrade", "--store", url)
-    assert (made["version"], made["upgraded"]) == (1, BOTH)
-    assert document("status", "--store", url)["steps"] == BOTH
-    assert told("upgrade", "--store", url).endswith(", schema version 1: up to date\n")
+    assert (made["version"], made["upgraded"]) == (1, STEPS)
+    assert document("status", "--store", url)["steps"] == STEPS
+    assert output("upgrade", "--store", url).endswith(", schema version 1: up to date\n")
     assert document("upgrade", "--store", url)["upgraded"] == []
 
 
 def test_an_app_works_on_a_schema_made_by_hand(url: str) -> None:
-    told("upgrade", "--store", f"{url}?schema=by_hand")
+    output("upgrade", "--store", f"{url}?schema=by_hand")
     works(f"{url}?schema=by_hand")
 
 
@@ -120,13 +125,13 @@ def test_many_at_once_make_one_schema(url: str) -> None:
         running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         deadline = time.monotonic() + 30
-        while run(url, waiting) != [(5,)]:  # all of them have seen that there is nothing yet
+        while run(url, waiting) != [(5,)]:  # all of them have seen an empty database
             assert time.monotonic() < deadline
-            time.sleep(0.01)  # nobody tells who waits
+            time.sleep(0.01)  # nothing signals that a lock is awaited
         migrating.rollback()
     answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 5
-    assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 0, 0, 2]
+    assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 0, 0, 3]
     assert {answer["version"] for answer in answers} == {1}
 
 
@@ -135,7 +140,7 @@ def test_many_at_once_make_one_schema(url: str) -> None:
 
 @pytest.fixture
 def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a shiftwork would be that has one more migration."""
+    """Add a migration, as a next version of shiftwork would."""
     begin = migrations.migrations()[0]
     more = Migration(
         2,
@@ -147,38 +152,39 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_phases_of_a_next_version(url: str, request: pytest.FixtureRequest) -> None:
-    told("upgrade", "--store", url)
+    output("upgrade", "--store", url)
     request.getfixturevalue("next_version")
-    assert "2 steps pending: shiftwork db upgrade\n" in told("status", "--store", url)
+    assert "2 steps pending: shiftwork db upgrade\n" in output("status", "--store", url)
     before = document("upgrade", "--phase", "before", "--store", url)
     assert [(step["name"], step["phase"]) for step in before["upgraded"]] == [("0002_more", "before")]
-    left = told("status", "--store", url)
+    left = output("status", "--store", url)
     assert "1 step pending: shiftwork db upgrade, once all processes of the previous version have stopped\n" in left
-    assert "0002_more   after   pending" in left
+    assert re.search(r"0002_more +after +pending", left)
     assert document("upgrade", "--phase", "before", "--store", url)["upgraded"] == []
-    assert "0002_more, after: done\n" in told("upgrade", "--store", url)
-    assert told("status", "--store", url).endswith("up to date\n")
+    assert "0002_more, after: done\n" in output("upgrade", "--store", url)
+    assert output("status", "--store", url).endswith("up to date\n")
 
 
 def test_pending_sql_is_what_the_database_lacks(
     server: postgres.Server, url: str, request: pytest.FixtureRequest
 ) -> None:
-    told("upgrade", "--store", url)
+    output("upgrade", "--store", url)
     assert (
-        told("sql", "--pending", "--store", url) == "-- The schema shiftwork is of version 1: nothing is left to do.\n"
+        output("sql", "--pending", "--store", url) == "-- The schema shiftwork has version 1: nothing is left to do.\n"
     )
     request.getfixturevalue("next_version")
-    before = told("sql", "--pending", "--phase", "before", "--store", url)
+    before = output("sql", "--pending", "--phase", "before", "--store", url)
     assert "ADD COLUMN colour" in before
     assert "SET DEFAULT" not in before
     assert "CREATE TABLE" not in before
+    assert "CREATE OR REPLACE FUNCTION" not in before
     psql(server, url, before)
-    psql(server, url, told("sql", "--pending", "--store", url))
-    assert [step["done"] for step in document("status", "--store", url)["steps"]] == [True] * 4
+    psql(server, url, output("sql", "--pending", "--store", url))
+    assert [step["done"] for step in document("status", "--store", url)["steps"]] == [True] * 5
 
 
 def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    told("upgrade", "--store", url)
+    output("upgrade", "--store", url)
     begin = migrations.migrations()[0]
     bad = Migration(2, "0002_bad", "ALTER TABLE shiftwork.jobs ADD COLUMN colour text; SELECT 1 / 0;", "")
     monkeypatch.setattr(migrations, "migrations", lambda: (begin, bad))
@@ -190,13 +196,85 @@ def test_a_step_that_fails_changes_nothing(url: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("words", [["status"], ["upgrade"], ["sql", "--pending"]])
 def test_a_schema_of_a_newer_shiftwork_is_refused(url: str, words: list[str]) -> None:
-    told("upgrade", "--store", url)
+    output("upgrade", "--store", url)
     run(url, "INSERT INTO shiftwork.migrations VALUES (7, 'before')")
-    assert "of a newer shiftwork" in told("status", "--store", url)
+    assert "of a newer shiftwork" in output("status", "--store", url)
     run(url, "INSERT INTO shiftwork.migrations VALUES (7, 'after')")
     result = db(*words, "--store", url)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "has schema version 7; this shiftwork works with version 1. Upgrade shiftwork" in result.stderr
+
+
+# ── functions of another version ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def next_functions(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Change a function, as a next version of shiftwork would, and return the version of the changed set."""
+    changed = functions.parse(functions.current().text.replace("RETURN true;", "RETURN NOT false;"))
+    monkeypatch.setattr(functions, "current", lambda: changed)
+    return changed.version
+
+
+def test_a_next_version_of_functions_is_a_step(url: str, request: pytest.FixtureRequest) -> None:
+    output("upgrade", "--store", url)
+    old = functions.current().version
+    new = request.getfixturevalue("next_functions")
+    before = document("upgrade", "--phase", "before", "--store", url)
+    assert [step["name"] for step in before["upgraded"]] == [f"functions {new}"]
+    assert installed(url) == {old, new}
+    left = output("status", "--store", url)
+    assert f"functions {new}" in left
+    assert f"drop functions {old}" in left
+    assert "1 step to do: shiftwork db upgrade, once no process of the version before is left\n" in left
+    assert f"drop functions {old}, after: done\n" in output("upgrade", "--store", url)
+    assert installed(url) == {new}
+    assert output("status", "--store", url).endswith("up to date\n")
+
+
+def test_an_older_command_leaves_newer_functions_alone(
+    url: str, next_functions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = functions.current
+    monkeypatch.undo()
+    output("upgrade", "--store", url)
+    monkeypatch.setattr(functions, "current", newer)
+    output("upgrade", "--phase", "before", "--store", url)
+    monkeypatch.undo()
+    assert document("upgrade", "--store", url)["upgraded"] == []
+    assert f"functions {next_functions} of another shiftwork" in output("status", "--store", url)
+    assert installed(url) == {functions.current().version, next_functions}
+
+
+def test_pending_sql_has_the_functions_that_are_left_to_do(
+    server: postgres.Server, url: str, request: pytest.FixtureRequest
+) -> None:
+    output("upgrade", "--store", f"{url}?schema=Other_1")
+    new = request.getfixturevalue("next_functions")
+    psql(server, url, output("sql", "--pending", "--phase", "before", "--store", f"{url}?schema=Other_1"))
+    assert len(installed(url, "Other_1")) == 2
+    psql(server, url, output("sql", "--pending", "--store", f"{url}?schema=Other_1"))
+    assert installed(url, "Other_1") == {new}
+    works(f"{url}?schema=Other_1")
+
+
+def test_missing_functions_are_installed_again(url: str) -> None:
+    output("upgrade", "--store", url)
+    run(url, f"DROP FUNCTION shiftwork.hold_{functions.current().version}")
+    assert "1 step to do: shiftwork db upgrade\n" in output("status", "--store", url)
+    works(url)
+    assert output("status", "--store", url).endswith("up to date\n")
+
+
+def installed(url: str, schema: str = "shiftwork") -> set[str]:
+    """Return the versions of functions in a schema, after checking that each set is complete."""
+    listed = (
+        f"SELECT right(proname, 8), count(*) FROM pg_proc WHERE pronamespace = '\"{schema}\"'::regnamespace GROUP BY 1"
+    )
+    found = dict(run(url, listed))
+    assert set(found.values()) == {len(functions.current().names)}
+    assert {version for (version,) in run(url, f'SELECT version FROM "{schema}".functions')} == set(found)
+    return set(found)
 
 
 # ── for an administrator ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,13 +290,13 @@ def test_the_printed_sql_makes_a_schema_that_works_for_a_user_without_rights(
     refused = db("upgrade", "--store", theirs)
     assert refused.exit_code == 3
     assert "shiftwork db sql --grant-to USER" in refused.stderr
-    psql(server, url, told("sql", "--grant-to", user, "--store", theirs))
+    psql(server, url, output("sql", "--grant-to", user, "--store", theirs))
     works(theirs)
-    assert document("status", "--store", theirs)["steps"] == BOTH
+    assert document("status", "--store", theirs)["steps"] == STEPS
 
 
 def test_the_printed_sql_is_all_or_nothing(server: postgres.Server, url: str) -> None:
-    sql = told("sql", "--store", url)
+    sql = output("sql", "--store", url)
     run(url, "CREATE SCHEMA shiftwork", "CREATE TABLE shiftwork.events (a int)")
     with pytest.raises(AssertionError, match='relation "events" already exists'):
         psql(server, url, sql)
@@ -227,8 +305,9 @@ def test_the_printed_sql_is_all_or_nothing(server: postgres.Server, url: str) ->
 
 def test_the_sql_is_printed_without_a_server() -> None:
     nowhere = "postgresql://u@127.0.0.1:1/d"
-    assert "CREATE TABLE shiftwork.jobs" in told("sql", "--store", nowhere)
-    assert document("sql", "--store", nowhere)["sql"] == told("sql", "--store", nowhere)
+    assert "CREATE TABLE shiftwork.jobs" in output("sql", "--store", nowhere)
+    assert f"FUNCTION shiftwork.claim_{functions.current().version}(" in output("sql", "--store", nowhere)
+    assert document("sql", "--store", nowhere)["sql"] == output("sql", "--store", nowhere)
     result = db("status", "--store", nowhere)
     assert result.exit_code == 3
     assert "nothing listens there" in result.stderr
@@ -239,8 +318,8 @@ def test_the_sql_is_printed_without_a_server() -> None:
 
 def nothing_by_hand(url: str) -> None:
     words = f"{url}, schema version 1: nothing to do by hand. Opening the store creates what it needs.\n"
-    assert told("status", "--store", url) == words
-    assert told("upgrade", "--store", url) == words
+    assert output("status", "--store", url) == words
+    assert output("upgrade", "--store", url) == words
     printed = db("sql", "--store", url)
     assert (printed.exit_code, printed.stdout, printed.stderr) == (0, "", words)
     assert document("status", "--store", url) == {"store": url, "version": 1, "by_hand": False, "steps": []}
@@ -273,4 +352,4 @@ def test_memory_needs_no_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "memo_db.py").write_text(
         "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('memory://')\n"
     )
-    assert "memory://, no schema: nothing to do by hand" in told("status", "--app", "memo_db")
+    assert "memory://, no schema: nothing to do by hand" in output("status", "--app", "memo_db")

@@ -20,7 +20,7 @@ from shiftwork.core.health import Finding
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.memory import MemoryStore
 from tests.store.servers import postgres
-from tests.store.servers.redis import DURABLE, Server, binary, wheel_binary
+from tests.store.servers.redis import DURABLE, Server, binary, required
 
 
 class Report:
@@ -56,16 +56,13 @@ class Report:
 # ── Redis and Valkey ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module", params=["valkey", "redis"])
+@pytest.fixture(scope="module", params=["valkey", pytest.param("redis", marks=pytest.mark.needs("redis-server"))])
 def program(request: pytest.FixtureRequest) -> Path:
     """Each kind of server that there is."""
     if request.param == "valkey":
         found: Path = request.getfixturevalue("valkey_program")
         return found
-    redis = binary("redis-server")
-    if redis is None or wheel_binary() is None:
-        pytest.skip("there is one kind of server here")
-    return redis
+    return required(binary("redis-server"), "redis-server")
 
 
 @pytest.fixture
@@ -106,7 +103,7 @@ def test_snapshots_only_and_rare_writes_are_warned_about(server: Server) -> None
     assert "up to half a minute" in Report(server.url).warning("durability", "CONFIG SET appendfsync everysec")
     server.ask("CONFIG", "SET", "appendonly", "no", "save", "3600 1")
     told = Report(server.url).warning("durability", "CONFIG SET appendonly yes")
-    assert "a crash of the server or a power cut loses every job since the last snapshot" in told
+    assert "a server crash or a power cut loses every job since the last snapshot" in told
 
 
 def test_a_snapshot_that_failed_is_critical(server: Server) -> None:
@@ -114,11 +111,11 @@ def test_a_snapshot_that_failed_is_critical(server: Server) -> None:
     server.ask("CONFIG", "SET", "rdbcompression", "no")
     server.folder.chmod(0o555)
     server.ask("BGSAVE")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 30
     while b"rdb_last_bgsave_status:ok" in server.ask("INFO", "persistence"):
         assert time.monotonic() < deadline
         time.sleep(0.01)  # it tells nobody when it has failed
-    assert "LAST SNAPSHOT FAILED" in Report(server.url).critical("durability", "look at the server's log")
+    assert "LAST SNAPSHOT FAILED" in Report(server.url).critical("durability", "check the server's log")
     server.folder.chmod(0o755)
 
 
@@ -135,29 +132,30 @@ def test_a_server_that_is_nearly_full_or_full(server: Server) -> None:
     Report(server.url)
     used = next(line for line in server.ask("INFO", "memory").split() if line.startswith(b"used_memory:"))
     server.ask("CONFIG", "SET", "maxmemory", int(int(used.partition(b":")[2]) * 1.05))
-    assert "new jobs are refused" in Report(server.url).warning("memory", "raise maxmemory")
+    assert "new jobs are rejected" in Report(server.url).warning("memory", "raise maxmemory")
     server.ask("CONFIG", "SET", "maxmemory", "1mb")
     assert Report(server.url).critical("memory", "raise maxmemory").startswith("FULL: ")
 
 
 def test_replicas_are_counted(program: Path, server: Server) -> None:
+    server.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     with Server(program, "--replicaof", "127.0.0.1", f"{server.port}"):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while b"state=online" not in server.ask("INFO", "replication"):
             assert time.monotonic() < deadline
             time.sleep(0.01)  # there is nothing to wait for but its answer
         report = Report(server.url)
     assert report.problems == {}
-    assert report.findings["replication"].startswith("1 replica; a failover can lose the last moments")
+    assert report.findings["replication"].startswith("1 replica; a failover can lose the last acknowledged jobs")
 
 
 def test_a_server_that_hides_its_settings(program: Path) -> None:
     shop = "user shop on >x ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info"
     with Server(program, *DURABLE, config=shop) as server:
         url = f"redis://shop:x@127.0.0.1:{server.port}/0"
-        assert "does not let us read appendfsync" in Report(url).findings["durability"]
+        assert "does not allow reading appendfsync" in Report(url).findings["durability"]
         server.ask("CONFIG", "SET", "appendonly", "no")
-        assert "does not let us read its settings" in Report(url).warning("durability", "appendonly yes")
+        assert "does not allow reading its settings" in Report(url).warning("durability", "appendonly yes")
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +183,7 @@ def altered(database: postgres.Server) -> Iterator[postgres.Server]:
 
 
 def wait_for(database: postgres.Server, name: str, value: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 30
     with closing(psycopg.connect(database.url, autocommit=True)) as conn:
         while (row := conn.execute("SELECT current_setting(%s)", (name,)).fetchone()) != (value,):
             assert time.monotonic() < deadline, row
@@ -209,8 +207,8 @@ def test_a_safe_database_has_no_problems(database: postgres.Server) -> None:
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        ("fsync", "can lose every job, and can damage the whole database"),
-        ("full_page_writes", "a power cut in the middle of a page can damage the database"),
+        ("fsync", "can lose every job and damage the whole database"),
+        ("full_page_writes", "a power cut in the middle of a write can damage the database"),
     ],
 )
 def test_a_database_that_a_power_cut_can_damage_is_critical(altered: postgres.Server, name: str, loss: str) -> None:
@@ -223,20 +221,20 @@ def test_a_database_that_a_power_cut_can_damage_is_critical(altered: postgres.Se
 def test_a_database_that_answers_before_it_has_written_is_critical(altered: postgres.Server) -> None:
     alter(altered, "ALTER ROLE shiftwork SET synchronous_commit = off")
     told = Report(altered.url).critical("durability", "SET synchronous_commit = on")
-    assert "a crash of the server or a power cut loses the last moments of acknowledged jobs" in told
+    assert "a server crash or a power cut loses the last acknowledged jobs" in told
 
 
 def test_a_database_that_nobody_sweeps(altered: postgres.Server) -> None:
     alter(altered, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
     wait_for(altered, "autovacuum", "off")
-    assert "everything becomes slower" in Report(altered.url).warning("vacuum", "autovacuum = on")
+    assert "every query becomes slower" in Report(altered.url).warning("vacuum", "autovacuum = on")
 
 
 def test_steps_that_are_left_to_do(database: postgres.Server) -> None:
     Report(database.url)
     alter(database, "DELETE FROM shiftwork.migrations WHERE phase = 'after'")
     told = Report(database.url).warning("schema steps", "shiftwork db upgrade")
-    assert told == "to be done: 0001_begin (after)"
+    assert told == "to do: 0001_tables (after)"
     assert CliRunner().invoke(main, ["db", "upgrade", "--store", database.url]).exit_code == 0
     assert Report(database.url).problems == {}
 
@@ -255,7 +253,7 @@ def make(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("synchronous", "loss"),
-    [("normal", "a power cut or a crash of the system can lose the last moments"), ("full", "neither a crash nor a")],
+    [("normal", "a power cut or a system crash can lose the last moments"), ("full", "neither a crash nor a")],
 )
 def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> None:
     make(tmp_path / "shiftwork.db")
@@ -270,7 +268,8 @@ def test_a_file_that_is_safe(tmp_path: Path, synchronous: str, loss: str) -> Non
 def test_a_file_that_a_power_cut_can_damage_is_critical(tmp_path: Path) -> None:
     make(tmp_path / "shiftwork.db")
     report = Report(f"sqlite:///{tmp_path}/shiftwork.db?synchronous=off")
-    assert "can damage the file so that all of them are lost" in report.critical("durability", "?synchronous=off out")
+    loss = report.critical("durability", "remove ?synchronous=off")
+    assert "can damage the file so that all of them are lost" in loss
 
 
 def test_a_damaged_file_is_critical(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What cannot work is refused when an app starts, not at three in the morning: through the app, on real servers."""
+"""A store that cannot work is refused when an app starts, not at three in the morning. All servers are real."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from tests.store.servers.redis import DURABLE, Server, free_port, namespace
 
 
 async def refusal(url: str, kind: type[StoreError] = StoreUnavailableError, *, space: str = "default") -> str:
-    """What an app is told that starts on this store."""
+    """Return the message of the error with which an app fails to start on this store."""
     app = WorkerOrchestrator(url, namespace=space)
     app.task(name="mail")(lambda: None)
     with pytest.raises(kind) as caught:
@@ -44,7 +44,7 @@ async def welcome(url: str) -> None:
     app.task(name="mail")(lambda: "sent")
     await app.start()
     job, _ = await app.control.jobs.enqueue("mail", {})
-    assert await job.result(10) == "sent"
+    assert await job.result(30) == "sent"
     await app.stop()
 
 
@@ -72,7 +72,7 @@ user shop on >secret ~{shiftwork:* &{shiftwork:* +@all -@dangerous +info
 
 @pytest.fixture(scope="module")
 def guarded(valkey_program: Path) -> Iterator[Server]:
-    """A server that knows some users."""
+    """Yield a server that has some users."""
     with Server(valkey_program, *DURABLE, "--requirepass", "secret", config=USERS) as server:
         yield server
 
@@ -80,19 +80,19 @@ def guarded(valkey_program: Path) -> Iterator[Server]:
 async def test_redis_wrong_password(guarded: Server, tmp_path: Path) -> None:
     at = f"127.0.0.1:{guarded.port}"
     told = await refusal(f"redis://:not-this-one@{at}/0")
-    assert "refuses the user name or the password" in told
+    assert "rejects the user name or the password" in told
     assert "not-this-one" not in told
-    assert "wants a password" in await refusal(f"redis://{at}/0")
+    assert "needs a password" in await refusal(f"redis://{at}/0")
     ended = run_the_command(tmp_path, f"redis://:not-this-one@{at}/0")
     assert ended.returncode == 3
-    assert ended.stderr.splitlines()[-1].startswith(f"shiftwork: the server at {at} refuses the user name or the pass")
+    assert ended.stderr.splitlines()[-1].startswith(f"shiftwork: the server at {at} rejects the user name or the pass")
     assert "Traceback" not in ended.stderr
     assert "not-this-one" not in ended.stderr
 
 
 async def test_redis_wrong_address() -> None:
     assert "nothing listens there" in await refusal(f"redis://127.0.0.1:{free_port()}/0")
-    assert "Look at the host name" in await refusal("redis://no.such.host.invalid/0")
+    assert "Check the host name" in await refusal("redis://no.such.host.invalid/0")
     with pytest.raises(UnknownStoreError, match="did you mean 'redis'"):
         WorkerOrchestrator("rdis://localhost")
 
@@ -100,7 +100,7 @@ async def test_redis_wrong_address() -> None:
 @pytest.mark.parametrize("user", ["noscripts", "nokeys", "nochannels", "reader"])
 async def test_redis_without_rights(guarded: Server, user: str) -> None:
     told = await refusal(f"redis://{user}:secret@127.0.0.1:{guarded.port}/0")
-    assert "denies this user what shiftwork needs: ACL SETUSER" in told
+    assert "denies rights that shiftwork needs: ACL SETUSER" in told
 
 
 async def test_redis_the_rights_that_the_remedy_names_suffice(guarded: Server) -> None:
@@ -119,7 +119,7 @@ async def test_redis_without_the_commands(valkey_program: Path, taken: list[str]
     with Server(valkey_program, config="".join(f'rename-command {name} ""\n' for name in taken)) as server:
         said = await refusal(server.url)
     assert told in said
-    assert "If that is a proxy, name the server behind it" in said
+    assert "If this is a proxy, name the server behind it" in said
 
 
 async def test_redis_too_old() -> None:
@@ -144,7 +144,7 @@ async def test_something_else_on_the_port() -> None:
 
     server = await asyncio.start_server(web, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    assert "see that it is Redis or Valkey at all" in await refusal(f"redis://127.0.0.1:{port}/0")
+    assert "Check that it is Redis or Valkey at all" in await refusal(f"redis://127.0.0.1:{port}/0")
     server.close()
 
 
@@ -163,7 +163,7 @@ async def test_redis_that_is_full_is_worked_off_by_an_app_that_starts_then(valke
         job, _ = await apps[0].control.jobs.enqueue("mail", {})
         server.ask("CONFIG", "SET", "maxmemory", "1mb")
         await apps[1].start()
-        assert await job.result(10) == "sent"
+        assert await job.result(30) == "sent"
         await apps[1].stop()
         await apps[0].close()
 
@@ -176,7 +176,7 @@ async def test_redis_without_its_replicas(valkey_program: Path) -> None:
 async def test_redis_keys_of_another_version(valkey_server: Server) -> None:
     valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     told = await refusal(valkey_server.url, SchemaVersionError, space="other")
-    assert "its keys are of version 99, ours of 1" in told
+    assert "its keys have version 99, ours have 1" in told
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +198,7 @@ def run(server: postgres.Server, *statements: str, database: str = "postgres") -
 
 @pytest.fixture
 def fresh(server: postgres.Server) -> str:
-    """The name of a new database."""
+    """Return the name of a new database."""
     name = f"d{namespace().replace(' ', '_')}"
     run(server, f"CREATE DATABASE {name}")
     return name
@@ -218,7 +218,7 @@ async def test_postgres_wrong_password(server: postgres.Server, tmp_path: Path) 
 
 async def test_postgres_wrong_address(server: postgres.Server) -> None:
     assert "nothing listens" in await refusal(f"postgresql://u@127.0.0.1:{free_port()}/d")
-    assert "no such host" in await refusal("postgresql://u@no.such.host.invalid/d")
+    assert "unknown host" in await refusal("postgresql://u@no.such.host.invalid/d")
     assert "createdb" in await refusal(server.url_of("nowhere"))
     with pytest.raises(UnknownStoreError, match="did you mean 'postgresql'"):
         WorkerOrchestrator("postgrseql://localhost/d")
@@ -255,8 +255,8 @@ async def test_postgres_standby() -> None:
         server.make_standby()
         server.start()
         told = await refusal(server.url)
-        assert "only reads" in told
-        assert "name the primary" in told
+        assert "is read-only" in told
+        assert "Name the primary" in told
     finally:
         server.remove()
 
@@ -306,14 +306,14 @@ async def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it is a folder" in await refusal(f"sqlite:///{tmp_path}")
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
-    with monkeypatch.context() as patched:  # root may write everywhere; what it is told is what others are
+    with monkeypatch.context() as patched:  # root may write everywhere; here it is treated like other users
         patched.setattr(os, "access", lambda path, mode: Path(path) != locked)
         patched.setattr(Path, "mkdir", refuse)
-        assert "the user of this process may not write it" in await refusal(f"sqlite:///{locked}/shiftwork.db")
+        assert "this user may not write to it" in await refusal(f"sqlite:///{locked}/shiftwork.db")
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE theirs (a)")
-    assert "database of something else" in await refusal(f"sqlite:///{path}")
+    assert "database of another program" in await refusal(f"sqlite:///{path}")
     newer = tmp_path / "newer.db"
     await welcome(f"sqlite:///{newer}")
     with closing(sqlite3.connect(newer)) as db:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import MOVE_NAME
 from shiftwork.core.model import (
     Cancel,
     Discard,
@@ -50,9 +52,9 @@ from shiftwork.testing.acts import (
 )
 from shiftwork.transfer import late, moving
 from shiftwork.transfer.late import left_behind
-from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
-from shiftwork.transfer.moving import Move, Moved
-from shiftwork.transfer.small import carry
+from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
+from shiftwork.transfer.moving import Move, Moved, _opened, abandon
+from shiftwork.transfer.records import carry
 from tests.store.conftest import Maker, postgres, sqlite, valkey
 from tests.store.servers.postgres import names
 
@@ -160,8 +162,8 @@ async def test_everything_arrives_as_it_was(pair: tuple[Store, Store]) -> None:
     assert len(there) == 35 == moved.copied == moved.counted.jobs
     assert moved.counted == moved.arrived
     assert moved.handed_back == 2
-    docs = [(doc.kind, doc.name, doc.body) for doc in await source.docs() if doc.kind != "move"]
-    assert [(doc.kind, doc.name, doc.body) for doc in await destination.docs() if doc.kind != "move"] == docs
+    docs = [(doc.kind, doc.name, doc.body) for doc in await source.docs() if doc.kind not in STAYING]
+    assert [(doc.kind, doc.name, doc.body) for doc in await destination.docs() if doc.kind not in STAYING] == docs
     events = [replace(event, seq=0) for event in await source.events()]
     assert [replace(event, seq=0) for event in await destination.events()] == events
     before, after = await source.survey(None, NOW), await destination.survey(None, NOW)
@@ -265,7 +267,7 @@ async def test_refused_if_the_destination_holds_something_else(what: str, pair: 
         await add(destination, job("2"))
         await finish(destination, failed(await claim_one(destination, "2")))
         await destination.amend(["2"], Discard(), NOW)
-    with pytest.raises(MoveError, match="is not empty, it holds"):
+    with pytest.raises(MoveError, match="is not empty: it holds"):
         await move(source, destination)
     await refuse_to_change(source)
     assert await statuses(destination, "1") == [None]
@@ -290,10 +292,41 @@ async def test_what_has_moved_is_neither_run_nor_added_to_nor_moved_again(
     for refuse in (refuse_to_add, refuse_to_change):
         with pytest.raises(MoveError, match=f"{source.url} has moved to {destination.url}: use that one"):
             await refuse(source)
-    with pytest.raises(MoveError, match=f"has moved already, to {destination.url}"):
+    with pytest.raises(MoveError, match=f"has already moved to {destination.url}"):
         await move(source, await opened(memory(request)()))
     with pytest.raises(MoveError, match="is not empty"):
         await move(destination, source)
+
+
+DAMAGED = [b"\xc1", b"", b"\x82\xa5token\xa1\xff\xa2to\xa1x"]
+
+
+@pytest.mark.parametrize("body", DAMAGED)
+async def test_a_damaged_record_of_a_move_stops_only_moves(pair: tuple[Store, Store], body: bytes) -> None:
+    source, destination = pair
+    await add(source, job("1"))
+    await put(source, "departure", MOVE_NAME, body)
+    await put(destination, "arrival", MOVE_NAME, body)
+    await refuse_to_change(source)
+    await refuse_to_change(destination)
+    with pytest.raises(MoveError, match=r"departure record .* cannot be read: .*`shiftwork move --abandon`"):
+        await move(source, destination)
+    assert await reset_damaged(source) is not None
+    assert await reset_damaged(source) is None
+    with pytest.raises(MoveError, match=r"arrival record .* cannot be read: .* Choose another database"):
+        await move(source, destination)
+
+
+async def test_a_damaged_departure_can_be_abandoned(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/old.db"
+    for _ in range(2):
+        async with _opened(url, "default") as source:
+            await put(source, "departure", MOVE_NAME, b"\xa1\xff")
+        assert await abandon(url) == "a store that cannot be read"
+        assert await abandon(url) is None
+    async with _opened(url, "default") as source, _opened(f"sqlite:///{tmp_path}/new.db", "default") as destination:
+        await add(source, job("1"))
+        assert (await move(source, destination)).copied == 1
 
 
 async def test_while_it_moves_nodes_stay_away_and_jobs_may_still_be_added(
@@ -403,7 +436,7 @@ async def test_interrupted_anywhere_it_goes_on(
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
     source, destination = pair
     await fill(source)
-    monkeypatch.setattr("shiftwork.transfer.small.BATCH", 4)
+    monkeypatch.setattr("shiftwork.transfer.records.BATCH", 4)
     genuine, calls = getattr(destination, step), count(1)
 
     async def interrupted(*args: Any) -> Any:
@@ -430,7 +463,7 @@ async def test_interrupted_anywhere_it_goes_on(
 async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What people did is pruned apart: what is left of the source is not the end of what was copied."""
     monkeypatch.setattr("shiftwork.store.memory.events.EVENTS_KEPT", 3)
-    monkeypatch.setattr("shiftwork.transfer.small.PAGE", 2)
+    monkeypatch.setattr("shiftwork.transfer.records.PAGE", 2)
     source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
     dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]
@@ -463,7 +496,7 @@ async def test_another_part_than_its_own_is_refused(
     await _interrupt(source, destination, monkeypatch, after=2)
     other = await opened(memory(request)())
     await add(other, job("other"))
-    with pytest.raises(MoveError, match=f"holds a part of another move, from {source.url}"):
+    with pytest.raises(MoveError, match=f"holds part of another move, from {source.url}"):
         await move(other, destination)
     await add(destination, job("stray"))
     with pytest.raises(MoveError, match=f"{destination.url} holds job stray, which {source.url} does not"):

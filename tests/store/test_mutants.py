@@ -1,23 +1,32 @@
 """The suite can fail: each of these stores breaks one promise, and the check that guards it notices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from shiftwork.core import amending, landing, parking, statuses, worker_state
 from shiftwork.core.admission import Choice
-from shiftwork.core.model import Beat, Doc, JobRecord, NewJob, Outcome
+from shiftwork.core.model import Beat, Change, Doc, JobFilter, JobRecord, JobStatus, NewJob, Outcome, WorkerState
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import MemoryStore
+from shiftwork.store.memory import jobs as memory_jobs
 from shiftwork.store.memory import store as memory_store
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.postgres import functions
 from shiftwork.store.protocol import Claims, Promoted
+from shiftwork.store.redis import scripts
+from shiftwork.store.sqlite import SqliteStore
+from shiftwork.store.sqlite.sql import SQL
 from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
+from tests.store.conftest import on_server
+from tests.store.servers.postgres import names, server_url
 
 Patch = pytest.MonkeyPatch
 CHECK = {check.__name__.removeprefix("check_"): check for check in CHECKS}
@@ -71,7 +80,7 @@ def no_concurrency_key(patch: Patch) -> None:
 
 def nobody_overtakes(patch: Patch) -> None:
     def repark(self: JobTable, changed: JobRecord) -> None:
-        if changed.key is None or self._groups[changed.worker, changed.key].free == 0:
+        if changed.key is None or not self._groups[changed.worker, changed.key].free:
             genuine(self, changed)
 
     genuine = JobTable._repark
@@ -104,7 +113,7 @@ def one_too_many(patch: Patch) -> None:
 
 
 def latest_first(patch: Patch) -> None:
-    patch.setattr(Line, "until", lambda self, at, n: [id for when, id in self if when <= at][::-1][:n])
+    patch.setattr(OrderedIds, "until", lambda self, at, n: [id for when, id in self if when <= at][::-1][:n])
 
 
 def nothing_is_ever_due(patch: Patch) -> None:
@@ -133,7 +142,7 @@ def everybody_leads(patch: Patch) -> None:
 
 
 def what_is_restored_counts_as_added(patch: Patch) -> None:
-    patch.setattr(Totals, "know", Totals.added)
+    patch.setattr(PoolTotals, "know", PoolTotals.added)
 
 
 def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
@@ -181,6 +190,89 @@ def claims_look_at_every_job(patch: Patch) -> None:
     patch.setattr(MemoryStore, "claim", claim)
 
 
+# ── the originals in core, as a store might call or repeat them wrongly ─────────────────────────────────────────────
+
+
+def retries_are_scheduled(patch: Patch) -> None:
+    def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
+        settled = landing.landed(job, outcome, now)
+        return replace(settled, status=JobStatus.SCHEDULED) if settled.status is JobStatus.FAILED else settled
+
+    patch.setattr(memory_store, "landed", landed)
+
+
+def cancel_requests_are_forgotten(patch: Patch) -> None:
+    patch.setattr(memory_store, "landed", lambda job, *rest: landing.landed(replace(job, cancelling=False), *rest))
+
+
+def cancelled_runs_are_kept_for_ever(patch: Patch) -> None:
+    def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
+        return replace(landing.landed(job, outcome, now), keep_until=outcome.keep_until)
+
+    patch.setattr(memory_store, "landed", landed)
+
+
+def what_an_outcome_says_is_an_end(patch: Patch) -> None:
+    patch.setattr(
+        memory_store, "after_run", lambda state, outcome, _: worker_state.after_run(state, outcome, outcome.status)
+    )
+
+
+def last_ends_move_back(patch: Patch) -> None:
+    def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
+        disabled = worker_state.after_run(state, outcome, status)
+        state.last_ended = state.last_ended if status.live else outcome.ended_at
+        return disabled
+
+    patch.setattr(memory_store, "after_run", after_run)
+    patch.setattr(memory_store, "after_end", lambda state, now: setattr(state, "last_ended", now))
+
+
+def one_failure_more_is_allowed(patch: Patch) -> None:
+    def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
+        limit = outcome.disable_after
+        return worker_state.after_run(state, replace(outcome, disable_after=limit and limit + 1), status)
+
+    patch.setattr(memory_store, "after_run", after_run)
+
+
+def completed_jobs_are_requeued(patch: Patch) -> None:
+    patch.setattr(
+        memory_store, "allows", lambda status, change: status is JobStatus.COMPLETED or statuses.allows(status, change)
+    )
+
+
+def requeued_jobs_keep_their_counts(patch: Patch) -> None:
+    def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
+        changed = amending.amended(job, change, now)
+        return changed and replace(changed, attempt=job.attempt)
+
+    patch.setattr(memory_store, "amended", amended)
+
+
+def a_higher_limit_passes_a_lower_one(patch: Patch) -> None:
+    def free(queued: Iterable[tuple[str, int]], *, processing: int) -> Iterator[str]:
+        for id, limit in queued:
+            if processing < limit:
+                processing += 1
+                yield id
+
+    patch.setattr(memory_jobs, "free", free)
+
+
+def running_jobs_take_no_place(patch: Patch) -> None:
+    patch.setattr(memory_jobs, "free", lambda queued, **_: parking.free(queued, processing=0))
+
+
+def dead_jobs_are_found_as_cancelled(patch: Patch) -> None:
+    async def find(self: MemoryStore, wanted: JobFilter) -> list[JobRecord]:
+        swapped = {JobStatus.DEAD: JobStatus.CANCELLED, JobStatus.CANCELLED: JobStatus.DEAD}
+        return await genuine(self, replace(wanted, status=tuple(swapped.get(one, one) for one in wanted.status or ())))
+
+    genuine = MemoryStore.find
+    patch.setattr(MemoryStore, "find", find)
+
+
 MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (no_fence, "a_stale_outcome_is_refused_and_changes_nothing"),
     (no_fence, "what_the_dead_held_is_taken_under_a_new_fence"),
@@ -217,6 +309,18 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (no_bell_rings, "a_pool_rings_when_a_job_becomes_ready"),
     (gates_open_in_silence, "a_pool_rings_when_a_conflict_is_over"),
     (claims_look_at_every_job, "claims_beside_scheduled_jobs"),
+    (retries_are_scheduled, "outcomes_land_as_the_original_says"),
+    (cancel_requests_are_forgotten, "outcomes_land_as_the_original_says"),
+    (cancelled_runs_are_kept_for_ever, "outcomes_land_as_the_original_says"),
+    (what_an_outcome_says_is_an_end, "outcomes_change_a_worker_as_the_original_says"),
+    (last_ends_move_back, "outcomes_change_a_worker_as_the_original_says"),
+    (last_ends_move_back, "cancelled_jobs_change_a_worker_as_the_original_says"),
+    (one_failure_more_is_allowed, "outcomes_change_a_worker_as_the_original_says"),
+    (completed_jobs_are_requeued, "changes_are_allowed_and_made_as_the_original_says"),
+    (requeued_jobs_keep_their_counts, "changes_are_allowed_and_made_as_the_original_says"),
+    (a_higher_limit_passes_a_lower_one, "keys_are_parked_as_the_original_says"),
+    (running_jobs_take_no_place, "keys_are_parked_as_the_original_says"),
+    (dead_jobs_are_found_as_cancelled, "every_status_is_found_by_its_name"),
 ]
 
 
@@ -235,6 +339,101 @@ async def test_a_broken_promise_is_noticed(
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK[noticed_by], healthy)
+
+
+REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
+    ("finish", "return said == FAILED and FAILED or SCHEDULED", "return SCHEDULED", "outcomes_land"),
+    ("finish", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
+    ("finish", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
+    ("finish", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
+    ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
+    ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
+    ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "outcomes_change_a_worker"),
+    ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "cancelled_jobs_change_a_worker"),
+    ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
+    ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
+    ("amend", "put_in(job, now + A_DAY)", "put_in(job, now)", "changes_are_allowed_and_made"),
+    ("jobs", "local fits = free == position and", "local fits =", "keys_are_parked"),
+    ("jobs", "group.running + free < job.limit", "free < job.limit", "keys_are_parked"),
+]
+"""A file of Lua, what it says, what it says wrongly, and how the check that notices begins."""
+
+
+@pytest.mark.parametrize("mutant", REPEATED_IN_LUA, ids=" ".join)
+async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
+    mutant: tuple[str, str, str, str], valkey_url: str, monkeypatch: Patch
+) -> None:
+    file, right, wrong, noticed_by = mutant
+    genuine = scripts._part
+    text = genuine(file)
+    assert right in text
+    monkeypatch.setattr(scripts, "_part", lambda name: text.replace(right, wrong) if name == file else genuine(name))
+    scripts.script.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            await run_check(CHECK[f"{noticed_by}_as_the_original_says"], on_server(valkey_url))
+    finally:
+        scripts.script.cache_clear()
+
+
+REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
+    ("WHEN t.status = 1 AND t.run_at > at THEN 1", "", "outcomes_land"),
+    ("WHEN j.cancelling THEN 6", "", "outcomes_land"),
+    ("WHEN t.run_at <= at THEN 2", "WHEN t.run_at < at THEN 2", "outcomes_land"),
+    ("WHEN j.cancelling THEN at + 86400", "", "outcomes_land"),
+    ("state.failures >= limits[place]", "state.failures > limits[place]", "outcomes_change_a_worker"),
+    (
+        "state.failures >= limits[place] AND state.enabled",
+        "state.failures >= limits[place]",
+        "outcomes_change_a_worker",
+    ),
+    ("last_ended = greatest(l.last_ended, at)", "last_ended = l.last_ended", "cancelled_jobs_change_a_worker"),
+    ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
+    ("NOT IN (0, 1, 5, 6)", "NOT IN (0, 1, 4, 5, 6)", "changes_are_allowed_and_made"),
+    ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
+    ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
+    ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
+]
+"""What a function of PostgreSQL says, what it says wrongly, and how the check that notices begins."""
+
+
+@pytest.mark.parametrize("mutant", REPEATED_IN_FUNCTIONS, ids=" ".join)
+async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
+    mutant: tuple[str, str, str], monkeypatch: Patch
+) -> None:
+    right, wrong, noticed_by = mutant
+    genuine = functions.current().text
+    assert right in genuine
+    # A changed text is another version of the functions, which lies beside the genuine one.
+    wrongly = functions.parse(genuine.replace(right, wrong))
+    monkeypatch.setattr(functions, "current", lambda: wrongly)
+    url = server_url(names()[0])
+    factory = on_server(f"{url}{'&' if '?' in url else '?'}schema=mutants")
+    with pytest.raises(AssertionError):
+        await run_check(CHECK[f"{noticed_by}_as_the_original_says"], factory)
+
+
+REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
+    ("requeue_job", "attempt = 0, ", "", "changes_are_allowed_and_made"),
+    ("requeue_job", "progress = NULL", "progress = progress", "changes_are_allowed_and_made"),
+    ("cancel_job", "status = 6", "status = 5", "changes_are_allowed_and_made"),
+    ("return_job", "crashes = ?4", "crashes = crashes", "outcomes_land"),
+    ("count_key_running", "status = 3", "status = 4", "keys_are_parked"),
+    ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
+]
+
+
+@pytest.mark.parametrize("mutant", REPEATED_IN_SQL, ids=" ".join)
+async def test_a_rule_repeated_wrongly_in_sql_is_noticed(
+    mutant: tuple[str, str, str, str], tmp_path: Path, monkeypatch: Patch
+) -> None:
+    statement, right, wrong, noticed_by = mutant
+    assert right in SQL[statement]
+    monkeypatch.setitem(SQL, statement, SQL[statement].replace(right, wrong))
+    with pytest.raises(AssertionError):
+        await run_check(
+            CHECK[f"{noticed_by}_as_the_original_says"], lambda: lambda: SqliteStore(str(tmp_path / "shiftwork.db"))
+        )
 
 
 async def test_check_store_names_every_check_that_failed(monkeypatch: Patch) -> None:

@@ -1,4 +1,4 @@
-"""Jobs in transactions of asyncpg, bare and under SQLAlchemy: with the user's writes, or not at all."""
+"""Jobs in transactions of asyncpg, alone and under SQLAlchemy: they commit with the user's writes, or not at all."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
 
 @pytest.fixture(scope="module", params=names())
 def place(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The server, as asyncpg wants it named."""
+    """Return the URL of the server in the form that asyncpg takes."""
     info = conninfo_to_dict(server_url(request.param))
     return {
         "url": server_url(request.param),
@@ -32,7 +33,7 @@ def place(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture
 async def app(place: dict[str, Any]) -> AsyncIterator[WorkerOrchestrator]:
-    """An app in a namespace of its own, with a task."""
+    """Yield an app in a namespace of its own, with a task."""
     made = WorkerOrchestrator(place["url"], namespace=uuid4().hex)
 
     @made.task()
@@ -43,7 +44,7 @@ async def app(place: dict[str, Any]) -> AsyncIterator[WorkerOrchestrator]:
 
 
 def send(app: WorkerOrchestrator) -> Any:
-    return app._registered.workers["send"]
+    return worker_of(app, "send")
 
 
 async def there(app: WorkerOrchestrator, *jobs: Any) -> list[bool]:

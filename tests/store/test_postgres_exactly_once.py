@@ -1,4 +1,4 @@
-"""Jobs that end in a transaction: whatever is killed in between, each of them counts once."""
+"""Jobs that end in a transaction count exactly once, whatever process is killed."""
 
 import asyncio
 import random

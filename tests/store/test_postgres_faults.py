@@ -1,4 +1,4 @@
-"""What goes wrong with a server: every fault is named, with its remedy, and nothing is lost or stuck."""
+"""Faults of a server: each is reported with its remedy, and no job is lost or stuck."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ from tests.store.servers.postgres import Server, names, own_server, server_url
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server of our own, which tests may stop and start."""
+    """Yield a server that tests may stop and start."""
     made = own_server()
     made.start()
     yield made
@@ -95,7 +95,7 @@ async def test_a_standby_is_named(server: Server) -> None:
     run(server, "CREATE DATABASE frozen")
     run(server, "ALTER DATABASE frozen SET default_transaction_read_only = on")
     said = await refusal(server.url_of("frozen"))
-    assert "only reads" in said
+    assert "is read-only" in said
     assert "primary" in said
 
 
@@ -134,11 +134,11 @@ async def test_another_schema_and_what_the_commands_will_say(server: Server) -> 
     await finish(other, succeeded(await claim_one(other, "1")))
     assert (await other.check())["integrity"].text == "ok"
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as conn:
-        assert [step.done for step in await migrations.status(conn, "Other_1")] == [True, True]
-        assert [step.done for step in await migrations.status(conn, "none")] == [False, False]
+        assert [step.done for step in await migrations.status(conn, "Other_1")] == [True] * 3
+        assert [step.done for step in await migrations.status(conn, "none")] == [False] * 3
         await conn.execute(migrations.sql("printed").encode())
         assert await migrations.upgrade(conn, "printed") == []
-        assert len(await migrations.upgrade(conn, "made")) == 2
+        assert len(await migrations.upgrade(conn, "made")) == 3
     await one.close()
     await other.close()
 
@@ -179,9 +179,9 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_faults_have_remedies(error: psycopg.Error, kind: type[StoreError], words: str) -> None:
-    told = translate(error, "postgresql://u@h/d")
-    assert type(told) is kind
-    assert words in str(told)
+    message = translate(error, "postgresql://u@h/d")
+    assert type(message) is kind
+    assert words in str(message)
 
 
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,7 +247,7 @@ async def test_a_restart_is_survived(server: Server, how: signal.Signals) -> Non
     await asyncio.to_thread(server.start)
     await soon(patiently(store), "the store's answer")
     bell = store.listen({"pool:p"})
-    other = PostgresStore(server.url, namespace=store._lines.place[0])
+    other = PostgresStore(server.url, namespace=store._connections.namespace)
     await other.open()
     await soon(rings_again(other, bell), "a ring after the restart")
     await finish(store, succeeded(held))
@@ -339,7 +339,7 @@ async def add_until_acknowledged(store: Store, id: str) -> None:
 
 
 async def all_ended(store: Store, holder: str, total: int) -> None:
-    """Settle what was lost, as a leader would, until all is completed."""
+    """Recover lost jobs, as a leader does, until all are completed."""
     await store.beat([], 1e9, NOW)
     while True:
         try:
@@ -365,7 +365,7 @@ async def test_transaction_pooling_polls_and_prepares_nothing(url: str) -> None:
         await add(one, job(f"{n}"))
     await soon(bell.wait(), "a ring by the clock")
     assert len(await claim(other)) == 8
-    assert one._lines.doorbell.listens is False
+    assert one._connections.doorbell.listens is False
     assert "polling" in (await one.check())["wake-up"].text
     bell.close()
     await one.close()

@@ -1,4 +1,4 @@
-"""Each statement is served by the index it names, whatever the planner believes of the tables."""
+"""Each statement uses the index it names, whatever the planner believes about the tables."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from shiftwork.core.model import JobFilter, JobStatus
-from shiftwork.store.postgres import sql
+from shiftwork.store.postgres import queries, sql
 from shiftwork.store.postgres.find import _COLUMNS
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
@@ -24,7 +24,7 @@ ROWS: Final = 20_000
 
 @pytest.fixture(scope="module", params=names())
 def db(request: pytest.FixtureRequest) -> Iterator[tuple["psycopg.Connection[Any]", str]]:
-    """A schema with many ended jobs, some ready ones, and statistics."""
+    """Yield a connection and the URL of a schema, which the first test fills with jobs."""
     url, schema = server_url(request.param), f"plans_{uuid4().hex}"
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         yield conn, f"{url}?schema={schema}"
@@ -64,7 +64,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
         await store.close()
         conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     wanted = "j.pool = %(pool)s AND position(%(error)s in j.error) > 0"
-    text = sql.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
+    text = queries.statements(schema)[name].replace("{columns}", _COLUMNS).replace("{wanted}", wanted)
     args = [str(arg) if name == "place_of" else arg for arg in arguments(text)] if "%(" not in text else arguments(text)
     steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN {text}".encode(), args))
     used = {one or other for one, other in INDEX.findall(steps)}
@@ -76,7 +76,7 @@ async def test_a_statement_uses_the_index_it_names(db: tuple["psycopg.Connection
 async def test_claims_read_no_more_than_they_take_whatever_is_believed(
     db: tuple["psycopg.Connection[Any]", str],
 ) -> None:
-    """Planned when the table is empty, when it is full and never looked at, and when it was looked at while empty."""
+    """Plans are made on an empty table, on a full one without statistics, and with statistics of an empty one."""
     conn, url = db
     schema = f"stale_{uuid4().hex}"
     url = f"{url.partition('?')[0]}?schema={schema}"
@@ -88,7 +88,7 @@ async def test_claims_read_no_more_than_they_take_whatever_is_believed(
         for _ in range(10):
             await finish(store, *(succeeded(one) for one in await claim(store, 10)))
         await store.close()
-        await store.open()  # its sessions have told what they read, and plan anew
+        await store.open()  # closed sessions have reported what they read; new ones plan again
         assert reads(conn, schema) - before < 100 * 40
         conn.execute(f'ANALYZE "{schema}".jobs')
     await store.close()
@@ -113,7 +113,7 @@ async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Con
 
 
 def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:
-    """How many rows of jobs were read, by index or not."""
+    """Return how many rows of jobs were read, by index or not."""
     conn.execute("SELECT pg_stat_clear_snapshot()")
     row = conn.execute(
         "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'",

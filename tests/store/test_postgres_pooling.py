@@ -1,4 +1,4 @@
-"""Behind a PgBouncer that hands out the server by the transaction: no statement may rely on the session of another."""
+"""Behind a PgBouncer that pools by transaction: no statement may rely on the session of another one."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,10 +14,12 @@ from shiftwork.testing.expect import soon
 from tests.store.servers.pgbouncer import pgbouncer
 from tests.store.servers.postgres import names, server_url
 
+pytestmark = pytest.mark.needs("pgbouncer")
+
 
 @pytest.fixture(scope="module")
 def pooled() -> Iterator[str]:
-    """A server behind a proxy that pools transactions."""
+    """Yield the URL of a server behind a proxy that pools by transaction."""
     with pgbouncer(server_url(names()[0])) as url:
         yield url
 
@@ -26,7 +28,7 @@ async def test_many_stores_share_few_sessions(pooled: str) -> None:
     namespace = uuid4().hex
     stores = [PostgresStore(pooled, namespace=namespace) for _ in range(6)]
     await asyncio.gather(*(store.open() for store in stores))
-    for turn in range(10):  # often enough for statements to be prepared, were they
+    for turn in range(10):  # often enough that statements would be prepared
         new = [add(store, *(job(f"{turn} {n} {m}", key=f"{m}") for m in range(5))) for n, store in enumerate(stores)]
         await asyncio.gather(*new)
     done = 0

@@ -1,4 +1,4 @@
-"""Jobs that begin and end within transactions: with the user's writes, or not at all."""
+"""Jobs that begin and end within transactions: they commit with the user's writes, or not at all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,6 +23,7 @@ from shiftwork.errors import ConfigurationError, JobStateError, LifecycleError
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim_one, job, statuses
 from shiftwork.testing.expect import soon
+from tests.runtime.stage import worker_of
 from tests.store.servers.postgres import names, server_url
 
 
@@ -33,7 +34,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
-    """An app in a namespace of its own, with a task, and a table `notes` beside it."""
+    """Yield an app in a namespace of its own, with a task, and create a table `notes`."""
     made = WorkerOrchestrator(url, namespace=uuid4().hex)
 
     made.register_pool("mail")
@@ -48,7 +49,7 @@ async def app(url: str) -> AsyncIterator[WorkerOrchestrator]:
 
 
 def send(app: WorkerOrchestrator) -> Any:
-    return app._registered.workers["send"]
+    return worker_of(app, "send")
 
 
 def alchemy(url: str) -> sqlalchemy.URL:
@@ -208,7 +209,7 @@ async def test_other_stores_say_that_they_cannot() -> None:
         await send.enqueue_with(object(), to="a")
     await app.start()
     sent = await send.enqueue(to="a")
-    assert await sent.ended(10) is JobStatus.DEAD
+    assert await sent.ended(30) is JobStatus.DEAD
     assert "postgresql://" in (sent.error or "")
     await app.stop()
 
@@ -218,7 +219,7 @@ async def test_other_stores_say_that_they_cannot() -> None:
 
 @pytest.fixture
 def table(url: str) -> Iterator[str]:
-    """A table with one counter, at 0."""
+    """Yield the name of a table with one counter, at 0."""
     name = f"counter_{uuid4().hex}"
     with closing(psycopg.connect(url, autocommit=True)) as conn:
         conn.execute(f"CREATE TABLE {name} (n int)")
@@ -251,7 +252,7 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     await app.start()
     well = await count.enqueue(fail=False)
     late = await count.enqueue(fail=True)
-    assert [await well.ended(10), await late.ended(10)] == [JobStatus.COMPLETED] * 2
+    assert [await well.ended(30), await late.ended(30)] == [JobStatus.COMPLETED] * 2
     await app.stop()
     assert count_of(url, table) == 2
     assert (well.record.result, late.attempts) == (None, ())
@@ -271,7 +272,7 @@ async def test_what_raises_is_rolled_back_and_tried_again(url: str, table: str) 
 
     await app.start()
     job = await count.enqueue()
-    assert await job.ended(20) is JobStatus.COMPLETED
+    assert await job.ended(30) is JobStatus.COMPLETED
     await app.stop()
     assert (count_of(url, table), job.attempt) == (1, 3)
     [pool] = (await (await app.control.store.open()).stats(app.control.now())).pools.values()
@@ -291,9 +292,9 @@ async def test_a_stale_run_writes_nothing(url: str, table: str) -> None:
                 await conn.execute(f"UPDATE {table} SET n = n + 1")
                 [record] = await store.get([ctx.job_id])
                 await store.leave([str(record and record.instance)], app.control.now())
-                while not await store.reap("another", 10, app.control.now()):  # it may have beaten in between
+                while not await store.reap("another", 10, app.control.now()):  # it may have sent a beat in between
                     await store.leave([str(record and record.instance)], app.control.now())
-        except (JobStateError, asyncio.CancelledError) as error:  # or it is told first that it has lost its lease
+        except (JobStateError, asyncio.CancelledError) as error:  # it may learn first that it has lost its lease
             refused.set_result(str(error) or "stale: cancelled")
             raise
 
@@ -321,9 +322,9 @@ async def test_a_breaker_hears_of_an_end_in_a_transaction(url: str) -> None:
 
     await app.start()
     for _ in range(2):
-        assert await (await act.enqueue(well=False)).ended(10) is JobStatus.DEAD
+        assert await (await act.enqueue(well=False)).ended(30) is JobStatus.DEAD
     jobs = [await act.enqueue(well=True) for _ in range(5)]  # the first of them is the probe
-    assert [await job.ended(10) for job in jobs] == [JobStatus.COMPLETED] * 5
-    await app.stop()  # what was ended is told by then
+    assert [await job.ended(30) for job in jobs] == [JobStatus.COMPLETED] * 5
+    await app.stop()  # by then all ends are known
     assert heard == ["breaker.opened", "breaker.closed"]
     await app.close()

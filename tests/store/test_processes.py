@@ -108,7 +108,7 @@ async def test_every_job_is_claimed_by_one_process(store: Store) -> None:
 async def test_a_write_in_one_process_rings_in_another(store: Store) -> None:
     await store.open()
     bell = store.listen({"pool:p"})
-    child = asyncio.to_thread(subprocess.run, script(ADD_ONE, store.url), check=True, timeout=50)
+    child = asyncio.to_thread(subprocess.run, script(ADD_ONE, store.url), check=True, timeout=90)
     running = asyncio.ensure_future(child)
     await soon(bell.wait(), "a ring from another process")
     await claim_one(store, "from afar")
@@ -120,7 +120,7 @@ async def test_a_write_in_one_process_rings_in_another(store: Store) -> None:
 async def test_what_a_killed_process_held_is_taken_when_its_lease_ends(store: Store) -> None:
     await store.open()
     await add(store, job("1"), job("2"), job("3"))
-    died = await asyncio.to_thread(subprocess.run, script(CLAIM_AND_DIE, store.url), check=False, timeout=50)
+    died = await asyncio.to_thread(subprocess.run, script(CLAIM_AND_DIE, store.url), check=False, timeout=90)
     assert died.returncode == -9
     assert await store.reap("r", 10, NOW + 14) == []
     taken = await store.reap("r", 10, NOW + 15)

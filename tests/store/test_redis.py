@@ -1,4 +1,4 @@
-"""What only the store on Redis has to prove: lost answers, restarts, keys left behind, namespaces, damaged records."""
+"""Promises of the Redis store alone: lost replies, restarts, leftover keys, namespaces, damaged records."""
 
 import asyncio
 import struct
@@ -11,7 +11,7 @@ import pytest
 from shiftwork.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.store.protocol import Store
-from shiftwork.store.redis import together
+from shiftwork.store.redis import add_batcher
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import (
     NOW,
@@ -29,7 +29,7 @@ from shiftwork.testing.acts import (
 )
 from shiftwork.testing.expect import soon
 from tests.store.proxy import Proxy
-from tests.store.servers.redis import DURABLE, Server, namespace
+from tests.store.servers.redis import KILLED, Server, namespace
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_what_a_lost_answer_did_is_not_done_twice(valkey_server: Server, v
         jobs = [job("1"), job("2", unique_key="u"), job("3", key="k")]
 
         proxy.lose_the_next_answer()
-        with pytest.raises(StoreUnavailableError, match="may have happened"):
+        with pytest.raises(StoreUnavailableError, match="may have taken effect"):
             await store.add(jobs, NOW)
         assert [added.created for added in await store.add(jobs, NOW)] == [False] * 3
         assert (await store.stats(NOW)).pools["p"].added == 3
@@ -103,7 +103,7 @@ async def test_a_lost_connection_rings_everything(valkey_server: Server, place: 
 
 
 async def test_a_killed_server_loses_nothing_and_is_found_again(valkey_program: Path, place: str) -> None:
-    with Server(valkey_program, *DURABLE) as server:
+    with Server(valkey_program, *KILLED) as server:
         store = open_store(server.url, namespace=place)
         await store.open()
         await beat(store, "i", ttl=1_000)
@@ -190,7 +190,7 @@ async def test_the_newest_completed_jobs_are_kept_and_the_others_leave_no_key(
 
 @pytest.mark.parametrize("wrong", ["-1", "many", "1.5", ""])
 def test_a_number_to_keep_is_a_number(wrong: str) -> None:
-    with pytest.raises(UnknownStoreError, match="'keep' is a number of completed jobs"):
+    with pytest.raises(UnknownStoreError, match="'keep' must be a number of completed jobs"):
         open_store(f"redis://localhost/0?keep={wrong}")
 
 
@@ -210,7 +210,7 @@ async def test_namespaces_do_not_meet(valkey_url: str) -> None:
 async def test_more_than_fits_into_one_script_is_added_in_several(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_JOBS", 10)
     assert [added.created for added in await store.add([job(f"{n % 30}") for n in range(35)], NOW)] == (
         [True] * 30 + [False] * 5
     )
@@ -218,10 +218,10 @@ async def test_more_than_fits_into_one_script_is_added_in_several(
 
 
 async def test_what_is_large_is_added_in_several_scripts_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "MOST_BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(add_batcher, "MAX_SCRIPT_BYTES", 100)
     sizes = [60, 60, 30, 30, 30, 30, 500, 1]
     jobs = [job(f"{n}", payload=b"x" * size) for n, size in enumerate(sizes)]
-    assert [[one.id for one in part] for part in together.in_parts(jobs)] == [
+    assert [[one.id for one in part] for part in add_batcher.in_parts(jobs)] == [
         ["0"],
         ["1", "2"],
         ["3", "4", "5"],

@@ -1,4 +1,4 @@
-"""An application on a server: jobs are enqueued, run and answered, and `doctor` says what is wrong with the server."""
+"""An application on a server: jobs are enqueued, run and return results, and `doctor` reports faults of the server."""
 
 import json
 
@@ -23,9 +23,9 @@ async def test_an_app_runs_on_a_server(valkey_url: str) -> None:
 
     await app.start()
     job = await double.enqueue(number=21)
-    assert await job.result(timeout_seconds=10) == 42
+    assert await job.result(timeout_seconds=30) == 42
     jobs = await app.enqueue_many([double.call(number=n) for n in range(100)])
-    assert [await one.result(timeout_seconds=10) for one in jobs] == [2 * n for n in range(100)]
+    assert [await one.result(timeout_seconds=30) for one in jobs] == [2 * n for n in range(100)]
     await app.stop()
     assert ran
 

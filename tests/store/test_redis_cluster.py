@@ -1,4 +1,4 @@
-"""A cluster: whichever node is named, the one that has the namespace is found, also when it is another one by now."""
+"""A cluster: whichever node the URL names, the node with the namespace is found, even after the namespace has moved."""
 
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import add, claim_one, finish, job, statuses, succeeded
@@ -7,7 +7,7 @@ from tests.store.servers.redis import Server
 
 
 def owner(nodes: list[Server], slot: int) -> Server:
-    """The node that has a slot."""
+    """Return the node that has a slot."""
     ranges = nodes[0].ask("CLUSTER", "SLOTS")
     port = next(primary[1] for first, last, primary, *_ in ranges if first <= slot <= last)
     return next(node for node in nodes if node.port == port)

@@ -1,4 +1,4 @@
-"""Each thing that can be wrong with a server is an error of its own, with the remedy and without the password."""
+"""Each fault of a server has an error of its own, with the remedy and without the password."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ async def refusal(url: str, **more: str) -> str:
 
 @pytest.fixture(scope="module")
 def guarded(valkey_program: Path) -> Iterator[Server]:
-    """A server with a password, and a user who may not run scripts."""
+    """Yield a server with a password, and with a user who may not run scripts."""
     poor = "user poor on >secret ~* &* +@all -@scripting"
     with Server(valkey_program, "--requirepass", "secret", config=poor) as server:
         yield server
@@ -36,9 +36,9 @@ def guarded(valkey_program: Path) -> Iterator[Server]:
 
 async def test_a_wrong_password(guarded: Server) -> None:
     at = f"127.0.0.1:{guarded.port}"
-    assert "refuses the user name or the password" in await refusal(f"redis://:not-this-secret@{at}/0")
+    assert "rejects the user name or the password" in await refusal(f"redis://:not-this-secret@{at}/0")
     assert "secret" not in await refusal(f"redis://:not-this-secret@{at}/0")
-    assert "wants a password" in await refusal(f"redis://{at}/0")
+    assert "needs a password" in await refusal(f"redis://{at}/0")
     store = open_store(f"redis://:secret@{at}/0", namespace=namespace())
     await store.open()
     await add(store, job("1"))
@@ -48,18 +48,18 @@ async def test_a_wrong_password(guarded: Server) -> None:
 
 async def test_a_user_who_may_not_run_scripts(guarded: Server) -> None:
     message = await refusal(f"redis://poor:secret@127.0.0.1:{guarded.port}/0")
-    assert "denies this user what shiftwork needs" in message
+    assert "denies rights that shiftwork needs" in message
     assert "secret" not in message
 
 
 async def test_a_password_that_the_server_does_not_have(valkey_server: Server) -> None:
     message = await refusal(f"redis://:secret@127.0.0.1:{valkey_server.port}/0")
-    assert "has no password set" in message or "refuses" in message
+    assert "has no password" in message or "rejects" in message
 
 
 async def test_nobody_there() -> None:
     assert "nothing listens there" in await refusal(f"redis://127.0.0.1:{free_port()}/0")
-    assert "Look at the host name" in await refusal("redis://no.such.host.invalid/0")
+    assert "Check the host name" in await refusal("redis://no.such.host.invalid/0")
 
 
 async def test_a_server_that_hangs() -> None:
@@ -69,12 +69,12 @@ async def test_a_server_that_hangs() -> None:
 
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    assert "no answer" in await refusal(f"redis://127.0.0.1:{port}/0?timeout=0.05")
+    assert "no reply" in await refusal(f"redis://127.0.0.1:{port}/0?timeout=0.05")
     server.close()
 
 
 async def test_a_database_that_does_not_exist(valkey_server: Server) -> None:
-    assert "no database of the number" in await refusal(f"redis://127.0.0.1:{valkey_server.port}/999")
+    assert "no database with the number" in await refusal(f"redis://127.0.0.1:{valkey_server.port}/999")
 
 
 async def test_a_replica(valkey_program: Path, valkey_server: Server) -> None:
@@ -85,7 +85,7 @@ async def test_a_replica(valkey_program: Path, valkey_server: Server) -> None:
 async def test_keys_of_another_version(valkey_server: Server) -> None:
     valkey_server.ask("SET", "{shiftwork:other}:version", "99")
     store = open_store(valkey_server.url, namespace="other")
-    with pytest.raises(SchemaVersionError, match="its keys are of version 99, ours of 1"):
+    with pytest.raises(SchemaVersionError, match="its keys have version 99, ours have 1"):
         await store.open()
     await store.close()
 
@@ -96,7 +96,7 @@ async def test_a_full_server_refuses_new_jobs_and_works_off_the_others(valkey_pr
         await store.open()
         await add(store, *(job(f"{n}") for n in range(50)))
         server.ask("CONFIG", "SET", "maxmemory", "1mb")
-        with pytest.raises(StoreFullError, match="Nothing acknowledged was lost"):
+        with pytest.raises(StoreFullError, match="No acknowledged job is lost"):
             await store.add([job("one too many")], NOW)
         assert (await store.stats(NOW)).pools["p"].queued == 50
         while claimed := await claim(store):
@@ -112,16 +112,16 @@ async def test_a_full_server_refuses_new_jobs_and_works_off_the_others(valkey_pr
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that nobody has signed, and its key."""
+    """Create a self-signed certificate for 127.0.0.1, and its key."""
     program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("openssl is missing")
+    assert program, "there is no openssl"
     made, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     asked = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
     subprocess.run([program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *asked], check=True, capture_output=True)
     return made, key
 
 
+@pytest.mark.needs("openssl")
 async def test_tls(valkey_url: str, valkey_server: Server, certificate: tuple[Path, Path]) -> None:
     made, key = certificate
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -149,7 +149,7 @@ async def test_a_sentinel_names_the_server(valkey_program: Path, valkey_url: str
         await add(store, job("1"))
         assert len(await claim(store)) == 1
         await store.close()
-        assert "knows no service 'shpo'" in await refusal(f"redis+sentinel://127.0.0.1:{sentinel.port}/shpo/0")
+        assert "does not know the service 'shpo'" in await refusal(f"redis+sentinel://127.0.0.1:{sentinel.port}/shpo/0")
 
 
 # ── URLs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,14 +158,14 @@ async def test_a_sentinel_names_the_server(valkey_program: Path, valkey_url: str
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("redis://", "names a host: write redis://host:6379/0"),
-        ("redis://host:port/0", "'host:port' is no host"),
+        ("redis://", "needs a host: write redis://host:6379/0"),
+        ("redis://host:port/0", "'host:port' is not a host"),
         ("redis://host/name", "the database of a redis:// URL is a number"),
         ("redis://one,two/0", "has one host; for several, write redis+cluster://"),
-        ("redis+cluster://host:7000/1", "a cluster has one database"),
-        ("redis+sentinel://host:26379", "names the service"),
+        ("redis+cluster://host:7000/1", "a cluster has only database 0"),
+        ("redis+sentinel://host:26379", "needs the name of the service"),
         ("redis://user:secret@host/0?timout=3", "did you mean 'timeout'?"),
-        ("redis://user:secret@host/0?timeout=never", "is a number of seconds, not 'never'"),
+        ("redis://user:secret@host/0?timeout=never", "must be a number of seconds, not 'never'"),
         ("redis://host/0?tls=maybe", "it is one of yes, no"),
         ("redis+clutser://host", "did you mean 'redis+cluster'?"),
     ],

@@ -1,4 +1,4 @@
-"""Servers and worker processes that die in mid-flight: every acknowledged job ends, and nobody has to be restarted."""
+"""Servers and worker processes die at work: every acknowledged job ends, and no process needs a restart."""
 
 import asyncio
 import signal
@@ -15,7 +15,7 @@ from shiftwork.core.model import JobFilter
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.store.urls import open_store
-from tests.store.servers.redis import DURABLE, Server, namespace
+from tests.store.servers.redis import KILLED, Server, namespace
 from tests.system.conftest import Start, eventually, start
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ sentinel failover-timeout shop 2000
 
 
 def started(log: Path) -> Counter[int]:
-    """How often each process has started a job."""
+    """Return how often each process has started a job."""
     lines = log.read_text().splitlines() if log.exists() else []
     return Counter(int(line.split()[0]) for line in lines if line.endswith("start"))
 
@@ -58,7 +58,7 @@ async def enqueue(url: str, numbers: range) -> list[str]:
 
 
 async def outcomes(url: str, ids: list[str]) -> Counter[JobStatus]:
-    """What has become of these jobs."""
+    """Return the statuses of these jobs."""
     store = open_store(url)
     try:
         await store.open()
@@ -90,13 +90,13 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
     heir = start("sleepers.py", valkey_url, log, gate)
     eventually(all_complete(valkey_url, ids))
     heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=20) == 0
+    assert heir.wait(timeout=30) == 0
     assert started(log)[heir.pid] == JOBS
 
 
 def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_program: Path, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
-    with Server(valkey_program, *DURABLE) as server:
+    with Server(valkey_program, *KILLED) as server:
         ids = asyncio.run(enqueue(server.url, range(2 * JOBS)))
         workers = [start("sleepers.py", server.url, log, gate) for _ in range(2)]
         eventually(lambda: all_busy(log, workers))
@@ -110,23 +110,23 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
         eventually(all_complete(server.url, ids))
         for worker in workers:
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(timeout=20) == 0
+            assert worker.wait(timeout=30) == 0
         nothing_is_left(server)
 
 
 def nothing_is_left(server: Server) -> None:
-    """No job is live, nobody holds a place, and nobody waits."""
+    """Assert that no job is live, no place is held, and no job waits."""
     kept = {key.partition(b"}:")[2] for key in server.ask("KEYS", "*")}
     assert not kept & {b"ready", b"due", b"cancels", b"groups", b"keyed", b"holding", b"run:nap", b"q:7:default:nap"}
 
 
 @pytest.fixture
 def watched(valkey_program: Path) -> Iterator[tuple[Server, Server, str]]:
-    """A primary, its replica, and the URL of a sentinel that watches them."""
+    """Yield a primary, its replica, and the URL of a sentinel that watches them."""
     with ExitStack() as stack:
-        primary = stack.enter_context(Server(valkey_program, *DURABLE, "--repl-diskless-sync-delay", "0"))
+        primary = stack.enter_context(Server(valkey_program, *KILLED, "--repl-diskless-sync-delay", "0"))
         follows = ("--replicaof", f"127.0.0.1 {primary.port}")
-        replica = stack.enter_context(Server(valkey_program, *DURABLE, *follows))
+        replica = stack.enter_context(Server(valkey_program, *KILLED, *follows))
         eventually(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
         config = SENTINEL.format(port=primary.port)
         sentinel = stack.enter_context(Server(valkey_program, "--sentinel", config=config))
@@ -160,7 +160,7 @@ def test_a_failover_loses_nothing_that_was_replicated(
     eventually(all_complete(url, ids))
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=20) == 0
+        assert worker.wait(timeout=30) == 0
     nothing_is_left(replica)
 
 
@@ -168,7 +168,7 @@ def test_a_failover_loses_nothing_that_was_replicated(
 
 
 class WrongClock(SystemClock):
-    """The clock of a machine that is some minutes ahead of the server, until it hears from it."""
+    """The clock of a machine that is some minutes ahead of the server, until it learns the server's time."""
 
     def __init__(self, minutes: float) -> None:
         super().__init__()
@@ -191,17 +191,17 @@ async def test_machines_whose_clocks_differ_by_minutes_agree_on_due_times_and_le
     tasks = [(app.task(name="hold")(hold), app.task(name="later")(later)) for app in (behind, ahead)]
     await behind.start()
     held = await tasks[1][0].enqueue()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await begun.wait()
     assert await ahead.recover_stuck_jobs() == 0, "a lease that one machine renewed has not ended for the other"
     await ahead.start()
     for _, task in tasks:
         job = await task.with_options(delay_seconds=0.2).enqueue()
-        await job.ended(timeout_seconds=10)
+        await job.ended(timeout_seconds=30)
         waited = (job.record.started_at or 0.0) - job.record.created_at
-        assert 0.2 <= waited < 10
+        assert 0.2 <= waited < 60, "the machines differ by twenty minutes"
     go_on.set()
-    await held.ended(timeout_seconds=10)
+    await held.ended(timeout_seconds=30)
     assert (held.attempt, held.crashes, held.status) == (1, 0, JobStatus.COMPLETED)
     await behind.stop()
     await ahead.stop()

@@ -1,4 +1,4 @@
-"""How often the server is asked: once for each call, whatever the batch, and once for many callers."""
+"""Round trips: one for each call, whatever the size of the batch, and one for many callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +26,7 @@ async def store(valkey_url: str) -> AsyncIterator[Store]:
 
 @contextmanager
 def asked(server: Server) -> Iterator[list[str]]:
-    """The commands that clients send meanwhile, as MONITOR tells them; what scripts do is not among them."""
+    """Collect the commands that clients send meanwhile, by MONITOR, without those of scripts."""
     commands: list[str] = []
     with Plain(server.port) as monitor:
         monitor.ask("MONITOR")

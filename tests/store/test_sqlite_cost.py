@@ -8,10 +8,11 @@ import pytest
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import JobFilter, JobStatus, Outcome
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim, gate, job, succeeded
 
-CROWD = 100_000
+CROWD = 20_000
+"""Enough to notice a look at every row: that would take a thousand times as many steps as the round itself."""
 WORKERS = ("probe", "crowd", "rival")
 
 
@@ -29,7 +30,7 @@ class Steps:
     def __init__(self) -> None:
         self.counted = 0
 
-    def watch(self, session: Session) -> None:
+    def watch(self, session: SqliteSession) -> None:
         session.db.set_progress_handler(self._count, 10)
 
     def _count(self) -> int:

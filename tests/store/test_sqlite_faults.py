@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from shiftwork.errors import (
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
 
+NOBODY = 65534
 LOCKER = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -87,11 +89,15 @@ async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 
 async def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(str(tmp_path / "file" / "shiftwork.db"), StoreUnavailableError, "is no folder")
+    await refused(str(tmp_path / "file" / "shiftwork.db"), StoreUnavailableError, "is not a folder")
 
 
 def make_folder(path: str) -> None:
     Path(path).mkdir()
+
+
+def make_mode(path: str, mode: int) -> None:
+    Path(path).chmod(mode)
 
 
 def write(path: str, data: bytes) -> None:
@@ -103,11 +109,27 @@ async def test_a_path_that_is_a_folder(path: str) -> None:
     await refused(path, StoreUnavailableError, "it is a folder; name a file")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-    await refused(str(folder / "shiftwork.db"), StoreUnavailableError, "Permission denied")
+@contextmanager
+def as_somebody_else() -> Iterator[None]:
+    """Not as root, who may write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+async def test_a_folder_that_cannot_be_written(store: SqliteStore) -> None:
+    await add(store, job("1"))  # everything that a store needs has been imported
+    with tempfile.TemporaryDirectory(prefix="shiftwork-locked-") as locked:
+        make_mode(locked, 0o555)
+        with as_somebody_else():
+            await refused(f"{locked}/shiftwork.db", StoreUnavailableError, "Permission denied")
 
 
 async def test_a_file_that_is_no_database(path: str) -> None:
@@ -118,7 +140,7 @@ async def test_a_file_that_is_no_database(path: str) -> None:
 async def test_a_database_of_something_else(path: str) -> None:
     with closing(driver.connect(path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
-    await refused(path, StoreUnavailableError, "database of something else")
+    await refused(path, StoreUnavailableError, "database of another program")
 
 
 def test_a_file_that_another_process_is_just_making_is_ours(path: str) -> None:
@@ -241,7 +263,7 @@ async def test_a_full_disk_loses_nothing_and_is_survived(store: SqliteStore) -> 
     pages = await store._write(lambda session: session.db.execute("PRAGMA page_count").fetchone()[0])
     await tamper(store, f"PRAGMA max_page_count = {pages + 40}")
     acknowledged: list[str] = []
-    with pytest.raises(StoreFullError, match="no room left"):
+    with pytest.raises(StoreFullError, match="no space left"):
         await fill_up(store, acknowledged)
     assert acknowledged
     assert [record is not None for record in await store.get(acknowledged)] == [True] * len(acknowledged)

@@ -13,7 +13,7 @@ import pytest
 from shiftwork.core.model import Doc, Event, JobFilter, JobStatus, Requeue
 from shiftwork.errors import StoreError
 from shiftwork.store.sqlite import SqliteStore, calls, checkpoint, driver
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim, claim_ids, finish, job, succeeded
 
 DEADLINE = 30.0
@@ -42,7 +42,7 @@ class Held:
     async def __aenter__(self) -> None:
         busy = threading.Event()
 
-        def wait(_: Session) -> None:
+        def wait(_: SqliteSession) -> None:
             busy.set()
             assert self._go.wait(DEADLINE)
 
@@ -62,11 +62,11 @@ async def traced(store: SqliteStore) -> list[str]:
     return statements
 
 
-def fail(_: Session) -> None:
+def fail(_: SqliteSession) -> None:
     raise ValueError("on purpose")
 
 
-def misspell(session: Session) -> None:
+def misspell(session: SqliteSession) -> None:
     session.db.execute("SELEC")
 
 
@@ -108,7 +108,7 @@ async def test_a_failing_call_harms_no_other(store: SqliteStore) -> None:
 
 
 async def test_what_a_failing_call_did_is_undone(store: SqliteStore) -> None:
-    def add_and_fail(session: Session) -> None:
+    def add_and_fail(session: SqliteSession) -> None:
         session.workers.number("nobody")
         session.db.execute("DELETE FROM jobs")
         session.count(1, 1, 2, 40)
@@ -168,7 +168,7 @@ async def test_many_event_loops_share_a_store(store: SqliteStore) -> None:
 async def test_a_loop_that_is_gone_harms_nobody(store: SqliteStore) -> None:
     def run() -> None:
         async def call_and_leave() -> None:
-            _ = store._engine.write(lambda _: None)
+            _ = store._threads.write(lambda _: None)
 
         asyncio.run(call_and_leave())
 
@@ -368,7 +368,7 @@ def test_the_standard_library_s_sqlite_conforms_and_its_log_stays_small(tmp_path
         [sys.executable, "-c", ON_THE_STANDARD_LIBRARY, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=90,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -486,10 +486,10 @@ def test_a_broken_service_answers_everybody() -> None:
     class Broken:
         closed = False
 
-        def serve(self, group: list[calls.Call]) -> None:
+        def serve(self, group: list[calls.QueuedCall]) -> None:
             raise KeyError("a bug")
 
-        def serve_at_once(self, call: calls.Call) -> bool:
+        def serve_at_once(self, call: calls.QueuedCall) -> bool:
             return False
 
         def upkeep_due(self) -> bool:
@@ -500,15 +500,15 @@ def test_a_broken_service_answers_everybody() -> None:
         def close(self) -> None:
             self.closed = True
 
-    async def ask(desk: calls.Desk) -> None:
-        answers = await asyncio.gather(*(desk.call(lambda _: 1) for _ in range(3)), return_exceptions=True)
+    async def ask(thread: calls.CallThread) -> None:
+        answers = await asyncio.gather(*(thread.call(lambda _: 1) for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [KeyError] * 3
 
     broken = Broken()
-    desk = calls.Desk("shiftwork-broken", lambda: broken)
-    asyncio.run(ask(desk))
-    desk.end()
-    desk.join()
+    thread = calls.CallThread("shiftwork-broken", lambda: broken)
+    asyncio.run(ask(thread))
+    thread.end()
+    thread.join()
     assert broken.closed
 
 

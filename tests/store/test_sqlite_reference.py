@@ -29,7 +29,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim_one, finish, job, outcome
 
 WORKERS = ("a", "b", "c", "d")
@@ -240,7 +240,7 @@ async def test_it_answers_as_the_reference_does(store: SqliteStore, seed: int) -
     assert (await store.check())["integrity"].text == "ok"
 
 
-def miscounted(session: Session) -> list[Any]:
+def miscounted(session: SqliteSession) -> list[Any]:
     """Lanes whose counters do not say what a count of the jobs says."""
     columns = ("scheduled", "retrying", "queued", "processing", "completed", "dead", "cancelled")
     counts = ", ".join(f"sum(status = {number})" for number in range(len(columns)))
@@ -249,7 +249,7 @@ def miscounted(session: Session) -> list[Any]:
     return sorted({row for row in there if any(row[2:])} ^ set(counted))
 
 
-def left_over(session: Session) -> list[Any]:
+def left_over(session: SqliteSession) -> list[Any]:
     """Rows that belong to no job."""
     tables = ("payloads", "results", "attempts", "cancels")
     lost = " UNION ALL ".join(f"SELECT '{table}', job FROM {table} WHERE job NOT IN jobs_seq" for table in tables)

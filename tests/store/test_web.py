@@ -8,7 +8,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.testing import StoreFactory
 from tests.web.conftest import Web
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 AWKWARD = 'it\'s 100 % "ready" / ½ ☃'
 PAGES = (
     "overview",
@@ -88,7 +88,8 @@ async def _check(web: Web, dead: str) -> None:
     for counted in ('run_seconds_count{pool="default"} 3', 'wait_seconds_bucket{pool="default",le="+Inf"} 3'):
         assert f"shiftwork_{counted}\n" in metrics
     assert 'shiftwork_attempts_total{pool="default",end="raised"} 2\n' in metrics
-    assert (await web.get("events"))["events"][-1]["data"]["by"] == AWKWARD
+    [disabled] = (await web.get("events", name="worker.disabled"))["events"]
+    assert disabled["data"]["by"] == AWKWARD
 
 
 def _quoted(name: str) -> str:
@@ -98,7 +99,7 @@ def _quoted(name: str) -> str:
 
 
 async def test_what_a_job_is_doing_and_how_hard_its_node_works_comes_through_every_store(factory: StoreFactory) -> None:
-    app = WorkerOrchestrator(factory()(), lease_seconds=0.6)
+    app = WorkerOrchestrator(factory()(), lease_seconds=3.0)
     began, go = asyncio.Event(), asyncio.Event()
 
     @app.task

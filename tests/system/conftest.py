@@ -45,7 +45,7 @@ def eventually(true: Callable[[], bool], *, within: float = 30.0) -> None:
         if time.monotonic() > deadline:
             message = f"not true within {within} s: {true}"
             raise AssertionError(message)
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 @pytest.fixture

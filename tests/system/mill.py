@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import psutil
 from shiftwork import Job, JobStatus, WorkerInstance, WorkerOrchestrator
 from tests.system.conftest import PROGRAMS
 
-RUNNING = " workers in "
+RUNNING = re.compile(r" runs \d+ workers? in ")
 """What a node says once it runs."""
 PATIENCE = 50.0
 """Seconds after which something that must happen has not happened; the machine may be busy."""
@@ -100,8 +101,8 @@ class Mill:
 
     async def up(self, node: MillNode) -> MillNode:
         """Wait until it runs."""
-        await until(lambda: RUNNING in node.said or node.over, what=lambda: node.said)
-        assert RUNNING in node.said, node.said
+        await until(lambda: bool(RUNNING.search(node.said)) or node.over, what=lambda: node.said)
+        assert RUNNING.search(node.said), node.said
         return node
 
     def lines(self, worker: str | None = None, what: str | None = None) -> list[Line]:

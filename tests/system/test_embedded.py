@@ -18,7 +18,7 @@ def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         env=environment,
         text=True,
         capture_output=True,
-        timeout=50,
+        timeout=90,
         check=False,
     )
 

@@ -78,7 +78,7 @@ async def test_a_pool_whose_processes_cannot_be_started_is_failing_until_they_ca
         ("import nowhere_to_be_found", "No module named 'nowhere_to_be_found'"),
         ("1 / 0", "ZeroDivisionError"),
         ("import os; os.abort()", "was killed by SIGABRT"),
-        ("import os; os._exit(7)", "exit status 7"),
+        ("import os; os._exit(7)", "exited with status 7"),
         ("raise SystemExit('not today')", "not today"),
     ],
 )

@@ -51,7 +51,7 @@ def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -
     heir = start("sleepers.py", url, log, gate)
     eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
     heir.send_signal(signal.SIGTERM)
-    assert heir.wait(timeout=20) == 0
+    assert heir.wait(timeout=30) == 0
     assert started(log)[heir.pid] == JOBS
 
 
@@ -74,7 +74,7 @@ def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Star
     eventually(lambda: "refused" in said.read_text() or "could not keep its lease" in said.read_text())
     for process in (frozen, heir):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=30) == 0
     assert asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS}
     assert asyncio.run(fences_of(url, ids)) == fences
 

@@ -58,7 +58,7 @@ async def test_a_hungry_job_is_ended_with_the_figures(mill: Mill) -> None:
     await mill.up(mill.node())
     job = await mill.ended(await mill.module.eat.enqueue(megabytes=200))
     assert job.status is JobStatus.DEAD
-    assert "bytes of memory; max_memory_per_instance of pool hungry is 120,000,000" in (job.error or "")
+    assert "bytes of memory; max_memory_per_instance is 120,000,000" in (job.error or "")
     assert job.record.crashes == 0
 
 
@@ -115,7 +115,7 @@ async def test_a_process_that_talks_nonsense_is_ended_and_the_culprit_found(mill
     await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 3)
     job = await mill.module.babble.enqueue(number=0)
     await mill.noted("babble")
-    await until(lambda: "gibberish" in node.said, what=mill.logs)
+    await until(lambda: "sends garbage" in node.said, what=mill.logs)
     mill.module.gate.touch()
     assert {it.status for it in await mill.all_ended(neighbours)} == {JobStatus.COMPLETED}
     ended = await mill.ended(job)

@@ -32,7 +32,7 @@ def test_conflicts_and_dependencies_hold_over_a_thousand_runs_in_two_processes(s
     log = tmp_path / "runs.log"
     url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     processes = [start("pipeline.py", url, log, RUNS) for _ in range(2)]
-    eventually(lambda: all(process.poll() is not None for process in processes), within=55)
+    eventually(lambda: all(process.poll() is not None for process in processes), within=90)
     assert [process.returncode for process in processes] == [0, 0]
 
     runs = runs_of(log)

@@ -57,7 +57,7 @@ async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill
     children = [child for child in node.children() if child.name() != "sleep"]
     assert len(children) > 3
     node.signal(signal.SIGKILL)
-    await until(lambda: gone(children), within=10)
+    await until(lambda: gone(children), within=30)
 
 
 async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_back(mill: Mill) -> None:

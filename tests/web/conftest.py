@@ -67,7 +67,7 @@ class Web:
     async def get(self, path: str, **query: Any) -> Any:
         """Ask from this machine; answers with what was answered."""
         async with self.client() as client:
-            response = await client.get(path, params=query)
+            response = await client.get(path, params=query or None)  # none: keep those of the path
         assert response.status_code == 200, response.text
         return response.json()
 

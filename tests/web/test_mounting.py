@@ -68,7 +68,7 @@ async def first_change(application: Any, path: str) -> bytes:
         return {"type": "http.disconnect"}
 
     answering = asyncio.create_task(application(scope, receive, sent.put))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         begun = await sent.get()
         assert dict(begun["headers"])[b"content-type"].startswith(b"text/event-stream")
         said: bytes = (await sent.get())["body"]
@@ -125,7 +125,7 @@ async def test_it_is_mounted_in_fastapi_beside_its_own_routes_and_lives_as_long(
             assert (await browser.get("/orders/seven")).status_code == 422  # its own errors stay its own
             assert list((await browser.get("/openapi.json")).json()["paths"]) == ["/orders/{number}"]
         job = await orchestrator.get_job("orders/17")
-        assert await job.result(20) == "a at 100"
+        assert await job.result(30) == "a at 100"
         left = {task.get_name() for task in asyncio.all_tasks()}
         assert "shiftwork history" in left
     assert "shiftwork history" not in {task.get_name() for task in asyncio.all_tasks()}

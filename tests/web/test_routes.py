@@ -18,7 +18,7 @@ from shiftwork.views.instants import iso
 from shiftwork.web.problems import problem
 from shiftwork.web.routes import overview
 from shiftwork.web.routing import ROUTES
-from tests.runtime.stage import Faults, FaultyStore, Hatch
+from tests.runtime.stage import Faults, FaultyStore, Hatch, worker_of
 from tests.web.conftest import JSON, Web
 
 
@@ -121,7 +121,7 @@ async def test_a_page_of_one_job_reads_it_once() -> None:
     from tests.web.conftest import shop
 
     app, faults = shop(), Faults()
-    store: Any = FaultyStore(app._store, faults)
+    store: Any = FaultyStore(await app.control.store.open(), faults)
     web = Web(WorkerOrchestrator(store))
     await app.control.jobs.enqueue("resize", {"path": "a.png"}, Options(job_id="one"))
     assert (await web.get("jobs/one"))["why"].startswith("waits: ")
@@ -179,7 +179,7 @@ def _dead(number: int, created: float, error: str) -> JobRecord:
 
 async def test_a_job_is_told_whole(open_web: Web) -> None:
     job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": -1})
-    await job.ended(20)
+    await job.ended(30)
     told = await open_web.get(f"jobs/{job.id}")
     assert (told["status"], told["error"]) == ("dead", "ValueError: width -1 is negative")
     assert "raise ValueError" in told["attempts"][0]["traceback"]
@@ -192,7 +192,7 @@ async def test_dead_letters_are_summed_up_by_what_went_wrong(open_web: Web) -> N
         (await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": width}))[0] for width in (-1, -22)
     ]
     for job in jobs:
-        await job.ended(20)
+        await job.ended(30)
     dead = await open_web.get("dead")
     (group,) = dead["groups"]
     assert (dead["total"], group["worker"], group["count"]) == (2, "resize", 2)
@@ -238,7 +238,7 @@ async def test_older_events_come_page_by_page(web: Web, monkeypatch: pytest.Monk
 async def test_the_history_counts_what_ended_between_two_looks(open_web: Web) -> None:
     await open_web.site.history.sample()
     job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png"})
-    await job.ended(20)
+    await job.ended(30)
     await open_web.site.history.sample()
     history = await open_web.get("history", seconds=600)
     images = history["pools"]["images"]
@@ -335,7 +335,7 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
 
 async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
     hatch = Hatch()
-    open_web.app._registered.workers["resize"].function = lambda path, width=1: hatch.wait()
+    worker_of(open_web.app, "resize").function = lambda path, width=1: hatch.wait()
     id = await job_that(open_web)
     await hatch.reached()
     seen = (await open_web.post(f"jobs/{id}/stack")).json()
@@ -344,7 +344,7 @@ async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: We
     event = (await open_web.get("events", name="job.inspected"))["events"][-1]
     assert (event["subject"], event["data"]["by"]) == (id, "loopback")
     hatch.open()
-    await (await open_web.app.get_job(id)).ended(20)
+    await (await open_web.app.get_job(id)).ended(30)
     refused = await open_web.post(f"jobs/{id}/stack")
     assert (refused.status_code, "is completed" in refused.json()["detail"]) == (409, True)
     assert problem(errors.NodeSilentError("it is away")).status_code == 504
@@ -486,7 +486,7 @@ async def test_a_store_that_hangs_is_not_waited_for_by_probes(web: Web, monkeypa
     back = asyncio.Event()
     monkeypatch.setattr(web.app.control.store, "open", back.wait)
     monkeypatch.setattr("shiftwork.web.site.READY_SECONDS", 0.01)
-    async with web.client() as client, asyncio.timeout(5):
+    async with web.client() as client, asyncio.timeout(30):
         response = await client.get("http://127.0.0.1:8421/readyz")
     assert response.status_code == 503
     assert "has not replied" in response.json()["detail"]

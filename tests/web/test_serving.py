@@ -18,6 +18,7 @@ from tests.cli.terminal import SHOP
 from tests.system.conftest import eventually
 
 ADDRESS = re.compile(r"http://\S+/")
+SERVES = re.compile(r" runs \d+ workers? in ")
 
 
 class Process:
@@ -33,6 +34,11 @@ class Process:
     @property
     def said(self) -> str:
         return self.log.read_text()
+
+    @property
+    def serves(self) -> bool:
+        """Whether the node has started."""
+        return bool(SERVES.search(self.said))
 
     def address(self) -> str:
         eventually(lambda: bool(ADDRESS.search(self.said)) or self._popen.poll() is not None)
@@ -70,7 +76,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def ask(address: str, path: str, **options: Any) -> Any:
-    response = httpx2.get(f"{address}api/v1/{path}", timeout=10, **options)
+    response = httpx2.get(f"{address}api/v1/{path}", timeout=30, **options)
     assert response.status_code == 200, response.text
     return response.json()
 
@@ -105,9 +111,9 @@ def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    assert heard.wait(20)
+    assert heard.wait(30)
     assert node.stop() == 0
-    listener.join(20)
+    listener.join(30)
     assert not listener.is_alive()
 
 
@@ -117,13 +123,13 @@ def test_a_busy_port_is_not_fatal(start: Start) -> None:
         taken.listen()
         node = start("run", "shop:app", "--web", f"127.0.0.1:{taken.getsockname()[1]}")
         eventually(lambda: "no dashboard: cannot listen on" in node.said)
-        eventually(lambda: " workers in " in node.said)
+        eventually(lambda: node.serves)
         assert node.stop() == 0
 
 
 def test_nothing_is_served_if_nobody_wants_it(start: Start) -> None:
     node = start("run", "shop:app", "--no-web")
-    eventually(lambda: " workers in " in node.said)
+    eventually(lambda: node.serves)
     assert node.stop() == 0
     assert "dashboard" not in node.said
 
@@ -132,7 +138,7 @@ def test_the_web_is_served_apart_from_any_node_and_beyond_loopback_it_demands_a_
     start: Start, tmp_path: Path
 ) -> None:
     node = start("run", "shop:app", "--no-web")
-    eventually(lambda: " workers in " in node.said)
+    eventually(lambda: node.serves)
     web = start("web", "--store", "sqlite:///shop.db", "--port", "0", "--host", "0.0.0.0", "--root-path", "/ops")
     address = web.address()
     assert address.endswith("/ops/")

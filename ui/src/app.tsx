@@ -40,7 +40,7 @@ export function App() {
   );
 }
 
-/** A page that fails says so, and leaves the way to the others open. */
+/** Shows the error of a page that fails, and keeps the navigation usable. */
 class Guard extends Component<{ children: ReactNode }, { error: Error | null }> {
   state: { error: Error | null } = { error: null };
   static getDerivedStateFromError = (error: Error) => ({ error });
@@ -57,11 +57,11 @@ function Page() {
   useEffect(() => {
     document.title = `${name ? `${name} · ` : ""}${label} · shiftwork`;
   }, [name, label]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another place is read from its top
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page starts at its top
   useEffect(() => {
     window.scrollTo(0, 0);
   }, [page, name]);
-  // A page about another thing is another page: nothing of the one before may stay in it.
+  // The key resets the state of a page when it shows another pool, worker or job.
   switch (page) {
     case "overview":
       return <OverviewPage />;
@@ -81,7 +81,7 @@ function Page() {
       return (
         <>
           <h1 className="sr-only">Not found</h1>
-          <Empty title="There is no such page">
+          <Empty title="This page does not exist">
             <Link href={to(["overview"])}>Go to the overview</Link>
           </Empty>
         </>

@@ -9,7 +9,7 @@ import { Toaster } from "./parts/toast";
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
-      // The token has been revoked: ask who we are, and be shown the door.
+      // The token has been revoked: asking who we are leads to the sign-in page.
       if (error instanceof ApiError && error.status === 401 && query.queryKey[0] !== "me") {
         client.invalidateQueries({ queryKey: ["me"] });
       }
@@ -17,7 +17,7 @@ const client: QueryClient = new QueryClient({
   }),
   defaultOptions: {
     queries: {
-      // What is old is told by the server, not by a clock.
+      // The server announces what is stale; this is only a fallback.
       staleTime: 10_000,
       refetchOnWindowFocus: true,
       retry: (times, error) => times < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),

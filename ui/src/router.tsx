@@ -1,4 +1,4 @@
-/** Where we are: the part of the address after `#`, as a path and its parameters. So any sub-path serves the page. */
+/** The current place: the part of the address after `#`, as a path and its parameters. So the page works under any path. */
 
 import { type AnchorHTMLAttributes, useCallback, useMemo, useSyncExternalStore } from "react";
 
@@ -21,7 +21,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // somebody typed a lone %
+    return text; // a lone % was typed
   }
 }
 
@@ -43,7 +43,7 @@ export function go(address: string) {
   window.location.hash = address;
 }
 
-/** The parameters of the address, and how to change them without a new entry in the history. */
+/** The parameters of the address, and a function that changes them without a new entry in the browser's history. */
 export function useParams(): [URLSearchParams, (change: Record<string, string | string[] | null>) => void] {
   const { path, params } = usePlace();
   const change = useCallback(

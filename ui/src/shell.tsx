@@ -1,4 +1,4 @@
-/** What is around every page: where one can go, how things stand, whether what is shown is live. */
+/** The frame around every page: navigation, search, and whether the page is live. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { act } from "./data/client";
@@ -6,6 +6,7 @@ import { pause, useLive, useNow } from "./data/live";
 import { useMe, useOverview } from "./data/queries";
 import { Button } from "./parts/basics";
 import { Help } from "./parts/help";
+import { Mark } from "./parts/mark";
 import { Palette } from "./parts/palette";
 import { to, usePlace } from "./router";
 import { useShortcuts } from "./shortcuts";
@@ -60,8 +61,8 @@ function Side() {
   const overview = useOverview();
   const me = useMe();
   const nav = useRef<HTMLElement>(null);
-  // On a phone not all pages are in sight.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the one we are at moves with the place
+  // On a phone not all pages are visible.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the current page changes with the place
   useEffect(() => {
     nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [here]);
@@ -132,24 +133,6 @@ function SignOut({ name }: { name: string }) {
   );
 }
 
-function Mark() {
-  return (
-    <svg
-      aria-hidden="true"
-      viewBox="0 0 32 32"
-      className="size-5 text-accent"
-      fill="none"
-      stroke="currentColor"
-      strokeWidth="2.6"
-      strokeLinecap="round"
-    >
-      <circle cx="16" cy="16" r="7.5" />
-      <circle cx="16" cy="16" r="1.6" fill="currentColor" stroke="none" />
-      <path d="M16 8.5V2.5M16 29.5V23.5M8.5 16H2.5M29.5 16H23.5M10.7 10.7 6.5 6.5M25.5 25.5 21.3 21.3M10.7 21.3 6.5 25.5M25.5 6.5 21.3 10.7" />
-    </svg>
-  );
-}
-
 function Bar({ search, help }: { search: () => void; help: () => void }) {
   const { link, paused } = useLive();
   return (
@@ -175,14 +158,8 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
             {paused ? "Paused" : link === "live" ? "Live" : link === "lost" ? "Disconnected" : "Connecting"}
           </span>
         </span>
-        <Button
-          small
-          kind="quiet"
-          aria-pressed={paused}
-          onClick={() => pause(!paused)}
-          title="Hold what is shown still (.)"
-        >
-          {paused ? "▸ Go on" : "‖ Pause"}
+        <Button small kind="quiet" aria-pressed={paused} onClick={() => pause(!paused)} title="Pause updates (.)">
+          {paused ? "▸ Resume" : "‖ Pause"}
         </Button>
         <ThemeButton />
         <Button small kind="quiet" aria-label="Keyboard shortcuts" onClick={help} className="max-sm:hidden">
@@ -194,7 +171,7 @@ function Bar({ search, help }: { search: () => void; help: () => void }) {
 }
 
 const NEXT: Record<Theme, [Theme, string, string]> = {
-  system: ["light", "◐", "as the system"],
+  system: ["light", "◐", "system"],
   light: ["dark", "☀", "light"],
   dark: ["system", "☾", "dark"],
 };
@@ -221,15 +198,15 @@ function Notice() {
   if (link === "lost") {
     return (
       <p role="alert" className="border-b border-bad bg-bad-soft px-4 py-1.5 text-sm text-bad">
-        The connection is lost{lostAt ? ` for ${duration(Math.max(0, (now - lostAt) / 1000))}` : ""}. What is shown may
-        be old; trying again by itself.
+        Connection lost{lostAt ? ` ${duration(Math.max(0, (now - lostAt) / 1000))} ago` : ""}. This page may be out of
+        date; reconnecting automatically.
       </p>
     );
   }
   if (paused) {
     return (
       <p className="border-b border-warn bg-warn-soft px-4 py-1.5 text-sm text-warn">
-        Paused: what is shown stands still.{waiting && " Something has changed since."}
+        Updates are paused.{waiting && " Something has changed since."}
       </p>
     );
   }

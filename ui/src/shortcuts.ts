@@ -1,4 +1,4 @@
-/** Keys that work wherever nobody is typing. */
+/** Keyboard shortcuts, active unless the focus is in a field or a dialog. */
 
 import { useEffect, useRef } from "react";
 import { isPaused, pause } from "./data/live";

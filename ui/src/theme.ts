@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it. */
+/** The theme: light, dark, or the system's. */
 
 import { useEffect, useState, useSyncExternalStore } from "react";
 
@@ -12,7 +12,7 @@ function stored(): Theme {
     const value = localStorage.getItem(KEY);
     return value === "light" || value === "dark" ? value : "system";
   } catch {
-    return "system"; // storage may be forbidden
+    return "system"; // storage may be blocked
   }
 }
 
@@ -34,7 +34,7 @@ export function setTheme(next: Theme) {
   try {
     localStorage.setItem(KEY, next);
   } catch {
-    // then it lasts as long as the page
+    // storage is blocked: the theme lasts as long as the page
   }
   apply();
   tell();
@@ -49,12 +49,12 @@ export const useTheme = () => useSyncExternalStore(subscribe, () => theme);
 
 const resolved = () => (theme === "system" ? (system.matches ? "dark" : "light") : theme);
 
-/** What is shown now: for what is painted rather than styled. */
+/** The theme in effect, for what is painted on a canvas rather than styled. */
 export function useShade(): "light" | "dark" {
   return useSyncExternalStore(subscribe, resolved);
 }
 
-/** The value of a colour of style.css, as a canvas wants it. */
+/** The value of a colour from style.css, for a canvas. */
 export function colour(name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(--${name})`;
@@ -64,7 +64,7 @@ export function colour(name: string): string {
   return value;
 }
 
-/** Whether the window is at least so wide. */
+/** Whether the window is at least this wide. */
 export function useWide(pixels: number): boolean {
   const [query] = useState(() => window.matchMedia(`(min-width: ${pixels}px)`));
   const [wide, setWide] = useState(query.matches);

@@ -1,4 +1,4 @@
-/** Numbers and times in words. */
+/** Formats numbers and times. */
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -7,7 +7,7 @@ export const count = (n: number) => whole.format(n);
 export const compact = (n: number) => (Math.abs(n) < 10_000 ? whole.format(Math.round(n * 10) / 10) : short.format(n));
 export const counted = (n: number, noun: string, many = `${noun}s`) => `${count(n)} ${n === 1 ? noun : many}`;
 
-/** A length of time, in the two largest units that say something. */
+/** A duration in its two largest units. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
   if (seconds === 0) return "0 s";
@@ -56,7 +56,7 @@ export function day(ms: number): string {
 
 export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 
-/** "12 s ago", "in 3 min". */
+/** A time relative to now, such as "12 s ago" or "in 3 min". */
 export function ago(ms: number, now: number): string {
   const seconds = (now - ms) / 1000;
   if (Math.abs(seconds) < 1) return "now";

@@ -31,7 +31,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
-from shiftwork.runtime.processes.messages import Definition, Hello
+from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
@@ -232,7 +232,7 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            node = self._new_node(registry, self._settings, self._hello(registry))
+            node = self._new_node(registry, self._settings, self._setup(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(
                     self.control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
@@ -306,7 +306,7 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         await self.control.close()
 
-    def _new_node(self, registry: Registry, settings: Settings, hello: Hello | None = None) -> Node:
+    def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
         return Node(
             registry,
             store=self._store,
@@ -314,7 +314,7 @@ class WorkerOrchestrator:
             hooks=self._hooks,
             states=self._registered.states,
             settings=settings,
-            hello=hello,
+            setup=setup,
         )
 
     def _new_visitor(self, registry: Registry) -> Node:
@@ -352,12 +352,12 @@ class WorkerOrchestrator:
             hooks=bool(self._hooks),
         )
 
-    def _hello(self, registry: Registry) -> Hello | None:
-        """Return the greeting for the processes of process pools; None if there are no such pools."""
+    def _setup(self, registry: Registry) -> Setup | None:
+        """Return the setup of the processes of process pools; None if there are no such pools."""
         apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
         if not apart:
             return None
-        return Hello(
+        return Setup(
             app=import_name(self, apart[0]),
             role="alone",
             now=self._clock.now(),

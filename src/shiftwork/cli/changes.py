@@ -12,7 +12,7 @@ from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import JobError
 from shiftwork.views.instants import clock_time, iso
 

@@ -9,7 +9,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.control.control import Control
 from shiftwork.control.store_schema import SchemaView
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 
 _PHASE: Final = click.option(
     "--phase",

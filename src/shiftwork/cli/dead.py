@@ -12,7 +12,7 @@ from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
 from shiftwork.core.dead_groups import Group, groups_of
 from shiftwork.core.model import DeadJob, JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job
 from shiftwork.views.instants import iso
 

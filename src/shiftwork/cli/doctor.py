@@ -8,7 +8,7 @@ from shiftwork.cli.status import show_health
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.health import Problem
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import ConfigurationError
 from shiftwork.serve.loading import load_app
 from shiftwork.views.report import Report

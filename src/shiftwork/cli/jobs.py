@@ -9,7 +9,7 @@ from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json,
 from shiftwork.cli.words import ago, one_line, printable, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation

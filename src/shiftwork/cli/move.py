@@ -11,7 +11,7 @@ import click
 from shiftwork.cli.connect import refuse_missing, shared
 from shiftwork.cli.output import aside, json_option, show_json, show_table
 from shiftwork.core.model import JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
 
@@ -80,7 +80,7 @@ def move(source: str, destination: str | None, *, namespace: str | None, give_up
         raise click.UsageError(message)
     progress = ProgressBar(terminal=sys.stderr.isatty())
     try:
-        moved = asyncio.run(move_content(source, shared(destination), namespace=space, tell=progress.show))
+        moved = asyncio.run(move_content(source, shared(destination), namespace=space, report=progress.show))
     finally:
         progress.end()
     if as_json:
@@ -113,7 +113,7 @@ def _show(moved: Moved) -> None:
     rows = [(status, moved.counted.counts.get(status, 0), moved.arrived.counts.get(status, 0)) for status in statuses]
     show_table(("JOBS", "SOURCE", "DESTINATION"), [*rows, ("all", moved.counted.jobs, moved.arrived.jobs)])
     click.echo(f"checksum     {moved.counted.checksum} on both sides")
-    small = moved.small
+    small = moved.records
     others = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
     click.echo(f"and also     {', '.join(others)}")
     if moved.handed_back:
@@ -136,7 +136,7 @@ def _shape(moved: Moved) -> dict[str, Any]:
         "handed_back": moved.handed_back,
         "jobs_by_status": moved.arrived.counts,
         "checksum": None if moved.late else moved.arrived.checksum,
-        "workers": moved.small.workers,
-        "docs": moved.small.docs,
-        "events": moved.small.events,
+        "workers": moved.records.workers,
+        "docs": moved.records.docs,
+        "events": moved.records.events,
     }

@@ -10,7 +10,7 @@ from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago, percent, size, span
 from shiftwork.control.control import Control
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import ResultTimeoutError, UnknownNodeError
 from shiftwork.views.overview import NodeView
 from shiftwork.views.shapes.pools import node_shape

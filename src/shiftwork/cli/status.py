@@ -6,7 +6,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
 from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
 from shiftwork.views.remedies import remedy

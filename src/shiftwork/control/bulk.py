@@ -30,7 +30,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.options import parse_rate
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.store.protocol import Store
 

@@ -17,7 +17,7 @@ CLOCK_SECONDS: Final = 5.0
 """How far behind ours the clock of a process that adds a job may be."""
 
 
-class WorkerDefinition(Struct, frozen=True):
+class StoredWorker(Struct, frozen=True):
     """A published worker, its pool, and the JSON Schema of its payload, if it takes one."""
 
     config: WorkerConfig
@@ -50,7 +50,7 @@ class Definitions:
         """Return every published pool, as it is now."""
         return await read_all(await self._access.open(), POOL_CONFIG)
 
-    async def worker(self, name: str, others: Iterable[str] = ()) -> WorkerDefinition:
+    async def worker(self, name: str, others: Iterable[str] = ()) -> StoredWorker:
         """Return a published worker, at most a few seconds old. `others` are names to suggest if it is unknown."""
         kept = self._kept
         if kept is None or name not in kept.workers or not self._is_fresh(kept):
@@ -62,7 +62,7 @@ class Definitions:
         triggered = config.execution_mode is WorkerExecutionMode.TRIGGERED
         pool = kept.pools.get(config.pool) or PoolConfig(name=config.pool)
         # A worker that is not TRIGGERED may have a schema left over from when it was.
-        return WorkerDefinition(config, pool, kept.schemas.get(name) if triggered else None)
+        return StoredWorker(config, pool, kept.schemas.get(name) if triggered else None)
 
     async def schemas(self, newest: Mapping[str, float]) -> Mapping[str, bytes]:
         """Return the schemas of these workers, where they are known. `newest`: when their newest jobs were added.

@@ -7,7 +7,7 @@ from shiftwork.control.latency import measure
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.system import System
 from shiftwork.core.health import Finding, Problem
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.runtime.clock import Clock
 from shiftwork.transfer.late import Left
 from shiftwork.views.report import Report

@@ -15,9 +15,10 @@ from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import POOL
 from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc, PoolStats, WorkerInstance
 from shiftwork.core.options import check_bounds
+from shiftwork.core.plan import Planned, bounded
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.leader.planner import Planned, Planner, bounded
+from shiftwork.runtime.leader.planner import Planner
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.views.pool_entries import dashboard_entry, instance_of

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from shiftwork.core.model import JobRecord, JobStatus
+from shiftwork.core.stack_requests import StackReply, StackRequest
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
-from shiftwork.runtime.node.stack_requests import ANSWER_SECONDS, Look, Seen, change_looks, read_looks
+from shiftwork.runtime.node.stack_requests import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.stack import JobStack
 
@@ -27,26 +28,26 @@ async def read_stack(
     return JobStack(job_id=record.id, at=seen.at, instance=seen.instance, pid=seen.pid, stack=seen.stack)
 
 
-async def _ask(store: Store, record: JobRecord, now: Callable[[], float]) -> Seen | None:
+async def _ask(store: Store, record: JobRecord, now: Callable[[], float]) -> StackReply | None:
     key = secrets.token_hex(8)
     bell = store.listen({"state"})
-    request = Look(job=record.id, fence=record.fence, asked_at=now())
+    request = StackRequest(job=record.id, fence=record.fence, asked_at=now())
     try:
-        await change_looks(store, now(), lambda looks: {**looks, key: request})
+        await change_stack_requests(store, now(), lambda requests: {**requests, key: request})
         return await _reply(store, key, bell)
     finally:
         bell.close()
         with suppress(StoreError):  # the request expires by itself
-            await change_looks(store, now(), lambda looks: _without(looks, key))
+            await change_stack_requests(store, now(), lambda requests: _without(requests, key))
 
 
-async def _reply(store: Store, key: str, bell: Bell) -> Seen | None:
+async def _reply(store: Store, key: str, bell: Bell) -> StackReply | None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(REPLY_SECONDS):
             while not bell.closed:
-                request = (await read_looks(store)).get(key)
-                if request is not None and request.seen is not None:
-                    return request.seen
+                request = (await read_stack_requests(store)).get(key)
+                if request is not None and request.reply is not None:
+                    return request.reply
                 await bell.wait()
     return None
 
@@ -54,7 +55,7 @@ async def _reply(store: Store, key: str, bell: Bell) -> Seen | None:
 def _silent(record: JobRecord) -> NodeSilentError:
     _refuse_unless_running(record, "has ended, or is to run again: it is")
     message = (
-        f"job {record.id}: the node of {record.instance} did not reply within {ANSWER_SECONDS:g} s; "
+        f"job {record.id}: the node of {record.instance} did not reply within {REPLY_SECONDS:g} s; "
         "`shiftwork nodes` shows whether it is alive. If it is gone, its jobs run again when their lease ends; "
         "if it hangs, restart it"
     )
@@ -70,5 +71,5 @@ def _refuse_unless_running(record: JobRecord, verb: str) -> None:
         raise JobStateError(message)
 
 
-def _without(looks: dict[str, Look], key: str) -> dict[str, Look]:
-    return {other: look for other, look in looks.items() if other != key}
+def _without(requests: Requests, key: str) -> dict[str, StackRequest]:
+    return {other: request for other, request in requests.items() if other != key}

@@ -1,14 +1,16 @@
 """May this job start now? If not, why, and until when?
 
-Every store admits by these rules, whatever language it speaks. The facts are per worker (a *lane*), because all jobs of
-a worker share its gates; only concurrency keys differ from job to job, and stores keep jobs behind a taken key out of
-the lane altogether (`JobRecord.parked`).
+Every store admits by these rules, whatever language it is written in. The facts are per worker (a *lane*), because all
+jobs of a worker share its gates; only concurrency keys differ from job to job, and stores keep jobs behind a taken key
+out of the lane altogether (`core.parking`).
 
-Three layers, each of which looks only at the ones before it, so that no two jobs can wait for each other:
+There are three layers. Each looks only at the ones before it, so that no two jobs can wait for each other:
 
 1. **gates**: paused, disabled, breaker, dependencies, max_running, rate limit.
-2. **turn**: once a dependency has ended, whoever waited for it goes before its next run, and has a moment to begin.
-3. **conflicts**: not beside a job it blocks (or that blocks it), and not before one of the other side that ranks ahead.
+2. **turn**: once a dependency has ended, the worker that waited for it goes before its next run, and gets a moment to
+   begin.
+3. **conflicts**: a job does not run beside a job it blocks (or that blocks it), nor start before one of the other side
+   that ranks ahead.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,24 +23,24 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import PoolDoc, WorkerState
 
 SETTLING_SECONDS: Final = 1.0
-"""For how long a dependency lets the one that waited for it get going. A claim is not a start yet: on a busy machine
-the function may begin long after, and it must not find its dependency at work again by then."""
+"""How long a dependency waits for the dependent that has just started. A claim is not a start yet: on a busy machine
+the function may begin long after, and must not find its dependency running again by then."""
 
 
 class RateLimit(Struct, frozen=True):
-    """At most `count` starts in any `seconds`, in bursts of at most a tenth of it."""
+    """At most `count` starts in any `seconds`, in bursts of at most a tenth of `count`."""
 
     count: int
     seconds: float
 
     @property
     def burst(self) -> int:
-        """How many may start at once after a quiet time."""
+        """How many jobs may start at once after a quiet time."""
         return max(1, self.count // 10)
 
     @property
     def spacing(self) -> float:
-        """Seconds that each start uses up. With the burst this never exceeds `count` in any window."""
+        """The seconds that each start uses up. With the burst, no window ever exceeds `count`."""
         return self.seconds / (self.count - self.burst + 1)
 
     def opens_at(self, rate_at: float) -> float:
@@ -51,23 +53,23 @@ class RateLimit(Struct, frozen=True):
 
 
 class Gates(Struct, frozen=True, kw_only=True):
-    """What the registered workers say about when one of them may start (doc kind "gates", one per worker)."""
+    """When a worker may start, as registered (doc kind "gates", one per worker)."""
 
     worker: str
     pool: str = "default"
     conflicts: tuple[str, ...] = ()
-    """Workers it blocks and workers that block it."""
+    """The workers it blocks and the workers that block it."""
     after: dict[str, str] = field(default_factory=dict)
-    """Workers it depends on: "done" or "fresh"."""
+    """The workers it depends on, each with its demand: "done" or "fresh"."""
     before: tuple[str, ...] = ()
-    """Workers that depend on it."""
+    """The workers that depend on it."""
     max_running: int | None = None
     rate: RateLimit | None = None
     breaker: str | None = None
 
     @property
     def open(self) -> bool:
-        """Whether nothing but pause and disable can hold its jobs back."""
+        """Whether only a pause or a disabled worker can hold its jobs back."""
         return not (self.conflicts or self.after or self.before or self.max_running or self.rate or self.breaker)
 
 
@@ -84,7 +86,7 @@ class Head(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """A job that runs, for the words of an explanation."""
+    """A running job, as an explanation names it."""
 
     id: str
     instance: str
@@ -92,7 +94,7 @@ class Running(Struct, frozen=True):
 
 
 class Lane(Struct, kw_only=True):
-    """What the store knows of one worker's jobs."""
+    """What the store knows about one worker's jobs."""
 
     state: WorkerState
     running: int = 0
@@ -101,49 +103,49 @@ class Lane(Struct, kw_only=True):
     head: Head | None = None
     """The best queued job that is not parked."""
     retrying: bool = False
-    """Whether a job of it failed and waits to be retried."""
+    """Whether a failed job of the worker waits to be retried."""
     live: bool = False
-    """Whether any job of it is scheduled, queued, processing or to be retried."""
+    """Whether any job of the worker is scheduled, queued, processing or waiting to be retried."""
 
 
 class Facts(Struct, kw_only=True):
-    """All that an admission looks at. `lanes` covers at least the neighbours of whatever is asked about."""
+    """Everything an admission looks at. `lanes` covers at least the neighbours of the workers in question."""
 
     lanes: dict[str, Lane] = field(default_factory=dict)
     gates: dict[str, Gates] = field(default_factory=dict)
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     pools: dict[str, PoolDoc] = field(default_factory=dict)
     served: set[str] = field(default_factory=set)
-    """Pools that a live instance serves. Nobody gives way to a job that nobody would run."""
+    """The pools that a live instance serves. No job gives way to a job that no instance would run."""
 
 
 class Wait(Struct, frozen=True):
     """Why a job does not start."""
 
     code: str
-    """paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked, precedence."""
+    """One of paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked and precedence."""
     by: str
     """The worker, pool or breaker it waits for."""
     why: str
     until: float | None = None
-    """When to ask again even if nothing else happens."""
+    """When to try again even if nothing else happens."""
     since: float | None = None
 
 
 class Choice(Struct):
-    """The outcome of `choose`."""
+    """The jobs that `choose` chose, and what they change."""
 
     ids: list[str]
     started: dict[str, int]
     """How many jobs of each worker were chosen."""
     rate_at: dict[str, float]
-    """New rate-limit positions, to be stored."""
+    """The new rate-limit positions, to be stored."""
     next_at: float | None
-    """When a job that is held back by time alone may start."""
+    """When the first job that only time holds back may start."""
 
 
 def neighbours(workers: Iterable[str], gates: Mapping[str, Gates]) -> set[str]:
-    """The workers whose lanes must be known in order to judge these ones: all that gates tie together."""
+    """These workers and every worker that gates tie to them: whose lanes must be known to judge them."""
     guarded: dict[str, list[str]] = {}
     for name, gates_of in gates.items():
         if gates_of.breaker:
@@ -172,7 +174,7 @@ def may_start(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
 
 
 def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Wait]:
-    """Everything the job waits for, for a person."""
+    """Everything the job waits for, as people read it."""
     waits = [*_gates(worker, head, facts, now)]
     turn = _turn(worker, facts, now)
     if turn:
@@ -181,15 +183,15 @@ def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Wait]:
 
 
 def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, now: float) -> Choice:
-    """Up to `limit` jobs that may start together, in rank order, given the ready jobs of each worker (in rank order).
+    """Up to `limit` jobs that may start together, in rank order, given the ready jobs of each worker in rank order.
 
-    Changes the lanes in `facts` as it goes, so that a second job sees the first one running.
+    It changes the lanes in `facts` as it goes, so that a second job sees the first one running.
     """
     choice = Choice(ids=[], started={}, rate_at={}, next_at=None)
     queue: list[Any] = [(heads[0].rank, heads[0].id, worker, 0) for worker, heads in candidates.items() if heads]
     before = -1
     while queue and before < len(choice.ids) < limit:
-        # Whoever gave way to a job that has started since may go now; nobody would ring for it until that one ends.
+        # A job that gave way to one that has started since may go now; nothing would ring for it until that one ends.
         before = len(choice.ids)
         queue = _admit(queue, candidates, facts, choice=choice, limit=limit, now=now)
     return choice
@@ -204,7 +206,7 @@ def _admit(
     limit: int,
     now: float,
 ) -> list[Any]:
-    """Start what may start, in rank order; answers with those that gave way to another: a start can change that."""
+    """Start what may start, in rank order. Returns those that gave way to another job: a start can change that."""
     gave_way: list[Any] = []
     heapify(queue)
     while queue and len(choice.ids) < limit:
@@ -222,7 +224,7 @@ def _admit(
         _start(worker, head, facts, choice, now)
         position += 1
         if position == len(heads):
-            # What lies beyond the candidates is unknown; a full lane yields to nobody by having no head.
+            # What lies beyond the candidates is unknown, so no job gives way to this lane from here on.
             _lane(facts, worker).head = None
             heappop(queue)
         else:
@@ -250,10 +252,10 @@ def _gate(worker: str, head: Head, facts: Facts, now: float) -> Wait | None:
 
 
 def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Wait]:
-    """What holds it back by itself. `settled` looks past dependencies that run again after having had their turn."""
+    """The gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
-    # Of a worker nobody has described, the pool is not known either; a claim looks at its own pool first anyway.
+    # Without gates, the worker's pool is unknown, too; a claim looks at its own pool first anyway.
     pool = facts.pools.get(known.pool) if known else None
     gate = known or Gates(worker=worker)
     if pool is not None and pool.paused:
@@ -323,8 +325,8 @@ def _turn(worker: str, facts: Facts, now: float) -> Wait | None:
         waiting = dependent.head
         if waiting is None or not _had_its_turn(state, waiting) or not _would_run(name, facts):
             continue
-        # Runs of the dependencies that are still going do not end the turn: if each of them, or each run of one with
-        # several at a time, began anew while another went on, the one that waits for all of them would never start.
+        # Dependencies that are still running do not end the turn: if each of them, or each run of one that has several
+        # at a time, began anew while another went on, the worker that waits for all of them would never start.
         if next(_gates(name, waiting, facts, now, settled=True), None) is None:
             return Wait(
                 "turn", name, f"{name} depends on {worker}, has waited for it, and goes first", since=waiting.run_at

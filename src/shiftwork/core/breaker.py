@@ -5,8 +5,8 @@
        └──────────── the probe succeeds ──────────────┼─────────────────────────────────────┤
                                                       └───────── the probe fails ───────────┘
 
-Half-open is not stored: it is an open breaker whose time has come. Who may probe is decided in `admission`, from the
-jobs that run, so a probe that dies with its process needs no timer of its own.
+Half-open is not stored: it is an open breaker whose cool-down has passed. `admission` decides which run may probe, from
+the jobs that run, so a probe that dies with its process needs no timer of its own.
 """
 
 from typing import Literal
@@ -17,25 +17,25 @@ from shiftwork.core.model import Breaker
 
 
 class BreakerState(Struct, frozen=True):
-    """What is remembered of a breaker (doc kind "breaker")."""
+    """What is stored of a breaker (doc kind "breaker")."""
 
     open: bool = False
     failed_at: tuple[float, ...] = ()
     until: float = 0.0
-    """While open: when the cool-down ends."""
+    """When the cool-down ends, while it is open."""
     opened_at: float | None = None
 
     def status(self, now: float) -> Literal["closed", "open", "half-open"]:
-        """The state in the usual words."""
+        """Return the usual name of its state."""
         if not self.open:
             return "closed"
         return "open" if now < self.until else "half-open"
 
 
 def step(state: BreakerState, policy: Breaker, *, success: bool, now: float, started_at: float) -> BreakerState:
-    """The breaker after a run that started at `started_at` and ended now.
+    """Return the breaker after a run that started at `started_at` and ended now.
 
-    While it is open, only a run that started after the cool-down is the probe; stragglers from before decide nothing.
+    While it is open, only a run that started after the cool-down is the probe; runs that started earlier do not count.
     """
     if state.open:
         if started_at < state.until:

@@ -1,4 +1,4 @@
-"""Dead jobs that failed alike: of one worker, with errors that differ in nothing but their numbers."""
+"""Groups of dead jobs: of the same worker, with errors that differ only in numbers."""
 
 import hashlib
 import re
@@ -10,33 +10,33 @@ from msgspec import Struct
 from shiftwork.core.model import DeadJob
 
 SAMPLES: Final = 5
-NO_ERROR: Final = "no error was kept"
+NO_ERROR: Final = "no error recorded"
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}|\d+", re.IGNORECASE)
-"""Also an address, a UUID, a digest: nearly every error that names a thing has another one."""
+"""A number, an address, a UUID or a digest: two errors of the same cause usually name different ones."""
 
 
 class Group(Struct, kw_only=True):
-    """Dead jobs that failed alike."""
+    """Dead jobs with the same worker and the same kind of error."""
 
     key: str
-    """Stands for the group, wherever and whenever it is asked for."""
+    """Identifies the group, and is the same in every process."""
     worker: str
     error: str
-    """That of the newest."""
+    """The error of the newest job."""
     count: int
     newest_at: float
     oldest_at: float
     sample_ids: list[str]
-    """The newest few."""
+    """The ids of the newest jobs."""
 
 
 def group_key(worker: str, error: str | None) -> str:
-    """What stands for the group of a dead job."""
+    """Return the key of the group that a dead job belongs to."""
     return _key(worker, _likeness(error))
 
 
 def groups_of(jobs: Iterable[DeadJob]) -> list[Group]:
-    """Jobs, newest first, summed up: the largest group first."""
+    """Return the groups of these jobs, which come newest first; the largest group is first."""
     groups: dict[tuple[str, str], Group] = {}
     for job in jobs:
         at = job.created_at if job.ended_at is None else job.ended_at

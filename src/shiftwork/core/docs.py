@@ -1,52 +1,76 @@
 """The small records of a store: what type each kind holds, and the one decoder for all of them.
 
-    kind         name           type            what it records
-    worker       the worker's   WorkerConfig    a registered worker
-    gates        the worker's   Gates           when it may start
-    schema       the worker's   (JSON Schema)   its payload; the body is the schema itself
-    schedule     the worker's   Cursor          how far its cron schedule has fired
-    breaker      the breaker's  BreakerState    closed or open, and its recent failures
-    pool_config  the pool's     PoolConfig      a registered pool
-    pool         the pool's     PoolDoc         what people changed about it at run time
-    plan         "plan"         Plan            how many slots of which pool each node runs
-    history      hour of day    Hour            the charts, one moment a minute
-    token        its id         Token           an access token
-    look         "stacks"       StackRequests   who wants to see the stack of which job
-    move         "out", "in"    Departure, Arrival (`transfer.move_record`)
+    kind            name          type            what it records
+    worker          the worker's  WorkerConfig    a registered worker
+    gates           the worker's  Gates           when the worker may start
+    schema          the worker's  (JSON Schema)   its payload; the body is the schema itself
+    schedule        the worker's  Cursor          how far its cron schedule has fired
+    breaker         the breaker's BreakerState    closed or open, and its recent failures
+    pool_config     the pool's    PoolConfig      a registered pool
+    pool            the pool's    PoolDoc         what people changed about it at run time
+    plan            PLAN_NAME     Plan            how many slots of which pool each node runs
+    history         hour of day   Hour            the charts, one moment a minute
+    token           its id        Token           an access token
+    stack_requests  STACKS_NAME   StackRequests   requests for the stacks of running jobs, and the replies
+    departure       MOVE_NAME     Departure       in a store that is moved from: where its content goes
+    arrival         MOVE_NAME     Arrival         in a store that is moved to: where its content comes from
 
 A record may be damaged: written by another version, by another program, or cut by a broken disk. Reading one returns
-None and never raises, so that one bad record harms nothing else.
+None and never raises, so that one bad record harms nothing else. Beats, events and attempts are not docs, because a
+store keeps them in tables of their own, but they are read by the same rule and therefore have a `Kind` as well.
 """
 
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.history import Hour
+from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
+from shiftwork.core.stack_requests import StackRequests
 from shiftwork.core.token import Token
 
 T = TypeVar("T")
+
+_DAMAGE: Final = (
+    MsgspecError,
+    UnicodeDecodeError,  # msgspec lets it through
+    RecursionError,  # nested too deeply
+    TypeError,  # SQLite returns text where text was written into a column of bytes
+)
 
 
 class Kind(Generic[T]):
     """A kind of record, and how to read and write it."""
 
-    def __init__(self, name: str, of: type[T]) -> None:
+    def __init__(self, name: str, of: type[T], *, empty: T | None = None) -> None:
         self.name = name
+        self.type = of
+        self.empty = empty
+        """What a record that does not exist stands for, if it stands for anything."""
         self._decoder = msgpack.Decoder(of)
 
     def decode(self, body: bytes) -> T | None:
-        """What the record holds; None if it is damaged."""
+        """Return what the record holds, or None if it is damaged."""
         try:
             return self._decoder.decode(body)
-        except (MsgspecError, UnicodeDecodeError, RecursionError):
+        except _DAMAGE:
             return None
 
+    def damage(self, body: bytes) -> str | None:
+        """Return why the record cannot be read, or None if it can."""
+        try:
+            self._decoder.decode(body)
+        except _DAMAGE as error:
+            return str(error)
+        return None
+
     def encode(self, value: T) -> bytes:
-        """The body of a record that holds this."""
+        """Return the body of a record that holds this value."""
         return msgpack.encode(value)
 
     def __repr__(self) -> str:
@@ -56,17 +80,58 @@ class Kind(Generic[T]):
 WORKER: Final = Kind("worker", WorkerConfig)
 GATES: Final = Kind("gates", Gates)
 SCHEDULE: Final = Kind("schedule", Cursor)
-BREAKER: Final = Kind("breaker", BreakerState)
+BREAKER: Final = Kind("breaker", BreakerState, empty=BreakerState())
 POOL_CONFIG: Final = Kind("pool_config", PoolConfig)
-POOL: Final = Kind("pool", PoolDoc)
-PLAN: Final = Kind("plan", Plan)
+POOL: Final = Kind("pool", PoolDoc, empty=PoolDoc())
+PLAN: Final = Kind("plan", Plan, empty=Plan())
+HISTORY: Final = Kind("history", Hour)
 TOKEN: Final = Kind("token", Token)
+STACK_REQUESTS: Final = Kind("stack_requests", StackRequests, empty=StackRequests())
+DEPARTURE: Final = Kind("departure", Departure)
+ARRIVAL: Final = Kind("arrival", Arrival)
 
 SCHEMA: Final = "schema"
 """The kind whose body is a JSON Schema as it is."""
 PLAN_NAME: Final = "plan"
 """The name of the one record of kind `PLAN`."""
+STACKS_NAME: Final = "stacks"
+"""The name of the one record of kind `STACK_REQUESTS`."""
+MOVE_NAME: Final = "move"
+"""The name of the one record of kind `DEPARTURE`, and of the one of kind `ARRIVAL`."""
 
 KINDS: Final[dict[str, Kind[Any]]] = {
-    kind.name: kind for kind in (WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, PLAN, TOKEN)
+    kind.name: kind
+    for kind in (
+        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, PLAN),
+        *(HISTORY, TOKEN, STACK_REQUESTS, DEPARTURE, ARRIVAL),
+    )
 }
+READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER)}
+"""The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
+
+BEAT: Final = Kind("beat", Beat)
+EVENT: Final = Kind("event", Event)
+ATTEMPT: Final = Kind("attempt", Attempt)
+
+
+def read_event(seq: int, body: bytes) -> Event:
+    """Return an event under its number; a damaged one says that it is."""
+    event = EVENT.decode(body)
+    if event is not None:
+        return replace(event, seq=seq)
+    message = f"event {seq} cannot be read: {EVENT.damage(body)}"
+    return Event(at=0.0, name="unreadable", subject="store", message=message, seq=seq)
+
+
+def read_attempt(body: bytes) -> Attempt:
+    """Return an attempt; a damaged one says that it is."""
+    attempt = ATTEMPT.decode(body)
+    if attempt is not None:
+        return attempt
+    return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=ATTEMPT.damage(body) or "")
+
+
+def damaged_doc(doc: Doc) -> str | None:
+    """Return in words why a record cannot be read; None if it can."""
+    why = KINDS[doc.kind].damage(doc.body)
+    return None if why is None else f"the {doc.kind} record {doc.name} cannot be read: {why}"

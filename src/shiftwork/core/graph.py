@@ -1,6 +1,7 @@
-"""How the registered workers hold each other back: dependencies, conflicts and shared breakers, compiled into gates.
+"""Dependencies, conflicts and shared breakers of the registered workers, compiled into gates.
 
-Checked as a whole when everything is registered, because workers may name ones that come later. All problems at once.
+They are checked as a whole when everything is registered, because a worker may name one that is registered later. All
+problems are reported at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,8 @@ from shiftwork.errors import ConfigurationError, DependencyCycleError, UnknownWo
 
 
 def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
-    """The gates of every worker. Raises a `ConfigurationError` with every problem, one per line."""
-    problems = [*_unknown_names(configs), *_cycles(configs), *_breaker_quarrels(configs)]
+    """Return the gates of every worker. Raises a `ConfigurationError` with every problem, one per line."""
+    problems = [*_unknown_names(configs), *_cycles(configs), *_breaker_conflicts(configs)]
     if problems:
         raise _combined(problems)
     conflicts: dict[str, set[str]] = {name: set() for name in configs}
@@ -44,7 +45,7 @@ def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
 
 def _max_running(config: WorkerConfig) -> int | None:
     if config.concurrency_key is not None:
-        return None  # the key carries the limit, for each of its values
+        return None  # the limit holds for each value of the key
     if config.max_running is not None or config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return config.max_running
     return None if config.overlap == "allow" else 1
@@ -73,18 +74,18 @@ def _cycles(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
-            # graphlib names what goes first, first; an arrow here points from the one that waits.
+            # graphlib lists prerequisites first; an arrow here points from the worker that waits.
             cycle: list[str] = error.args[1][:0:-1]
             start = cycle.index(min(cycle))
             drawn = " → ".join([*cycle[start:], *cycle[: start + 1]])
-            yield DependencyCycleError(f"workers wait for each other: {drawn}; take one depends_on out")
+            yield DependencyCycleError(f"workers wait for each other: {drawn}; remove one depends_on")
             for name in cycle:
                 graph[name] = []
         else:
             return
 
 
-def _breaker_quarrels(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
+def _breaker_conflicts(configs: Mapping[str, WorkerConfig]) -> Iterator[ConfigurationError]:
     seen: dict[str, tuple[str, Breaker]] = {}
     for name, config in configs.items():
         shared = _breaker_name(config)

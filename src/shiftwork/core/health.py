@@ -1,7 +1,7 @@
 """What is wrong now, and what can be done about it?
 
-A list of named problems, each with its subject and its remedy; the status is that of the worst of them. Judged from
-facts that the shell has gathered: nothing is asked for here.
+`judge` returns a list of named problems, each with its subject and its remedy; the status is that of the worst of them.
+It decides from facts that were gathered elsewhere, and asks for nothing itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,12 @@ from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Lost, WorkerConfig, WorkerState
+from shiftwork.core.plurals import counted
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
 SCHEDULE_GRACE_SECONDS: Final = 60.0
-"""How late a run may be made before its schedule counts as missed."""
+"""How late the job of a fire time may be created before the schedule counts as missed."""
 
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
@@ -25,17 +26,17 @@ SILENT_SHARE: Final = 0.8
 
 Severity = Literal["warning", "critical"]
 Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
-"""Who could run workers of a pool: there are no nodes; none of them knows it; none that does has its labels; all of
-those are drained or stopping; somebody."""
+"""Which nodes can host a pool. nobody: there are no nodes; unknown: no node knows the pool; labels: no node that knows
+it has its labels; drained: every node that could host it is drained or stopping; ready: at least one can."""
 
 
 class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     code: str
-    """worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
+    """One of worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
     pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck;
-    from an examination of the store, the name of the finding."""
+    or the name of a finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
@@ -43,7 +44,7 @@ class Problem(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One thing that a store says about itself when it is examined. With a severity it is a problem."""
+    """One thing that a store reports about itself when it is examined. With a severity it is a problem."""
 
     text: str
     remedy: str = ""
@@ -51,19 +52,19 @@ class Finding(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """The verdict: failing if any problem is critical, degraded if there is any at all."""
+    """The verdict: failing if any problem is critical, degraded if there is any other problem."""
 
     status: Literal["ok", "degraded", "failing"]
     problems: list[Problem]
 
 
 class WorkerFacts(Struct, frozen=True, kw_only=True):
-    """A worker as its schedule and its runs have left it."""
+    """A worker, its state and its schedule."""
 
     config: WorkerConfig
     state: WorkerState
     next_due: float | None = None
-    """When its schedule wants a run, if that has not been made into a job yet."""
+    """The next fire time of its schedule for which no job exists yet."""
     live: bool = False
 
 
@@ -85,7 +86,7 @@ class InstanceFacts(Struct, frozen=True, kw_only=True):
     last_beat_at: float
     ttl: float
     stuck_threads: int = 0
-    """Threads that go on after their job's timeout."""
+    """How many threads still run after their job's timeout."""
 
 
 class PoolFacts(Struct, frozen=True, kw_only=True):
@@ -112,7 +113,7 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
 
 
 class HealthFacts(Struct, kw_only=True):
-    """All that a verdict looks at."""
+    """Everything a verdict is made from."""
 
     workers: list[WorkerFacts] = field(default_factory=list)
     nodes: list[NodeFacts] = field(default_factory=list)
@@ -122,11 +123,11 @@ class HealthFacts(Struct, kw_only=True):
     pools: list[PoolFacts] = field(default_factory=list)
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
-    """Whether anybody leads."""
+    """Whether any node leads."""
 
 
 def integrity(damages: Sequence[str]) -> Finding:
-    """The finding of that name: what in the store cannot be read."""
+    """Return the finding "integrity": what in the store cannot be read."""
     if not damages:
         return Finding("ok")
     remedy = "stop every node, copy the data for safety, then restore a backup"
@@ -134,7 +135,7 @@ def integrity(damages: Sequence[str]) -> Finding:
 
 
 def judge(facts: HealthFacts, now: float) -> Health:
-    """What is wrong now, the critical first."""
+    """Return what is wrong now, critical problems first."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
     problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
@@ -145,9 +146,13 @@ def judge(facts: HealthFacts, now: float) -> Health:
 
 def _leader(facts: HealthFacts) -> Iterator[Problem]:
     if not facts.leader:
-        message = "nobody leads: schedules do not fire, lost jobs are not recovered, pools do not scale"
+        message = "no node leads: schedules do not fire, lost jobs are not recovered, pools do not scale"
         yield Problem(
-            "no_leader", "leader", message, "start a node with `shiftwork run`, or look why none can", "critical"
+            "no_leader",
+            "leader",
+            message,
+            "start a node with `shiftwork run`; if one runs, its log says why it cannot lead",
+            "critical",
         )
 
 
@@ -157,8 +162,8 @@ def _nodes(facts: HealthFacts, now: float) -> Iterator[Problem]:
         if silent > node.ttl * SILENT_SHARE:
             message = f"node {node.name} on {node.host} has not renewed its lease for {silent:.0f} s"
             remedy = (
-                "see whether it runs and can reach the store: its log tells; it has stopped its jobs, and they are "
-                "run elsewhere once its lease has ended"
+                "check in its log whether it runs and can reach the store; it has stopped its jobs, and other nodes "
+                "run them once its lease has ended"
             )
             yield Problem("node_silent", node.name, message, remedy, "critical")
 
@@ -167,25 +172,26 @@ def _lost(facts: HealthFacts, now: float) -> Iterator[Problem]:
     there = {node.name for node in facts.nodes}
     for name, lost in facts.lost.items():
         if name not in there:
-            message = f"node {name} on {lost.host} vanished {now - lost.at:.0f} s ago; what it ran is run elsewhere"
+            message = f"node {name} on {lost.host} vanished {now - lost.at:.0f} s ago; other nodes run its jobs"
             remedy = (
-                "see what became of it: was it killed, out of memory, frozen, or cut off from the store? Start it "
-                "again; if it shall not come back, it is forgotten ten minutes after it was last heard of"
+                "find out whether it was killed, out of memory, frozen, or cut off from the store, and start it again; "
+                "if it is not coming back, this message ends ten minutes after its last beat"
             )
             yield Problem("node_lost", name, message, remedy)
 
 
 def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
-    told = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * SILENT_SHARE}
+    silent_nodes = {node.name for node in facts.nodes if now - node.last_beat_at > node.ttl * SILENT_SHARE}
     for instance in facts.instances:
         silent = now - instance.last_beat_at
-        if silent > instance.ttl and instance.node not in told:
-            message = f"{instance.id} of pool {instance.pool} has not been heard of for {silent:.0f} s"
-            remedy = f"look at node {instance.node}; its jobs are taken over once its lease has ended"
+        if silent > instance.ttl and instance.node not in silent_nodes:
+            message = f"{instance.id} of pool {instance.pool} has not renewed its lease for {silent:.0f} s"
+            remedy = f"check node {instance.node}; other instances run its jobs once its lease has ended"
             yield Problem("instance_silent", instance.id, message, remedy, "critical")
         if instance.stuck_threads:
-            message = f"{instance.stuck_threads} thread(s) of {instance.id} go on after their job's timeout"
-            remedy = "restart the process when convenient; give the functions timeouts of their own where they wait"
+            stuck = counted(instance.stuck_threads, "thread")
+            message = f"{stuck} of {instance.id} still running after a timeout"
+            remedy = "restart the process when convenient; give the functions timeouts of their own wherever they wait"
             yield Problem("thread_stuck", instance.id, message, remedy)
 
 
@@ -194,12 +200,17 @@ def _pools(facts: HealthFacts) -> Iterator[Problem]:
         if pool.paused:
             because = f": {pool.reason}" if pool.reason else ""
             message = f"pool {pool.name} is paused{because}; {pool.queued} queued"
-            yield Problem("pool_paused", pool.name, message, f"resume_pool({pool.name!r}) when it may go on")
+            yield Problem("pool_paused", pool.name, message, f"call resume_pool({pool.name!r}) to let it continue")
         else:
             yield from _serving(pool)
         if pool.dead:
-            message = f"{pool.dead} job(s) of pool {pool.name} are in the dead-letter queue"
-            yield Problem("dead_letters", pool.name, message, "read their errors, then retry_job or discard_job each")
+            message = f"{counted(pool.dead, 'job')} of pool {pool.name} in the dead-letter queue"
+            yield Problem(
+                "dead_letters",
+                pool.name,
+                message,
+                "read their errors, then retry or discard each: retry_job, discard_job",
+            )
 
 
 def _serving(pool: PoolFacts) -> Iterator[Problem]:
@@ -208,14 +219,16 @@ def _serving(pool: PoolFacts) -> Iterator[Problem]:
         yield _failing(pool)
     if pool.unplaced is not None and pool.hosting == "ready":
         severity: Severity = "critical" if pool.queued and not pool.served else "warning"
-        message = f"pool {pool.name} should have more workers than fit anywhere: {pool.unplaced}; {pool.queued} queued"
-        remedy = f"add a node, or let pool {pool.name} ask for less: cpu, memory, min_workers, max_workers"
+        message = (
+            f"pool {pool.name} should have more workers than fit on any node: {pool.unplaced}; {pool.queued} queued"
+        )
+        remedy = f"add a node, or lower what pool {pool.name} asks for: cpu, memory, min_workers, max_workers"
         yield Problem("pool_unplaced", pool.name, message, remedy, severity)
     elif not pool.served and not pool.failing:
         yield from _unserved(pool)
     if pool.served and pool.queued and waited is not None and waited > latency:
         message = f"the oldest job of pool {pool.name} has waited {waited:.0f} s, more than {latency:g} s"
-        remedy = "raise max_workers, add a node, or see why the job waits"
+        remedy = "raise max_workers, add a node, or find out why the job waits: `shiftwork explain ID`"
         yield Problem("pool_starved", pool.name, message, remedy)
 
 
@@ -223,13 +236,15 @@ def _failing(pool: PoolFacts) -> Problem:
     nodes = sorted(pool.failing)
     where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
     message = f"the processes of pool {pool.name} cannot be started on {where}: {gist(pool.failing[nodes[0]])}"
-    remedy = "mend the cause and restart the node; its log and `shiftwork events` have the whole error; it keeps trying"
+    remedy = (
+        "fix the cause and restart the node, which keeps trying; its log and `shiftwork events` have the whole error"
+    )
     return Problem("pool_failing", pool.name, message, remedy, "critical")
 
 
 def gist(error: str) -> str:
-    """The line of an error that says what it is: a traceback's last one, of anything else the first."""
-    lines = error.strip().splitlines() or ["no reason was given"]
+    """Return the line of an error that sums it up: the last one of a traceback, the first one of anything else."""
+    lines = error.strip().splitlines() or ["no reason given"]
     return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
 
 
@@ -239,7 +254,7 @@ def _unserved(pool: PoolFacts) -> Iterator[Problem]:
     if pool.hosting == "nobody" and (queued or pool.min_workers):
         message = f"no live instance serves pool {name}; {queued} queued"
         remedy = (
-            f"start a node that has pool {name}: shiftwork run MODULE:NAME; or look at its log for why instances end"
+            f"start a node that has pool {name}: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
         )
         yield Problem("pool_unserved", name, message, remedy, severity)
     elif pool.hosting == "unknown" and queued:
@@ -247,16 +262,16 @@ def _unserved(pool: PoolFacts) -> Iterator[Problem]:
         remedy = f"start a node whose app registers pool {name}: shiftwork run MODULE:NAME"
         yield Problem("pool_unhosted", name, message, remedy, severity)
     elif pool.hosting == "labels" and (queued or pool.min_workers):
-        message = f"no live node has what pool {name} asks for ({', '.join(pool.labels)}); {queued} queued"
+        message = f"no live node has the labels of pool {name} ({', '.join(pool.labels)}); {queued} queued"
         options = " ".join(f"--label {label}" for label in pool.labels)
         yield Problem("pool_unhosted", name, message, f"start one: shiftwork run MODULE:NAME {options}", severity)
     elif pool.hosting == "drained" and queued:
         message = f"every node that could serve pool {name} is drained or stopping; {queued} queued"
-        remedy = "start another node, or take one back: shiftwork nodes, then shiftwork drain NODE --undo"
+        remedy = "start another node, or undrain one: shiftwork nodes, then shiftwork drain NODE --undo"
         yield Problem("pool_unserved", name, message, remedy, severity)
     elif pool.hosting == "ready" and queued and (pool.oldest_wait_seconds or 0.0) > STARTING_SECONDS:
         message = f"pool {name} has no worker, and its oldest job has waited {pool.oldest_wait_seconds:.0f} s"
-        remedy = "look at the log of the nodes: its processes should have started by now"
+        remedy = "check the logs of the nodes: the processes of this pool should have started by now"
         yield Problem("pool_unserved", name, message, remedy, severity)
 
 
@@ -264,11 +279,11 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
     for worker in facts.workers:
         name, state = worker.config.name, worker.state
         if not state.enabled:
-            message = f"worker {name} is disabled: {state.reason or 'no reason was given'}"
-            yield Problem("worker_disabled", name, message, f"mend the cause, then enable_worker({name!r})")
+            message = f"worker {name} is disabled: {state.reason or 'no reason given'}"
+            yield Problem("worker_disabled", name, message, f"fix the cause, then call enable_worker({name!r})")
         elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
-            message = f"worker {name} was due {now - worker.next_due:.0f} s ago and no job was made"
-            remedy = "check that a node leads, that it knows the worker, and that its clock agrees with the store's"
+            message = f"worker {name} was due {now - worker.next_due:.0f} s ago, and no job was created"
+            remedy = "check that a node leads, that it has this worker, and that its clock agrees with the store's"
             yield Problem("schedule_missed", name, message, remedy)
 
 
@@ -277,6 +292,6 @@ def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         status = breaker.status(now)
         if status == "closed":
             continue
-        when = f"a probe goes out in {breaker.until - now:.0f} s" if status == "open" else "the next run is its probe"
-        message = f"breaker {name} is {status} after {len(breaker.failed_at)} failure(s); {when}"
-        yield Problem("breaker_open", name, message, "mend what it guards; it closes when a probe succeeds")
+        when = f"one run probes it in {breaker.until - now:.0f} s" if status == "open" else "the next run probes it"
+        message = f"breaker {name} is {status} after {counted(len(breaker.failed_at), 'failure')}; {when}"
+        yield Problem("breaker_open", name, message, "fix what it guards; it closes when a probe succeeds")

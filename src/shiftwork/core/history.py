@@ -1,37 +1,35 @@
-"""Pools over time, for the charts: what is kept of a moment, made from what the store counts anyway.
+"""Pools over time, for the charts, made from what the store counts anyway.
 
-A moment holds how the pools were (queued, workers …) and what has ended since the moment before it. Those of the last
-day are kept in the store, a minute apart, in docs of kind "history": one for each hour of the day, under its number in
-UTC ("00" to "23"), written over a day later.
+A moment holds the state of the pools (queued, workers …) and what has ended since the moment before it. The moments of
+the last day are kept in the store, a minute apart, in docs of kind "history": one for each hour of the day, under its
+number in UTC ("00" to "23"), and overwritten a day later.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import Struct
 
-from shiftwork.core.model import Doc, PoolStats
+from shiftwork.core.model import PoolStats
 from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
 
-KIND: Final = "history"
-"""Of the docs."""
 MINUTE: Final = 60.0
 """How far apart the moments in the store are."""
 HOUR: Final = 3_600
 DAY: Final = 86_400
 MOST_POOLS: Final = 100
-"""So many pools of a moment are kept in the store, the busiest."""
+"""How many pools of a moment are kept in the store: the busiest ones."""
 MOST_MOMENTS: Final = 90
-"""In an hour. There are sixty, and a few more where the lead changed hands."""
+"""How many moments an hour may hold: sixty, and a few more if the leader changed."""
 STALE_STEPS: Final = 3
-"""After so many steps without a moment, it is not known in which of them something ended."""
-TALL: Final = 0.95
+"""After a longer gap between two moments, what ended in between is left out: it is not known in which step."""
+P95: Final = 0.95
 DIGITS: Final = 4
-"""Of seconds: more would say nothing more, and a day has many of them."""
+"""How many decimals of seconds are kept: a day has many numbers."""
 
 
-class Totals(Struct, frozen=True, array_like=True):
-    """What has ended in a pool, ever."""
+class EndedTotals(Struct, frozen=True, array_like=True):
+    """How many runs have ended in a pool since it exists."""
 
     completed: int = 0
     failed: int = 0
@@ -39,7 +37,7 @@ class Totals(Struct, frozen=True, array_like=True):
 
 
 class Point(Struct, frozen=True, array_like=True):
-    """A pool at one moment, and what has ended since the one before: None where that is not known."""
+    """A pool at one moment, and what has ended since the moment before; None where that is not known."""
 
     queued: int
     processing: int
@@ -50,7 +48,7 @@ class Point(Struct, frozen=True, array_like=True):
     failed: int | None = None
     retried: int | None = None
     wait_p95: float | None = None
-    """Of the runs that ended; None if none did."""
+    """The 95th percentile of the waits of the runs that ended; None if none did. `run_p95` likewise."""
     run_p95: float | None = None
 
 
@@ -61,8 +59,8 @@ class Moment(Struct, frozen=True, array_like=True):
     pools: dict[str, Point]
 
 
-class Look(Struct, frozen=True):
-    """What a moment is made from."""
+class Sample(Struct, frozen=True):
+    """The state of all pools at one instant: what a moment is made from."""
 
     at: float
     stats: Mapping[str, PoolStats]
@@ -71,50 +69,50 @@ class Look(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True):
-    """What had ended at an earlier moment."""
+    """How many runs had ended at an earlier moment."""
 
     at: float
-    totals: Mapping[str, Totals]
+    totals: Mapping[str, EndedTotals]
     whole: bool = True
-    """Whether a pool that is not there had not ended anything yet."""
+    """Whether every pool is listed: then one that is missing had no ended runs."""
 
-    def of(self, pool: str) -> Totals | None:
-        """What had ended in the pool, if that is known."""
-        return self.totals.get(pool, Totals() if self.whole else None)
+    def of(self, pool: str) -> EndedTotals | None:
+        """Return how many runs had ended in the pool, if that is known."""
+        return self.totals.get(pool, EndedTotals() if self.whole else None)
 
 
 class Hour(Struct, array_like=True):
     """The moments of one hour, as the store keeps them."""
 
     number: int
-    """Which, since the epoch."""
+    """The number of the hour since the epoch."""
     moments: list[Moment] = []
-    totals: dict[str, Totals] = {}
-    """At the last of them: whoever leads next goes on from here."""
+    totals: dict[str, EndedTotals] = {}
+    """The totals at the last moment, from which the next leader continues."""
 
     def before(self) -> Before | None:
-        """Where it ends."""
+        """Return the totals at its last moment."""
         whole = len(self.totals) < MOST_POOLS
         return Before(self.moments[-1].at, self.totals, whole=whole) if self.moments else None
 
 
-def ended(look: Look) -> Before:
-    """What had ended when somebody looked."""
-    totals = {name: Totals(one.completed, one.failed, one.marks) for name, one in look.stats.items()}
-    return Before(look.at, totals)
+def ended(sample: Sample) -> Before:
+    """Return how many runs had ended when the sample was taken."""
+    totals = {name: EndedTotals(one.completed, one.failed, one.marks) for name, one in sample.stats.items()}
+    return Before(sample.at, totals)
 
 
-def moment(look: Look, before: Before | None, *, step: float) -> Moment:
-    """What was seen, and what has ended since."""
-    if before is not None and not 0 <= look.at - before.at <= STALE_STEPS * step:
+def moment(sample: Sample, before: Before | None, *, step: float) -> Moment:
+    """Return a sample as a moment, with what has ended since the moment before."""
+    if before is not None and not 0 <= sample.at - before.at <= STALE_STEPS * step:
         before = None
-    return Moment(look.at, {name: _point(name, look, before.of(name) if before else None) for name in look.stats})
+    return Moment(sample.at, {name: _point(name, sample, before.of(name) if before else None) for name in sample.stats})
 
 
-def _point(name: str, look: Look, before: Totals | None) -> Point:
-    stats = look.stats[name]
-    oldest = None if stats.oldest_run_at is None else round(max(0.0, look.at - stats.oldest_run_at), DIGITS)
-    now = (stats.queued, stats.processing, look.workers.get(name, 0), look.wanted.get(name, 0), oldest)
+def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
+    stats = sample.stats[name]
+    oldest = None if stats.oldest_run_at is None else round(max(0.0, sample.at - stats.oldest_run_at), DIGITS)
+    now = (stats.queued, stats.processing, sample.workers.get(name, 0), sample.wanted.get(name, 0), oldest)
     if before is None:
         return Point(*now)
     marks = {mark: n - before.marks.get(mark, 0) for mark, n in stats.marks.items()}
@@ -123,19 +121,19 @@ def _point(name: str, look: Look, before: Totals | None) -> Point:
         completed=max(0, stats.completed - before.completed),
         failed=max(0, stats.failed - before.failed),
         retried=max(0, marks.get(RETRIED, 0)),
-        wait_p95=tall(waits(marks)),
-        run_p95=tall(runs(marks)),
+        wait_p95=p95(waits(marks)),
+        run_p95=p95(runs(marks)),
     )
 
 
-def tall(numbers: Sequence[int]) -> float | None:
-    """The seconds that all but the slowest stayed within, of so many of each kind; None if there are none."""
-    seconds = quantile(TALL, numbers)
+def p95(numbers: Sequence[int]) -> float | None:
+    """Return the 95th percentile in seconds, from the numbers of a histogram; None if they are all zero."""
+    seconds = quantile(P95, numbers)
     return None if seconds is None else round(seconds, DIGITS)
 
 
-def appended(hour: Hour, last: Moment, totals: Mapping[str, Totals]) -> Hour:
-    """The hour with one moment more, of which the busiest pools are kept."""
+def appended(hour: Hour, last: Moment, totals: Mapping[str, EndedTotals]) -> Hour:
+    """Return the hour with one more moment, of which the busiest pools are kept."""
     names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
     kept = Moment(last.at, {name: last.pools[name] for name in names})
     moments = [*hour.moments, kept][-MOST_MOMENTS:]
@@ -147,26 +145,18 @@ def _bustle(point: Point) -> tuple[int, int]:
 
 
 def hour_name(number: int) -> str:
-    """Under which its doc is found."""
+    """Return the name of its doc."""
     return f"{number % 24:02}"
 
 
-def read_hour(doc: Doc) -> Hour | None:
-    """What the doc says; None if it cannot be read."""
-    try:
-        return msgpack.decode(doc.body, type=Hour)
-    except (MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:
-    """The moments of the last day, in their order."""
+    """Return the moments of the last day, in order."""
     found = [one for hour in hours for one in hour.moments if now - DAY <= one.at <= now]
     return sorted(found, key=lambda one: one.at)
 
 
 def spread(one: Moment, step: float) -> list[Moment]:
-    """A minute's moment as several, so far apart: how it was stays, what ended is spread evenly over them."""
+    """Return a minute's moment as several, a step apart, over which what ended is spread evenly."""
     parts = max(1, round(MINUTE / step))
     return [
         Moment(
@@ -196,7 +186,7 @@ def _share(point: Point, part: int, parts: int) -> Point:
 
 
 def thinned(moments: Sequence[Moment], step: float) -> list[Moment]:
-    """Fewer of them, so far apart: how it was at the end of each step, all that ended in it, the longest p95."""
+    """Return one moment for each step: the state at its end, everything that ended in it, and the longest p95."""
     steps: dict[int, list[Moment]] = {}
     for one in moments:
         steps.setdefault(-int(-one.at // step), []).append(one)

@@ -33,7 +33,7 @@ class JobPriority(IntEnum):
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life; see the drawing above."""
+    """Where a job is in its life; the drawing at the top of this file shows how one follows another."""
 
     SCHEDULED = "scheduled"
     QUEUED = "queued"
@@ -48,9 +48,18 @@ class JobStatus(StrEnum):
         """Whether the job still has something to do."""
         return self in LIVE
 
+    @staticmethod
+    def waiting(run_at: float, now: float) -> "JobStatus":
+        """The status of a job that waits to run: queued once it is due, scheduled before."""
+        return _QUEUED if run_at <= now else _SCHEDULED
+
+
+# Python 3.11 takes longer to find a member of an enum than to call a function.
+_QUEUED, _SCHEDULED = JobStatus.QUEUED, JobStatus.SCHEDULED
+
 
 class WorkerExecutionMode(StrEnum):
-    """What starts a run: the clock, a call, or the end of the run before."""
+    """What starts a run: the clock, a call, or the end of the previous run."""
 
     SCHEDULED = "scheduled"
     TRIGGERED = "triggered"
@@ -58,7 +67,7 @@ class WorkerExecutionMode(StrEnum):
 
 
 class Retry(Struct, frozen=True):
-    """How long to wait before the next attempt: `base · factor^n`, capped, give or take the jitter."""
+    """How long to wait before the next attempt: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
     factor: float = 2.0
@@ -67,10 +76,10 @@ class Retry(Struct, frozen=True):
 
 
 class Breaker(Struct, frozen=True):
-    """When to stop hammering something broken: `failures` in the window open it, a probe after the cool-down decides.
+    """When to stop calling something broken: `failures` in the window open it, a probe after the cool-down decides.
 
-    `name` is the destination that is guarded; workers that name the same one share a breaker. Without it a worker has
-    a breaker of its own.
+    `name` is the destination it guards; workers that name the same destination share a breaker. Without a name, a
+    worker has its own.
     """
 
     failures: int = 5
@@ -93,7 +102,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     priority: JobPriority = JobPriority.NORMAL
     max_consecutive_failures: int | None = 5
     depends_on: dict[str, str] = field(default_factory=dict)
-    """Names with what is demanded of each, "done" or "fresh"; a list of names is taken too."""
+    """The workers it depends on, each with what it demands of them: "done" or "fresh". A list of names works, too."""
     blocks: tuple[str, ...] = ()
     pool: str = "default"
     breaker: Breaker | None = None
@@ -112,7 +121,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
 
 
 class PoolConfig(Struct, frozen=True, kw_only=True):
-    """An elastic group of workers and its bounds. A *worker* in these numbers is one job's worth of concurrency."""
+    """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
 
     name: str
     kind: Literal["async", "thread", "process"] = "async"
@@ -130,18 +139,18 @@ class PoolConfig(Struct, frozen=True, kw_only=True):
     max_memory_per_instance: int | None = None
     priority_aging_seconds: float = 3600.0
     labels: tuple[str, ...] = ()
-    """What a node must have to host it, such as "gpu"."""
+    """The labels that a node must have to host the pool, such as "gpu"."""
 
 
 def shown_without_payload(self: Struct) -> str:
-    """The `repr` of what has a payload, which may hold secrets and ends up in logs."""
+    """A `repr` without the payload, which may hold secrets and would end up in logs."""
     fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
     shown = (f"{name}=<{len(value)} bytes>" if name == "payload" else f"{name}={value!r}" for name, value in fields)
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class NewJob(Struct, frozen=True, kw_only=True):
-    """A job as it is handed to the store. The same `id` twice is one job."""
+    """A job as it is handed to the store. Adding the same `id` twice makes one job."""
 
     id: str
     worker: str
@@ -152,9 +161,9 @@ class NewJob(Struct, frozen=True, kw_only=True):
     head_start: float = 0.0
     """Its advantage in the queue: priority x the pool's `priority_aging_seconds`. `rank = run_at - head_start`."""
     unique_key: str | None = None
-    """While a live job of this worker has the same one, adding another answers with the one there is."""
+    """While a live job of this worker has the same one, adding another returns that job."""
     key: str | None = None
-    """The concurrency key: at most `key_limit` jobs of this worker with the same one run at a time."""
+    """The concurrency key: at most `key_limit` jobs of this worker with the same key run at a time."""
     key_limit: int = 1
     cause: str = "enqueued"
     """Why it exists: "enqueued", "scheduled", "triggered"."""
@@ -164,7 +173,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
 
 
 class Added(Struct, frozen=True):
-    """The store's answer to one `NewJob`: the job it stands for now, and whether that one is new."""
+    """What `add` returns for one `NewJob`: the id of the job it stands for, and whether that job is new."""
 
     id: str
     created: bool
@@ -189,14 +198,14 @@ class Claimed(Struct, frozen=True):
 
 
 class LogLine(Struct, frozen=True, array_like=True):
-    """A line that a job logged, kept with it."""
+    """A line that a job logged, kept with the job."""
 
     at: float
     level: str
-    """"info", "warning", "error", "critical"."""
+    """One of "info", "warning", "error" and "critical"."""
     message: str
     attempt: int
-    """Which attempt said so, from 1."""
+    """The number of the attempt that logged it, from 1."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -206,7 +215,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     started_at: float
     ended_at: float
     kind: str
-    """The `EndKind`: raised, timed_out, crashed, drained, cancelled, undecodable …"""
+    """How it ended, an `EndKind`: raised, timed_out, crashed, drained, cancelled, undecodable …"""
     error: str
     traceback: str | None = None
     instance: str | None = None
@@ -217,7 +226,7 @@ class Progress(Struct, frozen=True):
     """How far a running job says it is, and what it has logged."""
 
     done: float | None
-    """None: it does not say how far it is."""
+    """How much is done; None if the job does not say."""
     total: float | None = None
     message: str | None = None
     at: float = 0.0
@@ -225,7 +234,7 @@ class Progress(Struct, frozen=True):
 
 
 class ProgressNote(Struct, frozen=True):
-    """A progress on its way to the store, accepted only under the job's current fence."""
+    """A job's progress on its way to the store, accepted only under the job's current fence."""
 
     id: str
     fence: int
@@ -233,7 +242,7 @@ class ProgressNote(Struct, frozen=True):
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
-    """A job, whole, as people read it."""
+    """A whole job, as people read it."""
 
     id: str
     worker: str
@@ -246,19 +255,19 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     created_at: float
     cause: str = "enqueued"
     attempt: int = 0
-    """Attempts begun and counted. While it is processing, the running one is counted."""
+    """How many attempts have begun and count. While the job is processing, the running one is included."""
     crashes: int = 0
     fence: int = 0
     instance: str | None = None
     started_at: float | None = None
     ended_at: float | None = None
     keep_until: float | None = None
-    """When it may be pruned, once it has ended; None is never."""
+    """When the job may be pruned, once it has ended; None is never."""
     unique_key: str | None = None
     key: str | None = None
     key_limit: int = 1
     parked: bool = False
-    """Queued, but others with the same concurrency key go first."""
+    """Whether it is queued behind other jobs with the same concurrency key."""
     cancelling: bool = False
     result: bytes | None = None
     error: str | None = None
@@ -270,17 +279,17 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def rank(self) -> float:
-        """Its place in the queue: the lower, the sooner."""
+        """Its place in the queue: lower goes first."""
         return self.run_at - self.head_start
 
     @classmethod
     def of(cls, job: NewJob, now: float) -> "JobRecord":
-        """What a store makes of a new job."""
+        """The record that a store makes of a new job."""
         return cls(
             id=job.id,
             worker=job.worker,
             pool=job.pool,
-            status=JobStatus.QUEUED if job.run_at <= now else JobStatus.SCHEDULED,
+            status=JobStatus.waiting(job.run_at, now),
             payload=job.payload,
             priority=job.priority,
             head_start=job.head_start,
@@ -294,7 +303,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
         )
 
     def claimed(self) -> Claimed:
-        """The job as whoever holds it sees it."""
+        """The job as its holder sees it."""
         return Claimed(
             id=self.id,
             worker=self.worker,
@@ -310,7 +319,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
 
 class DeadJob(Struct, frozen=True):
-    """A dead job, as far as it takes to sum up very many of them."""
+    """The part of a dead job that summaries over many of them need."""
 
     id: str
     worker: str
@@ -320,41 +329,41 @@ class DeadJob(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What shall become of a claimed job. Accepted only while the job is processing under this fence."""
+    """What becomes of a claimed job. The store accepts it only while the job is processing under this fence."""
 
     id: str
     fence: int
     worker: str
     pool: str
     status: JobStatus
-    """completed, failed (again at `run_at`), queued (handed back), dead or cancelled."""
+    """One of completed, failed (to be retried at `run_at`), queued (handed back), dead and cancelled."""
     ended_at: float
     run_at: float
     attempt: int
-    """Attempts counted so far, as it shall be stored."""
+    """How many attempts count so far; the store keeps this number."""
     crashes: int
     verdict: Literal["success", "failure", "neutral"] = "neutral"
-    """What it says about the worker: a success resets its consecutive failures, a failure adds one."""
+    """What it says about the worker: a success clears its consecutive failures, a failure adds one."""
     disable_after: int | None = None
     """The number of consecutive failures at which the store disables the worker, in the same step."""
     result: bytes | None = None
     error: str | None = None
     report: Attempt | None = None
     keep_until: float | None = None
-    """When it may be pruned; None is never."""
+    """When the job may be pruned; None is never."""
     cause: str = "enqueued"
     waited: float = 0.0
-    """For how many seconds it had been due when it was started."""
+    """How many seconds the job had been due when it started."""
     marks: str = ""
-    """What to count of it for its pool: names, with a space between them. `core.marks` says which."""
+    """What to count for its pool: names separated by spaces. `core.run_histograms` says which."""
 
 
 class Finished(Struct, frozen=True):
-    """The store's answer to a batch of outcomes, in their order."""
+    """What `finish` returns for a batch of outcomes, in their order."""
 
     accepted: list[bool]
     disabled: list[str]
-    """Workers that these outcomes disabled."""
+    """The workers that these outcomes disabled."""
 
 
 class WorkerState(Struct, kw_only=True):
@@ -366,10 +375,10 @@ class WorkerState(Struct, kw_only=True):
     """Why it is disabled."""
     changed_at: float | None = None
     failures: int = 0
-    """Consecutive failed runs."""
+    """How many runs have failed in a row."""
     last_started: float | None = None
     last_ended: float | None = None
-    """When a run last ended for good: completed, dead or cancelled; not when it is to be retried."""
+    """When a job of it last ended for good: completed, dead or cancelled. A failure that is retried is not an end."""
     last_success: float | None = None
     last_error: str | None = None
     rate_at: float = 0.0
@@ -377,7 +386,7 @@ class WorkerState(Struct, kw_only=True):
 
 
 class Doc(Struct, frozen=True):
-    """A small record that is changed by compare-and-set. Version 0 stands for "must not exist yet"."""
+    """A small record that is changed by compare-and-set. Version 0 means that it must not exist yet."""
 
     kind: str
     name: str
@@ -396,24 +405,24 @@ class PoolDoc(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """A node that vanished without a word."""
+    """A node that vanished without leaving."""
 
     at: float
-    """When it was last heard of."""
+    """When its last beat arrived."""
     host: str
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """How many workers of which pool each node shall run (doc kind "plan"): the leader writes it, nodes keep to it."""
+    """How many slots of which pool each node runs (doc kind "plan"). The leader writes it, nodes follow it."""
 
     nodes: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Node -> pool -> workers."""
+    """The number of slots, by node and pool."""
     unplaced: dict[str, str] = field(default_factory=dict)
-    """Pools that should have more than fit anywhere, and why they do not fit."""
+    """The pools that should have more slots than fit on the nodes, each with the reason."""
     drained: dict[str, float] = field(default_factory=dict)
-    """Nodes that a person wants to be empty, and since when."""
+    """The nodes that a person wants empty, each with the time since when."""
     lost: dict[str, Lost] = field(default_factory=dict)
-    """Nodes that vanished a short while ago, and for which nobody has come."""
+    """The nodes that vanished a short while ago and have not been replaced."""
 
 
 class Beat(Struct, frozen=True, kw_only=True):
@@ -429,17 +438,17 @@ class Beat(Struct, frozen=True, kw_only=True):
     failed: int = 0
     memory: int = 0
     cpu: float | None = None
-    """What its process uses of the processor, in percent of one core."""
+    """The processor time its process uses, in percent of one core."""
     lag: float | None = None
-    """How many seconds its process is late to answer."""
+    """How many seconds late its process answers."""
     status: Literal["idle", "busy", "draining"] = "idle"
     workers: tuple[str, ...] = ()
-    """The workers it knows. Jobs of others are not for it, even in its pool."""
+    """The workers it knows. It gets no jobs of other workers, not even from its own pool."""
     apart: bool = False
-    """Whether its jobs run in processes of their own: when it vanishes, they are not to blame."""
+    """Whether its jobs run in separate processes, so that they are not to blame when it vanishes."""
     pid: int = 0
     machine: "NodeBeat | None" = None
-    """Said by a node of itself, under the name by which it leads."""
+    """The machine, in the beat that a node sends for itself, under the name by which it leads."""
 
 
 class NodeBeat(Struct, frozen=True, kw_only=True):
@@ -450,26 +459,26 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     memory: int
     labels: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
-    """The pools that it knows."""
+    """The pools it knows."""
     failing: dict[str, str] = field(default_factory=dict)
-    """Pools whose processes cannot be started here, and why."""
+    """The pools whose processes cannot be started here, each with the reason."""
     cpu: float | None = None
-    """What it and the processes that run its jobs use, in percent of one core: 150 is one core and a half."""
+    """The processor time that it and its instances use, in percent of one core: 150 is one and a half cores."""
     memory_used: int | None = None
-    """Bytes that these use."""
+    """How many bytes of memory these use."""
     lag: float | None = None
-    """How many seconds its event loop is late: the worst of late."""
+    """How many seconds late its event loop runs: the worst recent value."""
     store_seconds: float | None = None
-    """How long the store took to answer, in the mean since the beat before: claims, outcomes and beats."""
+    """The store's mean response time since the previous beat, over claims, outcomes and beats."""
 
 
 class Orders(Struct, frozen=True):
-    """What the store answers a beat: what has been decided elsewhere about the instances that beat."""
+    """What `beat` returns: what has been decided elsewhere about the instances that beat."""
 
     cancel: list[tuple[str, int]]
-    """Jobs (id, fence) they hold that a person cancelled."""
+    """The jobs they hold that a person cancelled, as id and fence."""
     lost: list[str]
-    """Instances whose lease had ended and whose jobs have been taken: they must stop what they run."""
+    """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
 
 
 class InstanceRecord(Struct, frozen=True):
@@ -497,13 +506,13 @@ class WorkerInstance(Struct, frozen=True, kw_only=True):
     memory: int = 0
     pid: int = 0
     cpu: float | None = None
-    """What its process uses of the processor, in percent of one core; None if that is not known."""
+    """The processor time its process uses, in percent of one core; None if unknown."""
     lag: float | None = None
-    """How many seconds its process is late to answer; None if that is not known."""
+    """How many seconds late its process answers; None if unknown."""
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a person means. Every given field must match."""
+    """Which jobs to find. Every given field must match."""
 
     ids: tuple[str, ...] | None = None
     status: tuple[JobStatus, ...] | None = None
@@ -517,34 +526,34 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     created_after: float | None = None
     created_before: float | None = None
     after: str | None = None
-    """Only jobs behind this id in the answer's order: the next page."""
+    """Return only jobs behind this id in the result's order: the next page."""
     limit: int = 100
 
 
 class Cancel(Struct, frozen=True, tag="cancel"):
-    """Waiting jobs are cancelled; a processing one is asked to stop. Ended ones are refused."""
+    """Cancel waiting jobs, and ask processing ones to stop. `core.amending` says what becomes of a job."""
 
     reason: str = "cancelled"
 
 
 class Requeue(Struct, frozen=True, tag="requeue"):
-    """Dead, cancelled, failed and scheduled jobs are queued again, with their counts at zero; others are refused."""
+    """Queue dead, cancelled, failed and scheduled jobs again, with their counts at zero."""
 
     run_at: float
     payload: bytes | None = None
     key: str | None = None
-    """With a payload: the concurrency key that it makes."""
+    """The concurrency key that the new payload makes; ignored without a payload."""
 
 
 class Discard(Struct, frozen=True, tag="discard"):
-    """Ended jobs are deleted; live ones are refused."""
+    """Delete ended jobs."""
 
 
 Change = Cancel | Requeue | Discard
 
 
 class Amended(Struct, frozen=True):
-    """What became of one id of an `amend`. `status` is the one it had before; None where there is no such job."""
+    """What `amend` did with one id. `status` is the job's status before; None if there is no such job."""
 
     id: str
     ok: bool
@@ -563,16 +572,17 @@ class Event(Struct, frozen=True, kw_only=True):
 
     @property
     def by_person(self) -> bool:
-        """Whether a person did it: then it says who. These are the audit log, and are kept apart from all others."""
+        """Whether a person caused it; its data then name that person. These events are the audit log, pruned apart."""
         return "by" in self.data
 
 
 EVENTS_KEPT: Final = 10_000
-"""So many of those that people caused, and so many of all others: whatever happens by itself pushes out no deed."""
+"""How many events are kept of those that people caused, and as many of all others, so that neither crowds out the
+other."""
 
 
 class PoolStats(Struct, kw_only=True):
-    """One pool in numbers. The first group is now, the second only grows."""
+    """One pool in numbers. The first group of fields is the present, the second only grows."""
 
     queued: int = 0
     scheduled: int = 0
@@ -585,11 +595,11 @@ class PoolStats(Struct, kw_only=True):
     added: int = 0
     completed: int = 0
     failed: int = 0
-    """Attempts that failed."""
+    """How many attempts failed."""
     run_seconds: float = 0.0
     wait_seconds: float = 0.0
     marks: dict[str, int] = field(default_factory=dict)
-    """How often each mark was given: `core.marks` makes histograms of them."""
+    """How often each mark was counted; `core.run_histograms` makes histograms of them."""
 
 
 class WorkerStats(Struct, kw_only=True):
@@ -603,7 +613,7 @@ class WorkerStats(Struct, kw_only=True):
 
 
 class Stats(Struct, kw_only=True):
-    """All pools and workers that have jobs, in numbers. No store scans ended jobs for it."""
+    """All pools and workers that have jobs, in numbers. No store scans ended jobs for them."""
 
     pools: dict[str, PoolStats] = field(default_factory=dict)
     workers: dict[str, WorkerStats] = field(default_factory=dict)

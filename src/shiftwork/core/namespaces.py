@@ -1,7 +1,7 @@
-"""Whose namespace is it? One namespace is one app: apps that share no worker must not meet in one.
+"""One namespace belongs to one app: apps that have no worker in common must not share one.
 
-They would take each other's pools for their own, recover each other's jobs without knowing the functions, and change
-each other's pools of the same name. Processes that share a worker are one app, perhaps in two versions.
+They would recover each other's jobs without knowing the functions, and resize each other's pools of the same name.
+Processes that have a worker in common are one app, perhaps in two versions.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,11 +17,11 @@ class Tenant(Struct, frozen=True):
     node: str
     workers: tuple[str, ...]
     expires_at: float
-    """When the last of its leases ends, unless it is renewed."""
+    """When its last lease ends unless it is renewed."""
 
 
 def stranger(node: str, workers: Collection[str], instances: Sequence[InstanceRecord], now: float) -> Tenant | None:
-    """The live node that shares no worker with this one, if there is any: the one that has been here the longest."""
+    """Return the live node that has no worker in common with this one; of several, the one that started first."""
     if not workers:
         return None
     tenants: dict[str, Tenant] = {}
@@ -36,13 +36,13 @@ def stranger(node: str, workers: Collection[str], instances: Sequence[InstanceRe
 
 
 def refusal(tenant: Tenant, workers: Collection[str], *, namespace: str, store: str, now: float) -> str:
-    """What to tell the one who came later."""
+    """Return the message for the app that started later."""
     where = f"namespace {namespace!r} of {store}" if namespace else store
     return (
-        f"{where} is in use by another app: node {tenant.node} runs {_some(tenant.workers)} there, and none of the "
-        f"workers of this app ({_some(workers)}). Give this app a namespace of its own, "
+        f"{where} is in use by another app: node {tenant.node} runs {_some(tenant.workers)}, and none of the "
+        f"workers of this app ({_some(workers)}). Give this app its own namespace: "
         f'WorkerOrchestrator(…, namespace="…"). If that node is gone, its lease ends in '
-        f"{max(0.0, tenant.expires_at - now):.0f} s: start again then."
+        f"{max(0.0, tenant.expires_at - now):.0f} s; start this app again then."
     )
 
 

@@ -1,7 +1,7 @@
-"""What may be said about a worker or a pool, checked when it is registered.
+"""The options of workers and pools, checked at registration.
 
-All problems of one worker or pool are told at once, each with its remedy. What several workers say about each other is
-checked in `graph`, once all of them are there.
+All problems of a worker or a pool are reported at once, each with its remedy. References between workers are checked in
+`graph`, once all workers are registered.
 """
 
 import re
@@ -25,7 +25,7 @@ from shiftwork.core.schedule import cron_problem, zone_problem
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
 
 Check = Callable[[Any], Any]
-"""Answers with the value as it is kept, or raises a `ConfigurationError` that says what it must be."""
+"""Returns the value as it is kept, or raises a `ConfigurationError` that says what the value must be."""
 Config = TypeVar("Config", bound=Struct)
 
 _NAME_LIMIT: Final = 200
@@ -37,21 +37,22 @@ _CONTINUOUS_DEFAULTS: Final = {"interval_seconds": 0.0, "timeout_seconds": None,
 
 
 def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None) -> WorkerConfig:
-    """A worker's policy from what was said about it. `defaults` hold where `options` are silent.
+    """Return a worker's configuration. `defaults` hold for the options that are not given.
 
     Raises a `ConfigurationError` with every problem of this worker.
     """
     problems = _name_problems(name)
-    said = {**(defaults or {}), **options}
-    values = _checked(said, _WORKER_CHECKS, problems)
+    values = _checked({**(defaults or {}), **options}, _WORKER_CHECKS, problems)
     mode = values.get("execution_mode", WorkerExecutionMode.SCHEDULED)
     if mode is WorkerExecutionMode.CONTINUOUS:
         values = {**_CONTINUOUS_DEFAULTS, **values}
     problems += _schedule_problems(mode, values, options)
     if mode is not WorkerExecutionMode.TRIGGERED and values.get("concurrency_key") is not None:
-        problems.append(ConfigurationError("concurrency_key is for triggered workers only: no other has a payload"))
+        problems.append(
+            ConfigurationError("concurrency_key is only for triggered workers: other workers have no payload")
+        )
     problems += [
-        ConfigurationError(f"{option} names the worker itself; take it out")
+        ConfigurationError(f"{option} names the worker itself; remove it")
         for option in ("depends_on", "blocks")
         if name in values.get(option, ())
     ]
@@ -59,11 +60,11 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
 
 
 def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
-    """A pool's bounds from what was said about it. Raises a `ConfigurationError` with every problem of this pool."""
+    """Return a pool's configuration. Raises a `ConfigurationError` with every problem of this pool."""
     problems = _name_problems(name)
     values = _checked(options, _POOL_CHECKS, problems)
     if "scale_up_threshold" in values:
-        # Whoever asks for an early scale-up has not asked for a conflict with a default nobody mentioned.
+        # A low scale_up_threshold must not conflict with a default that the user never wrote.
         values.setdefault("scale_down_threshold", min(2, values["scale_up_threshold"] - 1))
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
@@ -71,21 +72,24 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
 
 
 def check_bounds(pool: PoolConfig, change: PoolDoc) -> PoolConfig:
-    """The pool with the bounds that a person sets at run time, or a `ConfigurationError` with all that is wrong."""
+    """Return the pool with the bounds that a person sets at run time.
+
+    Raises a `ConfigurationError` with every problem of these bounds.
+    """
     given = {"min_workers": change.min_workers, "max_workers": change.max_workers}
     problems: list[ConfigurationError] = []
     values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
     low, high = values.get("min_workers", pool.min_workers), values.get("max_workers", pool.max_workers)
     if not problems and low > high:
-        said = [f"{n}" if name in values else f"{n} as registered" for name, n in zip(given, (low, high), strict=True)]
+        shown = [f"{n}" if name in values else f"{n} as registered" for name, n in zip(given, (low, high), strict=True)]
         problems.append(
-            ConfigurationError(f"min_workers ({said[0]}) must not be above max_workers ({said[1]}); set both")
+            ConfigurationError(f"min_workers ({shown[0]}) must not be above max_workers ({shown[1]}); set both")
         )
     return _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
 
 
 def parse_rate(text: str) -> RateLimit:
-    """A rate limit from "100/m", "10/s", "5/h", "1000/d" or "20/30s"."""
+    """Return the rate limit that "100/m", "10/s", "5/h", "1000/d" or "20/30s" stands for."""
     found = _RATE.fullmatch(text)
     if found:
         count, length, unit = found.groups()
@@ -99,11 +103,11 @@ def parse_rate(text: str) -> RateLimit:
 
 
 def _checked(
-    said: Mapping[str, Any], checks: Mapping[str, Check], problems: list[ConfigurationError]
+    given: Mapping[str, Any], checks: Mapping[str, Check], problems: list[ConfigurationError]
 ) -> dict[str, Any]:
-    """The options that are right, as they are kept; the others become problems."""
+    """Return the valid options as they are kept; the others are added to the problems."""
     values: dict[str, Any] = {}
-    for option, value in said.items():
+    for option, value in given.items():
         check = checks.get(option)
         if check is None:
             problems.append(UnknownOptionError(f"unknown option {option!r}; {nearest(str(option), checks)}"))
@@ -134,13 +138,13 @@ def _wrong_name(name: Any) -> str | None:
     if not isinstance(name, str):
         return f"must be a string, not {_shown(name)}"
     if not name or name != name.strip():
-        return "must not be empty, nor begin or end with white space"
+        return "must not be empty, or start or end with white space"
     if len(name) > _NAME_LIMIT:
         return f"must have at most {_NAME_LIMIT} characters, not {len(name)}"
     if not name.isprintable():
-        return f"must not hold control characters: {name!r}"
+        return f"must not contain control characters: {name!r}"
     if "@" in name:
-        return f"must not hold an '@', which separates it from the time in the ids of its jobs: {name!r}"
+        return f"must not contain '@', which separates the name from the time in job ids: {name!r}"
     return None
 
 
@@ -149,14 +153,14 @@ def _schedule_problems(
 ) -> list[ConfigurationError]:
     given = [option for option in ("cron", "interval_seconds") if options.get(option) is not None]
     if mode is WorkerExecutionMode.TRIGGERED:
-        return [ScheduleError(f"{option} has no meaning for a triggered worker; take it out") for option in given]
+        return [ScheduleError(f"{option} has no meaning for a triggered worker; remove it") for option in given]
     problems: list[ConfigurationError] = []
     if mode is WorkerExecutionMode.CONTINUOUS and "cron" in given:
         problems.append(ScheduleError("cron has no meaning for a continuous worker; make it a scheduled one"))
     elif len(given) > 1:
-        problems.append(ScheduleError("cron and interval_seconds are both given; take one out"))
+        problems.append(ScheduleError("cron and interval_seconds are both given; remove one"))
     if mode is WorkerExecutionMode.SCHEDULED and values.get("interval_seconds") == 0:
-        problems.append(ScheduleError("interval_seconds must be above 0, not 0; for a loop use a continuous worker"))
+        problems.append(ScheduleError("interval_seconds must be above 0, not 0; for a loop, use a continuous worker"))
     return problems
 
 
@@ -165,11 +169,11 @@ def _ordered(values: Mapping[str, Any], low: str, high: str, *, strictly: bool) 
     lower, upper = (values.get(option, getattr(pool, option)) for option in (low, high))
     if lower < upper or (lower == upper and not strictly):
         return []
-    said = [
+    shown = [
         f"{value}" if option in values else f"{value} by default" for option, value in ((low, lower), (high, upper))
     ]
     relation = "be below" if strictly else "not be above"
-    return [ConfigurationError(f"{low} ({said[0]}) must {relation} {high} ({said[1]})")]
+    return [ConfigurationError(f"{low} ({shown[0]}) must {relation} {high} ({shown[1]})")]
 
 
 # ── single values ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,7 +234,7 @@ def _one_of(*known: str) -> Check:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"must be a string that is not empty, not {_shown(value)}")
+        raise ConfigurationError(f"must be a non-empty string, not {_shown(value)}")
     return value
 
 
@@ -274,7 +278,7 @@ def _dependencies(value: Any) -> dict[str, str]:
         return dict.fromkeys(_names(value), "done")
     for name, demand in zip(_names(list(value)), value.values(), strict=True):
         if demand not in {"done", "fresh"}:
-            raise ConfigurationError(f'must say "done" or "fresh" of {name!r}, not {_shown(demand)}')
+            raise ConfigurationError(f'must be "done" or "fresh" for {name!r}, not {_shown(demand)}')
     return dict(value)
 
 
@@ -285,7 +289,7 @@ def _names(value: Any) -> tuple[str, ...]:
         raise ConfigurationError(f"must be a list of worker names, not {_shown(value)}")
     for name in value:
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"must hold worker names, not {_shown(name)}")
+            raise ConfigurationError(f"must contain worker names, not {_shown(name)}")
     return tuple(dict.fromkeys(value))
 
 
@@ -301,7 +305,7 @@ def _label(value: Any) -> str:
     try:
         return _name(value)
     except ConfigurationError as error:
-        raise ConfigurationError(f"holds {_shown(value)}: a label {error}") from None
+        raise ConfigurationError(f"contains {_shown(value)}: a label {error}") from None
 
 
 def _retry(value: Any) -> Retry:
@@ -313,13 +317,13 @@ def _breaker(value: Any) -> Breaker:
 
 
 def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Config:
-    """A struct of options with each of its fields checked."""
+    """Return a struct of options with each of its fields checked."""
     if not isinstance(value, kind):
         raise ConfigurationError(f"must be a {kind.__name__}(…), not {_shown(value)}")
     problems: list[ConfigurationError] = []
     parts = _checked({field: getattr(value, field) for field in kind.__struct_fields__}, checks, problems)
     if problems:
-        raise ConfigurationError("is wrong: " + "; ".join(map(str, problems)))
+        raise ConfigurationError("is invalid: " + "; ".join(map(str, problems)))
     return kind(**parts)
 
 

@@ -1,18 +1,18 @@
-"""What becomes of a job when a run of it has ended?
+"""What becomes of a job when a run of it has ended.
 
     returned     completed
-    raised       failed and due again after a back-off; dead once the retries are used up
-    timed_out    likewise
-    crashed      failed and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if somebody
-                 killed its process from outside (SIGKILL, and not for want of memory)
-    lost         queued again in its old place, the attempt uncounted; dead at the tenth time
+    raised       failed, and due again after a back-off; dead once the retries are used up
+    timed_out    like raised
+    crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
+                 process was killed from outside (SIGKILL, and not for lack of memory)
+    lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
     drained      queued again in its old place, the attempt uncounted
     cancelled    cancelled
-    undecodable  dead: the same bytes will not fit next time either
-    unencodable  dead: the work is done, only its result cannot be kept; doing it again would not help
+    undecodable  dead: the same bytes would not fit next time either
+    unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
-worker. Nothing here writes: the outcome is a value.
+worker. Nothing here writes: the outcome is a value, and `core.landing` says where the store takes the job with it.
 """
 
 from enum import StrEnum
@@ -24,9 +24,9 @@ from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, Log
 from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3
-"""A job that kills its process this often is dead."""
+"""How many crashes make a job dead."""
 LOSS_LIMIT: Final = 10
-"""A job that is lost with its node this often is dead: perhaps it is what takes them down."""
+"""How many losses make a job dead: it may be what takes the nodes down."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
 
@@ -37,11 +37,11 @@ class EndKind(StrEnum):
     RAISED = "raised"
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"
-    """Its process died in its hands."""
+    """Its process died while it ran."""
     LOST = "lost"
-    """The whole node vanished, with everything that it ran: the job is not to blame, as far as anybody knows."""
+    """The whole node vanished with everything it ran; as far as is known, the job is not to blame."""
     DRAINED = "drained"
-    """Handed back by an instance that stops or steps down."""
+    """An instance that stops or steps down handed it back."""
     CANCELLED = "cancelled"
     UNDECODABLE = "undecodable"
     """The payload does not fit the function."""
@@ -57,13 +57,13 @@ class End(Struct, frozen=True):
     error: str | None = None
     traceback: str | None = None
     from_outside: bool = False
-    """Whether somebody else has killed its process: the job itself may be innocent."""
+    """Whether its process was killed from outside: the job itself may be innocent."""
     log: tuple[LogLine, ...] = ()
-    """What it logged."""
+    """The lines it logged."""
 
 
-class _Run(Struct, frozen=True, kw_only=True):
-    """One ended run, with all that is known about it."""
+class _EndedRun(Struct, frozen=True, kw_only=True):
+    """One ended run, with everything known about it."""
 
     job: Claimed
     end: End
@@ -111,7 +111,7 @@ class _Run(Struct, frozen=True, kw_only=True):
         return self.outcome(JobStatus.FAILED, run_at=run_at, error=error, report=self.report(error), **changes)
 
     def dead(self, error: str, *, blamed: bool = True, **changes: Any) -> Outcome:
-        # Whoever settles for a worker it does not know must not disable it by a limit that is not its own.
+        # A process that does not know the worker must not disable it by a limit that is not the worker's own.
         disable_after = self.config.max_consecutive_failures if self.config and blamed else None
         return self.outcome(
             JobStatus.DEAD,
@@ -134,13 +134,13 @@ def settle(
     instance: str | None = None,
     losses: int = 0,
 ) -> Outcome:
-    """What becomes of the job. `rand` is in [0, 1); without a `config` the worker is unknown here: defaults.
+    """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
 
-    `losses`: how often it was lost before.
+    Without a `config` the worker is unknown to this process, and defaults apply.
     """
     if end.kind is EndKind.RETURNED:
         return _completed(job, end, config, started_at, now)
-    run = _Run(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
+    run = _EndedRun(job=job, end=end, config=config, started_at=started_at, now=now, rand=rand, instance=instance)
     match end.kind:
         case EndKind.RAISED | EndKind.TIMED_OUT:
             return _failed(run)
@@ -161,7 +161,7 @@ def settle(
 
 
 def backoff(retry: Retry, attempt: int, rand: float) -> float:
-    """Seconds to wait after this attempt (from 1) has failed: growing, capped, give or take the jitter."""
+    """Seconds to wait after this attempt (from 1) has failed: growing, capped, plus or minus the jitter."""
     if retry.base_seconds <= 0:
         return 0.0
     try:
@@ -173,7 +173,7 @@ def backoff(retry: Retry, attempt: int, rand: float) -> float:
 
 
 def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: float, now: float) -> Outcome:
-    # Nearly every run ends here, so it takes the shortest way.
+    # Nearly every run ends here, so this takes the shortest way.
     waited = max(0.0, started_at - job.run_at)
     return Outcome(
         id=job.id,
@@ -194,14 +194,14 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: 
     )
 
 
-def _failed(run: _Run) -> Outcome:
-    error = run.end.error or _unsaid(run)
+def _failed(run: _EndedRun) -> Outcome:
+    error = run.end.error or _default_error(run)
     if run.job.attempt > run.policy.max_retries:
         return run.dead(error)
     return run.again(error, in_seconds=backoff(run.policy.retry, run.job.attempt, run.rand))
 
 
-def _crashed(run: _Run) -> Outcome:
+def _crashed(run: _EndedRun) -> Outcome:
     error = run.end.error or "its process died"
     crashes = run.job.crashes + 1
     attempt = _uncounted(run.job)
@@ -211,7 +211,7 @@ def _crashed(run: _Run) -> Outcome:
     return run.again(error, in_seconds=in_seconds, attempt=attempt, crashes=crashes)
 
 
-def _lost(run: _Run, losses: int) -> Outcome:
+def _lost(run: _EndedRun, losses: int) -> Outcome:
     error = run.end.error or "its node vanished"
     attempt = _uncounted(run.job)
     if losses >= LOSS_LIMIT:
@@ -219,7 +219,7 @@ def _lost(run: _Run, losses: int) -> Outcome:
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
 
 
-def _unsaid(run: _Run) -> str:
+def _default_error(run: _EndedRun) -> str:
     if run.end.kind is EndKind.RAISED:
         return "failed without a message"
     seconds = run.policy.timeout_seconds

@@ -1,15 +1,15 @@
-"""What is counted of runs that have ended, by pool: how long jobs waited, how long they ran, how the runs ended.
+"""Histograms of the runs that have ended, by pool: how long jobs waited, how long they ran, how the runs ended.
 
-A mark is a short name, and a store counts how often each was given, in the step that ends the run; so the counts are
-right across all processes, whoever asks. What a run is given is decided here:
+A run gets marks, and a store counts each mark in the step that ends the run; so the counts are right across all
+processes. This module decides which marks a run gets:
 
-    w3         it had been due for so long when it began: the third of `BOUNDS`, or less (w16: longer than all of them)
-    r5         likewise, it ran for so long
+    w3         its job waited no longer than `BOUNDS[3]` seconds, and longer than `BOUNDS[2]` (w16: longer than all)
+    r5         it ran no longer than `BOUNDS[5]` seconds, and longer than `BOUNDS[4]` (r16: longer than all)
     raised …   how it ended (`EndKind`), unless it returned
-    retried    it failed, and is to run again
-    lease_lost its instance vanished; the leader took the job
+    retried    it failed, and its job runs again
+    lease_lost its instance vanished, and the leader took the job over
 
-Waiting and running are counted of runs that completed or failed, as `PoolStats.run_seconds` is.
+Waits and run times are counted for runs that completed or failed, as in `PoolStats.run_seconds`.
 """
 
 from bisect import bisect_left
@@ -19,38 +19,38 @@ from typing import Final
 from shiftwork.core.model import JobStatus
 
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
-"""The seconds up to which each of the kinds of waits and runs goes; what is longer is of one kind more."""
+"""The upper bounds of the buckets, in seconds. One more bucket holds what is longer."""
 LEASE_LOST: Final = "lease_lost"
 RETRIED: Final = "retried"
 
-_KINDS: Final = range(len(BOUNDS) + 1)
-_PAIRS: Final = [[f"w{wait} r{run}" for run in _KINDS] for wait in _KINDS]
+_BUCKETS: Final = range(len(BOUNDS) + 1)
+_PAIRS: Final = [[f"w{wait} r{run}" for run in _BUCKETS] for wait in _BUCKETS]
 
 
 def timed(waited: float, ran: float) -> str:
-    """The marks of a run that waited and ran for so many seconds, a space between them."""
+    """Return the marks of a run by how long its job waited and it ran, separated by a space."""
     return _PAIRS[bisect_left(BOUNDS, waited)][bisect_left(BOUNDS, ran)]
 
 
 def marked(status: JobStatus, end: str, waited: float, ran: float) -> str:
-    """The marks of a run that did not return."""
+    """Return the marks of a run that did not return."""
     if status is JobStatus.FAILED:
         return f"{timed(waited, ran)} {end} {RETRIED}"
     return f"{timed(waited, ran)} {end}" if status is JobStatus.DEAD else end
 
 
 def waits(counts: Mapping[str, int]) -> list[int]:
-    """How many runs had waited for how long: one number for each of `BOUNDS`, and one for those beyond."""
-    return [counts.get(f"w{kind}", 0) for kind in _KINDS]
+    """Return the histogram of waits: one number for each of `BOUNDS`, and one for what is longer."""
+    return [counts.get(f"w{bucket}", 0) for bucket in _BUCKETS]
 
 
 def runs(counts: Mapping[str, int]) -> list[int]:
-    """How many ran for how long, likewise."""
-    return [counts.get(f"r{kind}", 0) for kind in _KINDS]
+    """Return the histogram of run times, in the same buckets."""
+    return [counts.get(f"r{bucket}", 0) for bucket in _BUCKETS]
 
 
 def quantile(share: float, numbers: Sequence[int]) -> float | None:
-    """The seconds within which this share of them stayed, as near as the kinds tell. None if there are none."""
+    """Return the seconds within which this share of a histogram stayed, interpolated; None if it is empty."""
     rank = share * sum(numbers)
     if rank <= 0:
         return None

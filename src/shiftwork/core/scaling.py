@@ -1,18 +1,20 @@
-"""How many workers should a pool have, and on which machines?
+"""How many workers should a pool have, and on which nodes?
 
-`decide` asks for as many as the most demanding of four rules wants, and says which one it was:
+A *worker* here is a slot: one job's worth of concurrency.
 
-* **depth**: above `scale_up_threshold`, as many more as the queue is thresholds long; below `scale_down_threshold`, one
-  less; in between, as many as there are;
+`decide` returns as many as the most demanding of four rules asks for, and which rule that was:
+
+* **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
+  fewer than `scale_down_threshold`, it shrinks by one; in between it stays as it is;
 * **load** (Little's law): arrivals per second x mean run time is how many are busy on average;
-* **backlog**: what is queued shall be done within `target_latency_seconds`;
-* **waiting**: the oldest has waited for longer than that, and all workers are busy: one more. (Where some are idle, it
-  waits for a gate, and more of them would wait too.)
+* **backlog**: the queued jobs should be done within `target_latency_seconds`;
+* **waiting**: the oldest job has waited longer than that while all workers are busy: one more. (While some are idle,
+  the job waits for a gate, and more workers would wait too.)
 
-Up at once. Down one by one, and only after `scale_down_after_seconds` of wanting less without a break; never below the
-busy ones. A lowered `max_workers` holds at once, even where all are busy and more is queued, or it would never come
-true: those that are too many finish what they run, and take nothing more. `place` spreads what is wanted over nodes by
-what they have. Neither starts or stops anything.
+A pool grows at once. It shrinks by one at a time, only after wanting less for `scale_down_after_seconds` without a
+break, and never below the number of busy workers. A lowered `max_workers` holds at once, even if all are busy and more
+jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `place`
+distributes the workers over the nodes by what each node has. Neither function starts or stops anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,28 +28,28 @@ from shiftwork.core.model import PoolConfig
 _HAIR: Final = 1e-9
 
 
-class Seen(Struct, frozen=True, kw_only=True):
-    """What was measured of a pool. None is unknown."""
+class PoolLoad(Struct, frozen=True, kw_only=True):
+    """What was measured of a pool. None means unknown."""
 
     queue_depth: int
     busy_workers: int
     current: int
-    """Workers there are, or have been asked for."""
+    """How many workers exist, or have been planned."""
     oldest_wait_seconds: float | None = None
     arrivals_per_second: float | None = None
     mean_run_seconds: float | None = None
     known: bool = True
-    """False where the store could not be asked: then nothing above is to be believed but `current`."""
+    """False if the store could not be asked: then only `current` is right."""
 
 
 class Memory(Struct, frozen=True):
-    """What is carried from one decision to the next."""
+    """What one decision leaves for the next."""
 
     wants_less_since: float | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """How many workers a pool shall have, and why."""
+    """How many workers a pool should have, and why."""
 
     current: int
     target: int
@@ -63,72 +65,73 @@ class _Wish(Struct, frozen=True):
     why: str
 
 
-def decide(pool: PoolConfig, seen: Seen, memory: Memory, *, now: float) -> Decision:
-    """How many workers the pool shall have now."""
-    if not seen.known:
-        target = max(seen.current, pool.min_workers)
-        return _decision(seen, target, "nothing is known of the queue; holding", Memory())
-    wish = _bounded(pool, max(_wishes(pool, seen), key=lambda wish: wish.n))
-    if wish.n >= seen.current:
-        return _decision(seen, wish.n, wish.why, Memory())
-    return _shrink(pool, seen, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
+def decide(pool: PoolConfig, load: PoolLoad, memory: Memory, *, now: float) -> Decision:
+    """Return how many workers the pool should have now."""
+    if not load.known:
+        target = max(load.current, pool.min_workers)
+        return _decision(load, target, "the queue could not be measured; holding", Memory())
+    wish = _bounded(pool, max(_wishes(pool, load), key=lambda wish: wish.n))
+    if wish.n >= load.current:
+        return _decision(load, wish.n, wish.why, Memory())
+    return _shrink(pool, load, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
 
 
-def _decision(seen: Seen, target: int, reason: str, memory: Memory) -> Decision:
+def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
     action: Literal["scale_up", "scale_down", "none"] = "none"
-    if target != seen.current:
-        action = "scale_up" if target > seen.current else "scale_down"
-    return Decision(current=seen.current, target=target, action=action, reason=reason, memory=memory)
+    if target != load.current:
+        action = "scale_up" if target > load.current else "scale_down"
+    return Decision(current=load.current, target=target, action=action, reason=reason, memory=memory)
 
 
-def _shrink(pool: PoolConfig, seen: Seen, wish: _Wish, *, since: float, now: float) -> Decision:
+def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
     kept = Memory(wants_less_since=since)
-    if seen.current > pool.max_workers:
-        return _decision(seen, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
-    if seen.busy_workers >= seen.current:
-        return _decision(seen, seen.current, f"{wish.why}; but all {seen.current} are busy", kept)
+    if load.current > pool.max_workers:
+        return _decision(load, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
+    if load.busy_workers >= load.current:
+        return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
-        return _decision(seen, seen.current, f"{wish.why}; one less in {left:.0f} s if that lasts", kept)
-    return _decision(seen, seen.current - 1, wish.why, kept)
+        return _decision(load, load.current, f"{wish.why}; one fewer in {left:.0f} s if that lasts", kept)
+    return _decision(load, load.current - 1, wish.why, kept)
 
 
-def _wishes(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
-    yield _by_depth(pool, seen)
-    yield from _by_load(seen)
-    yield from _by_latency(pool, seen)
-    if seen.queue_depth > 0:
-        yield _Wish(1, f"{seen.queue_depth} queued")
+def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
+    yield _by_depth(pool, load)
+    yield from _by_load(load)
+    yield from _by_latency(pool, load)
+    if load.queue_depth > 0:
+        yield _Wish(1, f"{load.queue_depth} queued")
 
 
-def _by_depth(pool: PoolConfig, seen: Seen) -> _Wish:
-    depth, current = seen.queue_depth, seen.current
+def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
+    depth, current = load.queue_depth, load.current
     if depth > pool.scale_up_threshold:
         more = ceil(depth / pool.scale_up_threshold)
         why = f"{depth} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
         return _Wish(current + more, why)
     if depth < pool.scale_down_threshold:
         return _Wish(current - 1, f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
-    return _Wish(current, f"{depth} queued asks for no change")
+    return _Wish(current, f"{depth} queued needs no change")
 
 
-def _by_load(seen: Seen) -> Iterator[_Wish]:
-    if seen.arrivals_per_second is not None and seen.mean_run_seconds is not None:
-        n = _at_least(seen.arrivals_per_second * seen.mean_run_seconds)
-        yield _Wish(n, f"{seen.arrivals_per_second:.3g} a second at {seen.mean_run_seconds:.3g} s each keep {n} busy")
+def _by_load(load: PoolLoad) -> Iterator[_Wish]:
+    if load.arrivals_per_second is not None and load.mean_run_seconds is not None:
+        n = _at_least(load.arrivals_per_second * load.mean_run_seconds)
+        yield _Wish(n, f"{load.arrivals_per_second:.3g} jobs/s at {load.mean_run_seconds:.3g} s each keep {n} busy")
 
 
-def _by_latency(pool: PoolConfig, seen: Seen) -> Iterator[_Wish]:
-    latency, waited = pool.target_latency_seconds, seen.oldest_wait_seconds
-    if latency is None or seen.queue_depth <= 0:
+def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
+    latency, waited = pool.target_latency_seconds, load.oldest_wait_seconds
+    if latency is None or load.queue_depth <= 0:
         return
-    if seen.mean_run_seconds is not None:
-        n = _at_least(seen.queue_depth * seen.mean_run_seconds / latency)
+    if load.mean_run_seconds is not None:
+        n = _at_least(load.queue_depth * load.mean_run_seconds / latency)
         yield _Wish(
-            n, f"{seen.queue_depth} queued at {seen.mean_run_seconds:.3g} s each, within {latency:g} s, need {n}"
+            n,
+            f"{load.queue_depth} queued at {load.mean_run_seconds:.3g} s each need {n} to be done within {latency:g} s",
         )
-    if waited is not None and waited > latency and seen.busy_workers >= seen.current:
-        yield _Wish(seen.current + 1, f"the oldest has waited {waited:.0f} s, more than {latency:g} s: one more")
+    if waited is not None and waited > latency and load.busy_workers >= load.current:
+        yield _Wish(load.current + 1, f"the oldest job has waited {waited:.0f} s, more than {latency:g} s: one more")
 
 
 def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:
@@ -140,7 +143,7 @@ def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:
 
 
 def _at_least(n: float) -> int:
-    """Rounded up, but not because 0.1 x 30 is a hair above 3."""
+    """Return the number rounded up, but not because 0.1 x 30 is a hair above 3."""
     return ceil(n - _HAIR)
 
 
@@ -148,7 +151,7 @@ def _at_least(n: float) -> int:
 
 
 class Want(Struct, frozen=True, kw_only=True):
-    """How many workers of a pool there shall be, and what each of them takes."""
+    """How many workers of a pool are wanted, and what each of them takes."""
 
     pool: str
     target: int
@@ -156,9 +159,9 @@ class Want(Struct, frozen=True, kw_only=True):
     cpu: float = 0.0
     memory: int = 0
     labels: frozenset[str] = frozenset()
-    """What a node must have, such as "gpu"."""
+    """The labels that a node must have, such as "gpu"."""
     priority: int = 0
-    """Who goes first beyond the minimum: the higher."""
+    """Beyond the minimum, pools of higher priority go first."""
 
 
 class NodeCapacity(Struct, frozen=True, kw_only=True):
@@ -169,31 +172,31 @@ class NodeCapacity(Struct, frozen=True, kw_only=True):
     memory: int
     labels: frozenset[str] = frozenset()
     placed: dict[str, int] = field(default_factory=dict)
-    """Pool -> workers now."""
+    """How many workers of each pool it runs now."""
 
 
 class Unplaced(Struct, frozen=True):
-    """Workers of a pool that fit nowhere."""
+    """How many workers of a pool fit on no node, and why."""
 
     n: int
     why: str
 
 
 class Placement(Struct, frozen=True):
-    """Who runs what."""
+    """Which node runs how many workers of which pool."""
 
     nodes: dict[str, dict[str, int]]
-    """Node -> pool -> workers. Every node is there; pools with none are left out."""
+    """The numbers by node, then by pool. Every node is listed; pools without workers there are left out."""
     unplaced: dict[str, Unplaced]
 
 
 def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
-    """Which node shall run how many workers of which pool.
+    """Decide which node runs how many workers of which pool.
 
-    Workers stay where they are, as far as they are still wanted and fit; those that take nothing are shared out
-    evenly, since moving them costs little. Every pool gets its minimum first, for which another pool may have to give
-    up what it has above its own, the lowest priority first. The rest goes to the pools by priority, in turns among
-    equals, each worker to the node with the most room; for it only pools of lower priority have to give something up.
+    Workers stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
+    out evenly, since moving them costs little. Every pool gets its minimum first, even if another pool must give up
+    what it has above its own, the lowest priority first. The rest is given out by priority, in turns among pools of
+    the same priority, each worker to the node with the most room; for this only pools of lower priority give up any.
     """
     wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
     board = _Board(wants, nodes)
@@ -226,7 +229,7 @@ class _Board:
         return sum(pools.get(pool, 0) for pools in self.placed.values())
 
     def keep(self, targets: Mapping[str, int]) -> None:
-        """Leave workers where they are, up to so many of each pool, first where there are most of them."""
+        """Leave workers where they are, up to the target of each pool, beginning with the nodes that have most."""
         for pool, target in targets.items():
             most = self._most_kept(pool, target)
             for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
@@ -235,12 +238,12 @@ class _Board:
                     self._put(pool, name, 1)
 
     def _most_kept(self, pool: str, target: int) -> int:
-        """How many of them one node may keep: those that take nothing are shared out evenly, as far as that goes."""
+        """Return how many workers of a pool one node may keep: those that take nothing are shared out evenly."""
         want = self.wants[pool]
         return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
 
     def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
-        """Place one worker of each pool in turns until all have as many as they shall, or nothing fits any more."""
+        """Place one worker of each pool in turns until every pool has its target or nothing more fits."""
         open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
         while open_pools:
             open_pools = [
@@ -251,7 +254,7 @@ class _Board:
             ]
 
     def why_not(self, pool: str) -> str:
-        """Why no more workers of this pool fit."""
+        """Return why no more workers of this pool fit."""
         want = self.wants[pool]
         if not self.nodes:
             return "there are no nodes"
@@ -267,7 +270,7 @@ class _Board:
             lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
         why = f"no suitable node has {' or '.join(lacking)} free"
         first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
-        return f"{why}; {' and '.join(first)} of higher priority went first" if first else why
+        return f"{why}; {' and '.join(first)} went first, with a higher priority" if first else why
 
     def _suited(self, pool: str) -> list[str]:
         return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]
@@ -285,7 +288,7 @@ class _Board:
         return True
 
     def _fullness(self, pool: str, name: str) -> tuple[float, float, int]:
-        """How full the node would be, by its scarcer resource; then by how many of the pool, and of all, it runs."""
+        """Return how full the node would be by its scarcer resource, then how many of the pool and of all it runs."""
         want, node = self.wants[pool], self.nodes[name]
         cores = 1 - (self.cores[name] - want.cpu) / node.cores if node.cores else 0.0
         memory = 1 - (self.memory[name] - want.memory) / node.memory if node.memory else 0.0
@@ -298,7 +301,7 @@ class _Board:
         self.memory[name] -= n * want.memory
 
     def _make_room(self, pool: str, evict: Callable[[str], bool]) -> bool:
-        """Take away what others have above their minimum, on the first node where that is enough; false if none is."""
+        """Take from others what they have above their minimum, on the first node where that is enough."""
         for name in self._suited(pool):
             taken: list[str] = []
             for other in filter(evict, self._surplus(pool, name)):
@@ -313,7 +316,7 @@ class _Board:
         return False
 
     def _surplus(self, pool: str, name: str) -> Iterator[str]:
-        """Workers on this node that other pools have above their minimum, the lowest priority first."""
+        """Yield the pools with workers above their minimum on this node, one for each, the lowest priority first."""
         for other, want in reversed([*self.wants.items()]):
             if other == pool or (want.cpu <= 0 and want.memory <= 0):
                 continue

@@ -1,13 +1,12 @@
-"""When does a worker run next, and which of the times that have passed shall become jobs?
+"""When does a worker run next, and which of the fire times that have passed become jobs?
 
-Owns intervals, cron, catch-up and overlap. It never looks at a clock: `now` is an argument. The only place that knows
-cronsim, which is used as a calendar without time zones; what a zone's clock does to it is decided here.
+This module owns intervals, cron, catch-up and overlap. It reads no clock: `now` is an argument. It is the only module
+that uses cronsim, as a calendar without time zones; what a zone's clock does to the calendar is decided here.
 
-**Cron and daylight saving.** Where the hour field names hours (`30 2 * * *`, `0 */2 * * *`), every time on the clock's
-face fires once: one that is skipped fires at the moment the clock jumps (several skipped ones are one fire), and of one
-that happens twice the first counts. Where the hour field covers the whole day (`*/30 * * * *`, `15 * * * *`), the
-worker wants to run all the time and does: at every real minute that matches, so also in both passes of a doubled hour,
-and nothing is made up for a skipped one.
+**Cron and daylight saving.** If the hour field names hours (`30 2 * * *`, `0 */2 * * *`), every matching time on the
+clock's face fires once: a skipped one fires at the moment the clock jumps (several skipped ones are one fire), and of
+two equal ones the first fires. If the hour field covers the whole day (`*/30 * * * *`, `15 * * * *`), the worker fires
+at every real minute that matches: in both passes of a doubled hour, and not at all for a skipped one.
 
 Vixie cron draws the line elsewhere: there any `*` at the start of the minute or hour field makes a worker of the second
 kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
@@ -25,48 +24,48 @@ from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.errors import nearest
 
 CATCH_UP_LIMIT: Final = 100
-"""How many missed fire times `catch_up="all"` makes up for."""
+"""How many missed fire times `catch_up="all"` still runs."""
 LOOK_BACK_LIMIT: Final = 1000
-"""How many missed fire times are looked at, newest first. What lies beyond is passed over without being listed."""
+"""How many missed fire times are looked at, newest first. Older ones are skipped without being listed."""
 SHORTEST_PAUSE: Final = 0.001
-"""Between the end of a run and the next due time, so that no two runs have the same due time, hence the same id."""
+"""The pause between the end of a run and the next due time at least: the same due time would be the same job id."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the face of a clock, in whatever zone
 _SECOND: Final = timedelta(seconds=1)
 _NEAR: Final = 26 * 3600
-"""A change of the clock farther away than this (Samoa once skipped a day) cannot reorder the times on its face."""
+"""A change of the clock that is farther away (Samoa once skipped a day) cannot reorder the times on its face."""
 _FIELDS: Final = 5
 _HOURS: Final = 24
 
 
 class Cursor(Struct, frozen=True):
-    """Up to when a cron schedule has been dealt with (doc kind "schedule"). Another expression begins anew."""
+    """How far a cron schedule has fired (doc kind "schedule"). A changed expression starts from now."""
 
     at: float
     cron: str | None
     timezone: str
 
     def of(self, config: WorkerConfig) -> float | None:
-        """The cursor, if it is this schedule's."""
+        """Return the instant, if the cursor belongs to this schedule."""
         return self.at if (self.cron, self.timezone) == (config.cron, config.timezone) else None
 
 
 class Fire(Struct, kw_only=True):
-    """What a schedule wants at one moment."""
+    """Which runs of a schedule are due at one instant."""
 
     times: list[float] = field(default_factory=list)
-    """Fire times to make jobs for, oldest first."""
+    """The fire times that become jobs, oldest first."""
     ids: list[str] = field(default_factory=list)
-    """The job id of each of `times`: whoever asks, however often, the same fire time has the same id."""
+    """The job id of each of `times`. The same fire time always has the same id."""
     skipped: list[float] = field(default_factory=list)
-    """Fire times passed over, oldest first."""
+    """The fire times that are skipped, oldest first."""
     why: str | None = None
-    """Why they were."""
+    """Why those are skipped."""
     cursor: float | None = None
-    """For cron: everything up to here has been dealt with; store it together with the jobs. None for intervals."""
+    """How far a cron schedule has fired with this; store it after the jobs. None for intervals."""
     next_at: float | None = None
-    """When to ask again; None is after the worker's next end (or never)."""
+    """When to ask again; None means after the worker's next run has ended, or never."""
 
 
 def fire(
@@ -78,12 +77,12 @@ def fire(
     now: float,
     grace_seconds: float = 30.0,
 ) -> Fire:
-    """Which runs of this worker are due now.
+    """Return which runs of this worker are due now.
 
-    An interval counts from the end of the last run, so nothing is due while a job of the worker is live; one that has
-    never ended is due at once. A cron expression fires after the cursor; a worker that has none yet is seen for the
-    first time, and starts from now. A disabled worker fires nothing; once it is enabled, `catch_up` decides about what
-    it has missed.
+    An interval counts from the end of the last run, so nothing is due while a job of the worker is live; a worker of
+    which no run has ended is due at once. A cron expression fires after the cursor; a worker without a cursor is new,
+    and starts from now. A disabled worker fires nothing; when it is enabled again, `catch_up` decides about what it has
+    missed.
     """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED or not state.enabled:
         return Fire(cursor=cursor)
@@ -95,7 +94,7 @@ def fire(
     due = cron.between(cursor, now)
     times, why = _caught_up(config, due, now - grace_seconds)
     if times and live and config.overlap == "skip":
-        times, why = [], "the run before is still going"
+        times, why = [], "the previous run has not ended"
     return Fire(
         times=times,
         ids=[fire_id(config.name, at) for at in times],
@@ -107,13 +106,13 @@ def fire(
 
 
 def fire_id(worker: str, at: float) -> str:
-    """The id of the job for one fire time: `nightly-report@2026-11-15T03:00:00Z`."""
+    """Return the id of the job for one fire time: `nightly-report@2026-11-15T03:00:00Z`."""
     moment = _EPOCH + timedelta(microseconds=round(at * 1_000_000))
     return f"{worker}@{moment.replace(tzinfo=None).isoformat()}Z"
 
 
 def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
-    """The next `n` fire times of a worker with a cron expression; empty for others."""
+    """Return the next `n` fire times of a worker with a cron expression; none for other workers."""
     times: list[float] = []
     if config.cron is None:
         return times
@@ -126,7 +125,7 @@ def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
 
 
 def describe(config: WorkerConfig) -> str:
-    """The schedule in plain words."""
+    """Return the schedule in plain words."""
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:
@@ -140,7 +139,7 @@ def describe(config: WorkerConfig) -> str:
 
 
 def duration(seconds: float, *, each: bool = False) -> str:
-    """A length of time in plain words; `each` leaves out a lone 1, as in "every hour"."""
+    """Return a duration in plain words; `each` leaves out a lone 1, as in "every hour"."""
     for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size and seconds % size == 0:
             return _counted(seconds / size, unit, each=each)
@@ -154,9 +153,9 @@ def _counted(n: float, unit: str, *, each: bool) -> str:
 
 
 def cron_problem(expression: str) -> str | None:
-    """What is wrong with a cron expression, or None."""
+    """Return what is wrong with a cron expression, or None."""
     if len(expression.split()) != _FIELDS:
-        return f"{expression!r} is not five fields: minute, hour, day of month, month, day of week"
+        return f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week"
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
     except CronSimError as error:
@@ -167,13 +166,13 @@ def cron_problem(expression: str) -> str | None:
 
 
 def zone_problem(name: str) -> str | None:
-    """What is wrong with the name of a time zone, or None."""
+    """Return what is wrong with the name of a time zone, or None."""
     try:
         _zone(name)
     except (KeyError, ValueError, OSError):
         known = available_timezones()
         if not known:
-            return f"{name!r} is unknown here, because this machine has no time zone database; pip install tzdata"
+            return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
         return f"{name!r} is not a time zone; {nearest(name, known)}"
     return None
 
@@ -185,7 +184,7 @@ def _fire_interval(config: WorkerConfig, state: WorkerState, *, live: bool, now:
     if live:
         return Fire()
     if state.last_ended is None:
-        # Two leaders may see it for the first time at different moments; it is one job all the same.
+        # Two leaders may see it for the first time at different instants; it must be one job all the same.
         return Fire(times=[now], ids=[f"{config.name}@first"])
     due = state.last_ended + max(config.interval_seconds, SHORTEST_PAUSE)
     if now < due:
@@ -197,12 +196,12 @@ def _fire_interval(config: WorkerConfig, state: WorkerState, *, live: bool, now:
 
 
 def _caught_up(config: WorkerConfig, due: list[float], oldest: float) -> tuple[list[float], str]:
-    """Which of the due times still fire, and why the ones before them do not."""
+    """Return which of the due times fire, and why the earlier ones do not."""
     if config.catch_up == "latest":
-        return due[-1:], "missed; only the latest is made up for"
+        return due[-1:], "missed, and only the latest one is caught up"
     if config.catch_up == "all":
-        return due[-CATCH_UP_LIMIT:], f"missed; only the newest {CATCH_UP_LIMIT} are made up for"
-    return [at for at in due if at >= oldest], "missed, and missed times are not made up for"
+        return due[-CATCH_UP_LIMIT:], f"missed, and only the newest {CATCH_UP_LIMIT} are caught up"
+    return [at for at in due if at >= oldest], "missed, and missed runs are not caught up"
 
 
 class _Cron:
@@ -214,7 +213,7 @@ class _Cron:
         self.all_day = len(CronSim(expression, _NAIVE_EPOCH).hours) == _HOURS
 
     def after(self, at: float) -> float | None:
-        """The first fire time behind this instant."""
+        """Return the first fire time after this instant."""
         found: float | None = None
         start = self._face(at) - self._set_back_near(at)
         for face in CronSim(self.expression, start):
@@ -227,7 +226,7 @@ class _Cron:
         return found
 
     def before(self, at: float) -> float | None:
-        """The last fire time that is not behind this instant."""
+        """Return the last fire time that is not after this instant."""
         found: float | None = None
         start = self._face(at) + self._set_back_near(at) + _SECOND
         for face in CronSim(self.expression, start, reverse=True):
@@ -239,7 +238,7 @@ class _Cron:
         return found
 
     def between(self, after: float, until: float) -> list[float]:
-        """The fire times behind `after` that are not behind `until`: the newest of them, oldest first."""
+        """Return the fire times after `after` and not after `until`: the newest of them, oldest first."""
         times: list[float] = []
         at = self.before(until) if until > after else None
         while at is not None and at > after and len(times) < LOOK_BACK_LIMIT:
@@ -248,7 +247,7 @@ class _Cron:
         return times[::-1]
 
     def _moments(self, face: datetime) -> list[float]:
-        """When the clock shows this and the expression fires: not at all, once, or twice."""
+        """Return when the expression fires for this time on the clock's face: not at all, once, or twice."""
         first, second = (self._moment(face, fold) for fold in (0, 1))
         if first < second:
             return [first, second] if self.all_day else [first]
@@ -266,11 +265,11 @@ class _Cron:
         return self._face(at) - (_NAIVE_EPOCH + timedelta(seconds=floor(at)))
 
     def _set_back_near(self, at: float) -> timedelta:
-        """By how much the clock is set back around this instant, so that it shows times again: zero on most days."""
+        """Return by how much the clock is set back around this instant, showing times again: zero on most days."""
         return max(timedelta(), self._offset(at - _NEAR) - self._offset(at + _NEAR))
 
     def _jump(self, low: float, high: float) -> float:
-        """The instant, behind `low` and up to `high`, at which the clock is moved."""
+        """Return the instant, after `low` and not after `high`, at which the clock is moved."""
         moved = self._offset(high)
         while high - low > 1:
             middle = floor((low + high) / 2)

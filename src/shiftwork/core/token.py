@@ -1,4 +1,4 @@
-"""A token: what lets a program or a person in."""
+"""A token, with which a program or a person gets access."""
 
 from typing import Literal
 
@@ -19,5 +19,5 @@ class Token(Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
     def holds(self, now: float) -> bool:
-        """Whether it lets anybody in."""
+        """Return whether it grants access now."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

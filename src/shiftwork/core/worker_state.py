@@ -1,12 +1,24 @@
-"""What the end of a run does to its worker's standing: last ends, consecutive failures, automatic disabling."""
+"""What a run's end, a cancelled job and a person's switch do to the state of a worker.
 
-from shiftwork.core.model import Outcome, WorkerState
+* A job that ends for good (completed, dead, cancelled) moves `last_ended`; a success moves `last_success`. Neither ever
+  moves back: ends may be written in another order than they happened.
+* A success clears the consecutive failures and the last error; a failure adds one and sets the error; a neutral outcome
+  does neither.
+* The failure that makes `disable_after` in a row disables the worker, once, with a reason that names count and error.
+* Enabling a worker clears its consecutive failures.
+
+The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
+`switch`) repeat them; `shiftwork.testing.checks.originals` compares every store with them.
+"""
+
+from shiftwork.core.model import JobStatus, Outcome, WorkerState
+from shiftwork.core.statuses import ENDED
 
 
-def after_run(state: WorkerState, outcome: Outcome) -> bool:
-    """Change the state as an accepted outcome demands. True if that disabled the worker."""
-    if not outcome.status.live:
-        state.last_ended = max(state.last_ended or 0.0, outcome.ended_at)
+def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
+    """Change the state for an accepted outcome whose job landed in `status`. True if that disabled the worker."""
+    if status in ENDED:
+        after_end(state, outcome.ended_at)
     if outcome.verdict == "success":
         state.last_success = max(state.last_success or 0.0, outcome.ended_at)
         state.failures = 0
@@ -14,8 +26,26 @@ def after_run(state: WorkerState, outcome: Outcome) -> bool:
     elif outcome.verdict == "failure":
         state.failures += 1
         state.last_error = outcome.error
-    reached = outcome.disable_after is not None and state.failures >= outcome.disable_after
-    if outcome.verdict != "failure" or not reached or not state.enabled:
+        return _disabled(state, outcome)
+    return False
+
+
+def after_end(state: WorkerState, ended_at: float) -> None:
+    """Change the state for a job that ended for good, by a run or by a person."""
+    state.last_ended = max(state.last_ended or 0.0, ended_at)
+
+
+def switch(state: WorkerState, *, enabled: bool, reason: str | None, now: float) -> None:
+    """Enable the worker, or disable it with a reason."""
+    state.enabled, state.changed_at = enabled, now
+    state.reason = None if enabled else reason
+    if enabled:
+        state.failures = 0
+
+
+def _disabled(state: WorkerState, outcome: Outcome) -> bool:
+    limit = outcome.disable_after
+    if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
     state.reason = f"{state.failures} runs in a row failed, the last one with {outcome.error}"

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,

@@ -1,6 +1,6 @@
 """The time by which everything runs: the store's clock, or one that a test moves by hand.
 
-All waiting in the runtime is `clock.call_at` plus a bell, so whoever holds the clock holds the whole system.
+All waiting in the runtime is `clock.call_at` plus a bell, so a test that moves the clock moves the whole system.
 """
 
 import asyncio
@@ -12,33 +12,33 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """Something that will happen, and can be called off."""
+    """A callback that will be called, and can be cancelled."""
 
     def cancel(self) -> None:
-        """Call it off; harmless once it has happened."""
+        """Cancel the callback; harmless once it was called."""
 
 
 class Clock(Protocol):
-    """Tells the time and wakes people up."""
+    """The time, and callbacks at a later time."""
 
     def now(self) -> float:
         """Epoch seconds, by the store's clock. Safe from any thread."""
 
     def follow(self, server_time: float) -> None:
-        """Be right from now on: the store says that it is `server_time`."""
+        """Set the clock: by the store's clock it is `server_time` now."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, whoever sets the clock. For how long, not for when."""
+        """Seconds that only grow, even when the clock is set. They measure how long, not when."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back on this event loop once `when` has come, as far as can be told now."""
+        """Call back on this event loop at this time, as far as the clock is right now."""
 
     def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back on this event loop after so many seconds, whoever sets the clock."""
+        """Call back on this event loop after this many seconds, even when the clock is set meanwhile."""
 
 
 class SystemClock:
-    """Monotonic time, set by the store's clock as often as that is asked: between two times it does not jump."""
+    """Monotonic time, set by the store's clock whenever that is read: in between it does not jump."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -71,7 +71,7 @@ class ManualClock:
         return self._now
 
     def follow(self, server_time: float) -> None:
-        """A manual clock follows nobody."""
+        """Nothing to do: only the test moves this clock."""
 
     def monotonic(self) -> float:
         return self._now
@@ -84,8 +84,12 @@ class ManualClock:
         heappush(self._timers, (when, next(self._order), timer))
         return timer
 
+    def jump(self, seconds: float) -> None:
+        """Let this much time pass unnoticed, as for a machine that sleeps. Timers that are due fire with `advance`."""
+        self._now += seconds
+
     async def advance(self, seconds: float) -> None:
-        """Let this much time pass, stopping at each timer on the way so that what it wakes sees the right time."""
+        """Let this much time pass, stopping at each timer on the way so that its callback sees the right time."""
         end = self._now + seconds
         await settle()
         while self._timers and self._timers[0][0] <= end:

@@ -1,4 +1,4 @@
-"""One kind of loop for everything that goes on for ever: poll, sleep until the next time or the bell, poll again.
+"""One kind of loop for everything that goes on forever: poll, sleep until the next time or the bell, poll again.
 
 A duty survives whatever its poll raises: it logs, backs off, and tries again.
 """
@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Bell
@@ -21,7 +22,7 @@ HAIR_SECONDS: Final = 0.001
 
 
 class Duty:
-    """Calls `poll` when it is due or when the bell rings. `poll` answers when it wants the next call, if it does."""
+    """Calls `poll` when it is due or when the bell rings. `poll` returns when it wants the next call, or None."""
 
     def __init__(
         self,
@@ -45,6 +46,11 @@ class Duty:
         """Begin, on the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"shiftwork {self._name}")
 
+    @property
+    def over(self) -> bool:
+        """Whether it was started, and has ended."""
+        return self._task is not None and self._task.done()
+
     def ring(self) -> None:
         """Poll soon. Safe from any thread."""
         self._bell.ring()
@@ -58,7 +64,7 @@ class Duty:
         self._bell.close()
 
     async def _run(self) -> None:
-        while not self._over():
+        while not self._stops():
             next_at = await self._once()
             sleep = self._longest_sleep
             if next_at is not None:
@@ -66,20 +72,20 @@ class Duty:
             wake_at = self._clock.monotonic() + sleep
             timer = self._clock.call_in(sleep, self._bell.ring)
             await self._bell.wait()
-            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._over():
-                await self._bell.wait()  # a failing poll may itself ring the bell: only time ends a back-off
+            while self._failures and self._clock.monotonic() < wake_at - HAIR_SECONDS and not self._stops():
+                await self._bell.wait()  # a failing poll may ring the bell itself: only time ends a back-off
             timer.cancel()
 
-    def _over(self) -> bool:
+    def _stops(self) -> bool:
         return self._stopping or self._bell.closed
 
     async def _once(self) -> float | None:
         try:
             next_at = await self._poll()
-        except Exception as error:  # noqa: BLE001 - a duty outlives every surprise; it has nobody to report to but the log
+        except Exception as error:  # noqa: BLE001 - a duty outlives every surprise, and reports it to the log
             return self._back_off(error)
         if self._failures:
-            logger.info("%s works again, after %d failures", self._name, self._failures)
+            logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
             self._failures = 0
         return next_at
 

@@ -1,6 +1,6 @@
 """How hard a process works: what it uses of the machine, how late its event loop is, how long the store takes.
 
-Looking must cost nearly nothing: it is done every second, on every node. What was seen is read from any thread.
+Looking must cost nearly nothing: it is done every second, on every node. The results are read from any thread.
 """
 
 import os
@@ -14,18 +14,18 @@ from shiftwork.runtime.machine import Usage, usage
 T = TypeVar("T")
 
 SPAN_SECONDS: Final = 5.0
-"""Over how long the use of the processor is told."""
+"""Over how long the use of the processor is averaged."""
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """How hard a process works, as of the last look. None is: not known, or not yet."""
+    """How hard a process works, as of the last look. None means that it is not known, or not yet."""
 
     cpu: float | None = None
     """Percent of one core, over the last few seconds: 150 is one core and a half."""
     memory: int = 0
-    """Bytes."""
+    """Memory in use, in bytes."""
     lag: float | None = None
-    """How many seconds its event loop is late: the worst of late, halved with every look."""
+    """How many seconds its event loop is late: the recent maximum, halved with every look."""
 
 
 class Gauge:
@@ -40,7 +40,7 @@ class Gauge:
         self._before: tuple[float, float] | None = None
 
     def look(self) -> int:
-        """Look now; answers how many bytes of memory it uses, 0 if it is gone."""
+        """Look now; returns how many bytes of memory the process uses, 0 if it is gone."""
         seen = self._read(self._pid)
         if seen is None:
             self.cpu, self.memory, self._before = None, 0, None
@@ -58,7 +58,7 @@ class Gauge:
 
 
 class Lateness:
-    """How late something is that should come every now and then: the worst of late, halved each time it comes."""
+    """How late a recurring thing is: the recent maximum, halved each time it comes."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -66,12 +66,12 @@ class Lateness:
         self._worst: float | None = None
 
     def due_in(self, seconds: float) -> None:
-        """It should come then, unless it is overdue already."""
+        """Expect it then, unless it is overdue already."""
         if self._due is None:
             self._due = self._monotonic() + seconds
 
     def came(self) -> None:
-        """It is here."""
+        """It has come."""
         if self._due is not None:
             self._worst = max(self._monotonic() - self._due, (self._worst or 0.0) / 2, 0.0)
             self._due = None
@@ -79,12 +79,12 @@ class Lateness:
     @property
     def overdue(self) -> float:
         """For how many seconds it has been due."""
-        due = self._due  # another thread may be told meanwhile that it came
+        due = self._due  # another thread may reset it meanwhile
         return 0.0 if due is None else max(0.0, self._monotonic() - due)
 
     @property
     def seconds(self) -> float | None:
-        """How late it is, or was; None before it came for the first time."""
+        """How late it is, or was recently; None before it came for the first time."""
         overdue = self.overdue
         if self._worst is None:
             return overdue or None
@@ -92,7 +92,7 @@ class Lateness:
 
 
 class Stopwatch:
-    """How long calls take: the mean of those that came back since it was read."""
+    """How long calls take: the mean of those that returned since it was last read."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -101,15 +101,15 @@ class Stopwatch:
         self._mean: float | None = None
 
     async def time(self, call: Awaitable[T]) -> T:
-        """Wait for a call. One that fails is not counted. Two threads at once may lose one of their calls."""
+        """Wait for a call. One that fails is not counted. Two threads at once may lose one of their counts."""
         began = self._monotonic()
-        answer = await call
+        result = await call
         self._seconds += self._monotonic() - began
         self._calls += 1
-        return answer
+        return result
 
     def read(self) -> float | None:
-        """The mean, and begin anew. Where there were no calls it is as it was."""
+        """The mean of the calls since the last read; if there were none, the mean as it was then."""
         seconds, calls = self._seconds, self._calls
         self._seconds, self._calls = 0.0, 0
         if calls:
@@ -122,19 +122,19 @@ class OwnGauge:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.stopwatch = Stopwatch(monotonic)
-        """For calls of the store."""
+        """Measures the calls of the store."""
         self._gauge = Gauge(os.getpid(), monotonic)
         self._lateness = Lateness(monotonic)
 
     def look(self) -> None:
-        """Look now, on the event loop. It is late if it was to be done before."""
+        """Look now, on the event loop. The loop is as late as this look is."""
         self._lateness.came()
         self._gauge.look()
 
     def due_in(self, seconds: float) -> None:
-        """The event loop shall come to the next look then."""
+        """Expect the next look then."""
         self._lateness.due_in(seconds)
 
     def load(self) -> Load:
-        """What was seen. Safe from any thread."""
+        """The result of the last look. Safe from any thread."""
         return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._lateness.seconds)

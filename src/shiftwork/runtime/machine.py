@@ -1,4 +1,4 @@
-"""What this machine has to give: cores and memory, as far as its limits let us."""
+"""What this machine has: cores and memory, as far as we may use them."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Usage(Struct, frozen=True):
-    """What a process uses: seconds of a core since its beginning, and bytes of memory now."""
+    """What a process uses: seconds of a core since it began, and bytes of memory now."""
 
     cpu_seconds: float
     memory: int
@@ -30,7 +30,7 @@ class Machine(Struct, frozen=True):
 
 
 def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
-    """Look, once: what there is, and what a container or a service manager lets us use of it."""
+    """The cores and the memory of this machine, within the limits of a container or a service manager."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     memory = int(psutil.virtual_memory().total)
     groups = [line.split(":", 2) for line in _read(mine).splitlines() if line.count(":") > 1]
@@ -44,7 +44,7 @@ def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
 
 
 def _chain(top: Path, path: str | None) -> list[Path]:
-    """The control groups whose limits hold for us: our own, and all those around it.
+    """The control groups whose limits apply to us: our own, and all those around it.
 
     In a container ours is the top one. Under systemd it is further down: `/system.slice/shiftwork.service`.
     """
@@ -55,7 +55,7 @@ def _chain(top: Path, path: str | None) -> list[Path]:
 def _quota(words: str) -> list[float]:
     """The cores in `quota period`; none if there is no quota."""
     numbers = [float(word) for word in words.split() if word.isdecimal()]
-    return [numbers[0] / numbers[1]] if len(numbers) == 2 and all(numbers) else []  # noqa: PLR2004 - these two
+    return [numbers[0] / numbers[1]] if len(numbers) == 2 and all(numbers) else []  # noqa: PLR2004 - quota and period
 
 
 def _read(path: Path) -> str:
@@ -66,13 +66,13 @@ def _read(path: Path) -> str:
 
 
 def starved(stat: Path = Path("/proc/vmstat")) -> int:
-    """How many processes the system has killed so far for want of memory; 0 where it does not say."""
+    """How many processes the system has killed so far for want of memory; 0 where it does not count them."""
     counts = (line.split() for line in _read(stat).splitlines() if line.startswith("oom_kill "))
     return next((int(count[1]) for count in counts), 0)
 
 
 def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
-    """What a process uses; None if it is gone. Not what it has started."""
+    """What a process uses, without its children; None if it is gone."""
     try:
         words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
         return Usage((int(words[11]) + int(words[12])) / _TICKS, int(words[21]) * _PAGE)
@@ -81,7 +81,7 @@ def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:
 
 
 def _usage_elsewhere(pid: int) -> Usage | None:
-    """Where there is no /proc, or the process is gone."""
+    """The same on a system without /proc, or for a process that is gone."""
     try:
         process = psutil.Process(pid)
         times = process.cpu_times()

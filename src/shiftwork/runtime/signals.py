@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT mean: stop gracefully. A second one means: now."""
+"""SIGTERM and SIGINT stop gracefully; a second signal stops at once."""
 
 import asyncio
 import logging
@@ -12,16 +12,16 @@ logger: Final = logging.getLogger("shiftwork")
 
 @contextmanager
 def stop_signals(hurry: Callable[[], None], *, patience: float) -> Iterator[asyncio.Event]:
-    """An event that is set at the first signal; the second calls `hurry`. `patience` is what the first one tells."""
+    """An event that is set at the first signal; the second calls `hurry`. `patience` is for the log line."""
     loop = asyncio.get_running_loop()
     signalled = asyncio.Event()
 
     def on_signal() -> None:
         if signalled.is_set():
-            logger.warning("a second signal: stopping now")
+            logger.warning("stopping now, because of a second signal")
             hurry()
         else:
-            logger.info("stopping: running work may finish within %g s; a second signal stops it now", patience)
+            logger.info("stopping: running jobs have %g s to finish; a second signal stops them now", patience)
         signalled.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -19,7 +19,7 @@ from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
-from shiftwork.runtime.processes.messages import Definition, Hello
+from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.store.protocol import Store
@@ -64,9 +64,9 @@ class Service:
         probe_file: Path | None = None,
         web: Web | None = None,
     ) -> None:
-        self._hello = Hello(
+        self._setup = Setup(
             app=app,
-            role="herald",
+            role="hooks",
             now=0.0,
             path=[str(Path.cwd()), *sys.path],
             log_level=log_level,
@@ -76,16 +76,16 @@ class Service:
         self._web = web
         self._started = False
         self._clock = SystemClock()
-        self._herald = HookProcess(self._hello, self._clock)
+        self._hook_process = HookProcess(self._setup, self._clock)
         self._node: Node | None = None
         self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
         """Return the definition of the app. Raises `AppImportError`."""
-        definition = await self._herald.describe()
+        definition = await self._hook_process.describe()
         if definition.store.startswith("memory:"):
             message = (
-                f"{self._hello.app} keeps its state in {definition.store}, which other processes cannot see: "
+                f"{self._setup.app} keeps its state in {definition.store}, which other processes cannot see: "
                 "shiftwork run needs sqlite:///…, redis://… or postgresql://…; in one process, await app.start()"
             )
             raise ConfigurationError(message)
@@ -110,7 +110,7 @@ class Service:
                         announcer.stopping()
                         await node.stop(stop_timeout_seconds)
                 finally:
-                    await self._herald.drain()
+                    await self._hook_process.drain()
                     await control.close()
 
     @asynccontextmanager
@@ -182,10 +182,10 @@ class Service:
             registry,
             store=store,
             clock=self._clock,
-            hooks=self._herald,
+            hooks=self._hook_process,
             states=states,
             settings=settings,
-            hello=self._hello,
+            setup=self._setup,
         )
         if definition.health_checks:
             monitor = HealthMonitor(

@@ -18,9 +18,9 @@ import time
 from typing import Final
 
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.engine.execute import describe
+from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.processes.instance import Instance
-from shiftwork.runtime.processes.messages import Failed, Hello, Ready
+from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
 from shiftwork.runtime.processes.process import LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
@@ -90,32 +90,32 @@ async def _live(sock: socket.socket) -> None:
     if task is not None:
         task.set_name("shiftwork instance")  # marks it as ours in a list of tasks
     instance = Instance(sock)
-    hello = await instance.hello
-    if hello.log_level is not None:
-        set_up_logging(hello.log_level, hello.log_format)
-    sys.path[:] = list(dict.fromkeys([*hello.path, *sys.path]))
+    setup = await instance.setup
+    if setup.log_level is not None:
+        set_up_logging(setup.log_level, setup.log_format)
+    sys.path[:] = list(dict.fromkeys([*setup.path, *sys.path]))
     try:
-        _begin(instance, hello)
+        _begin(instance, setup)
     except BaseException as error:  # noqa: BLE001 - the user's module may raise anything
-        instance.say(Failed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
-        instance.flush()
+        instance.send(SetupFailed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
+        instance.link.flush()
         os._exit(1)
     await instance.over.wait()
     await instance.finish()
     end_in_time(0)
 
 
-def _begin(instance: Instance, hello: Hello) -> None:
-    app = load_app(hello.app)
-    if hello.role == "herald":
+def _begin(instance: Instance, setup: Setup) -> None:
+    app = load_app(setup.app)
+    if setup.role == "hooks":
         definition = app.definition()
         instance.listen(app.hooks)
-        instance.say(definition)
+        instance.send(definition)
         return
-    if hello.role == "alone" and hasattr(os, "nice"):
+    if setup.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
-    instance.serve(app.callees(), app.control.store.open, alone=hello.role == "alone")
-    instance.say(Ready())
+    instance.serve(app.callees(), app.control.store.open, alone=setup.role == "alone")
+    instance.send(Ready())
 
 
 if __name__ == "__main__":

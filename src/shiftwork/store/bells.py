@@ -1,7 +1,7 @@
-"""Bells within one process: who waits for which topic, on which event loop. Every store rings through this.
+"""Bells within one process: which waiter waits for which topic, on which event loop. Every store rings through this.
 
-It owns the waking of waiters and nothing else: it never looks into a store, never blocks, and never fails because a
-listener's event loop is gone.
+It only wakes waiters: it never looks into a store, never blocks, and never fails because a listener's event loop is
+gone.
 """
 
 import asyncio
@@ -26,21 +26,21 @@ class LoopBell:
         return self._closed
 
     async def wait(self) -> None:
-        """Return once it has rung since the last wait returned (or since it was made); at once when it is closed."""
+        """Return once it has rung since the last wait returned (or since it was made), or at once if it is closed."""
         await self._event.wait()
-        # A ring before the flag is lowered is answered by this return: whoever waited looks at the store next.
+        # This return answers every ring before the flag is cleared: the waiter reads the store next.
         if not self._closed:
             self._event.clear()
             self._rung = False
 
     def ring(self) -> None:
-        """Ring it from here. Safe from any thread; many rings before a wait are one."""
+        """Ring it from here. Safe from any thread; several rings before a wait count as one."""
         if self._rung:
             return
         self._rung = True
         try:
             self._loop.call_soon_threadsafe(self._event.set)
-        except RuntimeError:  # its loop is closed: nobody can be waiting
+        except RuntimeError:  # its loop is closed, so nothing can be waiting
             self.close()
 
     def close(self) -> None:
@@ -78,11 +78,11 @@ class Bells:
             bell.ring()
 
     def ring_all(self) -> None:
-        """Ring every bell: something was written, and nobody can say what."""
+        """Ring every bell: something was written, and it is unknown what."""
         self.ring(self.topics())
 
     def topics(self) -> list[str]:
-        """Every topic that somebody listens to now."""
+        """Every topic that has a listener now."""
         with self._lock:
             return list(self._by_topic)
 
@@ -94,7 +94,7 @@ class Bells:
             bell.close()
 
     def forget(self, bell: LoopBell) -> None:
-        """Called by a bell that closes."""
+        """Remove a bell that closes."""
         with self._lock:
             for topic in bell.topics:
                 listening = self._by_topic.get(topic, set())

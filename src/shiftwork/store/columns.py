@@ -1,4 +1,4 @@
-"""What a job's record is made of where it is kept in columns: the stores that do so read it in this order."""
+"""The columns of a job's record, in the order in which the SQL stores read them."""
 
 from typing import Final
 
@@ -30,4 +30,4 @@ COLUMNS: Final = (
     "trace",
     "keep_until",
 )
-"""All of a record but its attempts."""
+"""Every field of a `JobRecord` except its attempts."""

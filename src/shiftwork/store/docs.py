@@ -11,30 +11,41 @@ T = TypeVar("T")
 
 
 async def read_all(store: Store, kind: Kind[T]) -> dict[str, T]:
-    """Every readable record of a kind, by name."""
+    """Return every readable record of a kind, by name."""
     decoded = {doc.name: kind.decode(doc.body) for doc in await store.docs(kind.name)}
     return {name: value for name, value in decoded.items() if value is not None}
 
 
 async def read(store: Store, kind: Kind[T], name: str) -> T | None:
-    """One record; None if there is none, or if it is damaged."""
+    """Return one record; None if it does not exist or is damaged."""
     return kind.decode((await stored(store, kind, name)).body)
 
 
 async def change(store: Store, kind: Kind[T], name: str, new: Callable[[T | None], T]) -> tuple[T | None, T]:
-    """Replace a record by what `new` makes of it, and return both. Nothing is written if they are equal.
+    """Replace a record by what `new` makes of it, and return both. If that changes nothing, nothing is written.
 
-    `new` gets None if there is no record or it is damaged, and is called again if another process was faster.
+    `new` gets None if the record does not exist or is damaged, and is called again if another process was faster; so
+    it must decide from its argument alone.
     """
     while True:
         doc = await stored(store, kind, name)
         before = kind.decode(doc.body)
         after = new(before)
-        if after == before or await store.put(Doc(kind.name, name, kind.encode(after), doc.version)):
+        known = before if doc.version else kind.empty
+        if after == known or await write(store, kind, after, over=doc):
             return before, after
 
 
+async def write(store: Store, kind: Kind[T], value: T, *, over: Doc) -> bool:
+    """Write a value over the record as it was read; return False, and write nothing, if it has changed since."""
+    return await store.put(Doc(kind.name, over.name, kind.encode(value), over.version))
+
+
 async def stored(store: Store, kind: Kind[T], name: str) -> Doc:
-    """One record as it is stored; with an empty body and version 0 if there is none."""
-    found = (doc for doc in await store.docs(kind.name) if doc.name == name)
-    return next(found, Doc(kind.name, name, b""))
+    """Return one record as it is stored, or an empty one of version 0 if it does not exist."""
+    return (await stored_all(store, kind)).get(name, Doc(kind.name, name, b""))
+
+
+async def stored_all(store: Store, kind: Kind[T]) -> dict[str, Doc]:
+    """Return every record of a kind as it is stored, by name."""
+    return {doc.name: doc for doc in await store.docs(kind.name)}

@@ -1,14 +1,15 @@
 """From a URL to a store that is not open yet. Drivers are imported only when used; messages never show a password.
 
-    memory://                 a new and empty one each time
-    memory://name             the one of this name in this process
-    sqlite:///relative.db     a file, from where the process is
+    memory://                 a new, empty store each time
+    memory://name             the store of this name in this process
+    sqlite:///relative.db     a file, relative to the working directory
     sqlite:////absolute.db    a file, from the root
     redis://host:6379/0       a Redis or Valkey server; rediss:// with TLS
     redis+cluster://host:6379,host:6379
     redis+sentinel://host:26379,host:26379/service/0
     postgresql://user@host/database
-                              a schema of a database; `schema`, `pooling` and `pool_size` are ours, others are libpq's
+                              a schema of a database; `schema`, `pooling` and `pool_size` are shiftwork's, all other
+                              parameters are libpq's
 
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
@@ -34,7 +35,7 @@ REDIS_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {
     "key_file": None,
     "sentinel_password": None,
 }
-"""Parameters by name, with the values they take; None is any."""
+"""The parameters by name, each with the values it takes; None is any."""
 SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
 
 _named: Final[dict[tuple[str, str], MemoryStore]] = {}
@@ -42,13 +43,13 @@ _naming: Final = Lock()
 
 
 def open_store(url: str, *, namespace: str = "default") -> Store:
-    """The store that a URL names. Nothing is connected or created until its `open`."""
+    """The store that a URL names. Nothing is connected or created before its `open`."""
     scheme, mark, rest = url.partition("://")
     scheme = scheme.lower()
     if not mark:
         raise UnknownStoreError(_no_scheme(url))
     if scheme not in SCHEMES:
-        raise UnknownStoreError(f"no store has the scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
+        raise UnknownStoreError(f"unknown store scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
     place, _, query = rest.partition("?")
     options = _options(scheme, query)
     if scheme == "memory":
@@ -73,9 +74,11 @@ def _sqlite(place: str, options: dict[str, str], namespace: str) -> Store:
         raise UnknownStoreError(f"a SQLite URL has three slashes before the path, or four if it is absolute: {meant}")
     path = place[1:]
     if path == ":memory:":
-        raise UnknownStoreError("a SQLite database in memory cannot be shared, not even by threads; write memory://")
+        raise UnknownStoreError(
+            "a SQLite database in memory cannot be shared, not even between threads; write memory://"
+        )
     if not path or path.endswith("/"):
-        raise UnknownStoreError(f"a SQLite URL names a file: {SQLITE_FORM}")
+        raise UnknownStoreError(f"a SQLite URL must name a file: {SQLITE_FORM}")
     from shiftwork.store.sqlite.store import SqliteStore
 
     return SqliteStore(path, namespace=namespace, **options)
@@ -129,10 +132,10 @@ def _one_of(values: tuple[str, ...]) -> str:
 
 
 def _no_scheme(url: str) -> str:
-    """What to say of something that is no URL. What looks like it may hold a password is not repeated."""
+    """The message for something that is not a URL. Text that may hold a password is not repeated."""
     if "@" in url:
-        return f"a store is named by a URL; {nearest('', SCHEMES)}"
+        return f"a store is given by its URL; {nearest('', SCHEMES)}"
     if not url:
         return "the store's URL is empty; write sqlite:///shiftwork.db, or memory://"
     path = url.removeprefix("sqlite:").lstrip("/") if url.startswith("sqlite:") else url
-    return f"{url!r} is no store URL; for a SQLite file, write sqlite:///{path}"
+    return f"{url!r} is not a store URL; for a SQLite file, write sqlite:///{path}"

@@ -1,1 +1,1 @@
-"""What shiftwork tells other systems of itself."""
+"""What shiftwork reports to other systems: traces."""

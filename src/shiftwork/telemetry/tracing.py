@@ -1,8 +1,8 @@
-"""Traces: a job carries the W3C trace context of whoever enqueued it to wherever it runs.
+"""Traces: a job carries the W3C trace context of its enqueue to its run.
 
-Only the API of OpenTelemetry is used, and only where something else in the process has imported it already: a process
-that traces nothing imports nothing here, and pays a look into a dict. Spans are named and described as the semantic
-conventions for messaging have it; the pool is the destination.
+Only the API of OpenTelemetry is used, and only if something else in the process has imported it already: a process
+that traces nothing imports nothing, and pays one dict lookup. Spans follow the semantic conventions for messaging; the
+pool is the destination.
 """
 
 import logging
@@ -33,7 +33,7 @@ _caller: Final[ContextVar[str | None]] = ContextVar("shiftwork_caller", default=
 
 @contextmanager
 def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
-    """Around adding jobs to the store: a span, and the jobs as they shall be added, with its context."""
+    """Open a span around adding jobs to the store, and yield the jobs with its context."""
     caller = _caller.get()
     if "opentelemetry.trace" not in sys.modules or not jobs:
         yield [replace(job, trace=caller) for job in jobs] if caller else jobs
@@ -42,7 +42,7 @@ def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
 
     workers = {job.worker for job in jobs}
     name = f"send {workers.pop()}" if len(workers) == 1 else "send"
-    # A span that is current continues the caller's trace already, if anybody does.
+    # If there is a current span, it continues the caller's trace already.
     parent = None if caller is None or trace.get_current_span().get_span_context().is_valid else _extracted(caller)
     with trace.get_tracer("shiftwork").start_as_current_span(
         name, context=parent, kind=trace.SpanKind.PRODUCER, attributes=_sent(jobs)
@@ -53,23 +53,23 @@ def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
 
 @contextmanager
 def continuing(traceparent: str | None, tracestate: str | None) -> Iterator[None]:
-    """Jobs that are added in here continue the trace of a caller who sent these headers. What is none is ignored."""
+    """Let jobs that are added inside continue the trace of these request headers. Invalid headers are ignored."""
     found = _TRACEPARENT.fullmatch((traceparent or "").strip())
-    if found is None or not _makes_sense(found):
+    if found is None or not _is_valid(found):
         yield
         return
-    said = (tracestate or "").strip()
+    state = (tracestate or "").strip()
     parent = f"00-{found['trace']}-{found['span']}-{found['flags']}"
-    fine = said.isascii() and said.isprintable() and 0 < len(said) <= _LONGEST_STATE
-    token = _caller.set(f"{parent} {said}" if fine else parent)
+    valid = state.isascii() and state.isprintable() and 0 < len(state) <= _LONGEST_STATE
+    token = _caller.set(f"{parent} {state}" if valid else parent)
     try:
         yield
     finally:
         _caller.reset(token)
 
 
-def _makes_sense(found: re.Match[str]) -> bool:
-    """Version 00 has nothing behind its flags, what a later one has there is passed over, and ff is none."""
+def _is_valid(found: re.Match[str]) -> bool:
+    """Check what the pattern does not: version 00 ends with its flags, later versions may have more, ff is invalid."""
     known = found["more"] is None if found["version"] == "00" else found["version"] != "ff"
     return known and bool(found["trace"].strip("0")) and bool(found["span"].strip("0"))
 
@@ -82,35 +82,35 @@ class RunSpan:
     def __init__(self, span: Any, variables: Variables) -> None:
         self._span = span
         self.variables = variables
-        """What the function must run in, so that its own spans are children of this one."""
+        """The context that the function must run in, so that its own spans are children of this one."""
 
     def end(self, end: End) -> None:
-        """The run has ended so."""
+        """End the span as the run has ended."""
         try:
             _close(self._span, end)
-        except Exception:  # what processes or exports spans is the user's
+        except Exception:  # span processors and exporters are the user's code
             logger.exception("the span of a run could not be ended")
 
 
 def processing(job: Claimed) -> RunSpan | None:
-    """The span of a run that begins now, in the trace that the job was enqueued in; None where nobody traces."""
+    """Return the span of a run that starts now, in the trace of its enqueue; None if this process does not trace."""
     if "opentelemetry.trace" not in sys.modules:
         return None
     try:
         return _open(job)
-    except Exception:  # what samples or processes spans is the user's
-        logger.exception("the run of job %s of %s is not traced", job.id, job.worker)
+    except Exception:  # samplers and span processors are the user's code
+        logger.exception("the run of job %s of %s could not be traced", job.id, job.worker)
         return None
 
 
 def trace_id(carried: str | None) -> str | None:
-    """The id of the trace that a job is in, for people."""
+    """Return the id of the trace that a job belongs to."""
     parts = (carried or "").split("-")
     return parts[1] if len(parts) > 1 and len(parts[1]) == _ID_LENGTH else None
 
 
 def _carried() -> str | None:
-    """The current trace context in one text: the two headers of W3C, with a space between them."""
+    """Return the current trace context as one text: the two W3C headers, separated by a space."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
     headers: dict[str, str] = {}
@@ -156,7 +156,7 @@ def _open(job: Claimed) -> RunSpan:
 
 
 def _extracted(carried: str) -> Any:
-    """The context that a text stands for, and not the one that is current here: that of whoever started the node."""
+    """Return the context that a text stands for, without what is current here: that belongs to the node's start."""
     from opentelemetry import context  # noqa: PLC0415
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 

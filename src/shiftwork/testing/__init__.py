@@ -1,6 +1,6 @@
-"""What users test with: a clock moved by hand, and the suite that binds every store. Nothing in shiftwork imports this.
+"""What users test with: a manual clock, and the suite that binds every store. Nothing in shiftwork imports this.
 
-A store's author runs each check as a test of its own::
+A store's author runs each check as a separate test::
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     async def test_store(check: Check) -> None:

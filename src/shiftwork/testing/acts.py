@@ -1,6 +1,6 @@
 """Short ways to act on a store, so that a check reads as what it is about.
 
-Unless told otherwise it is `NOW`, the worker is "w", the pool is "p", and the instance is "i".
+By default the time is `NOW`, the worker is "w", the pool is "p" and the instance is "i".
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from shiftwork.store.protocol import Claims, Store
 from shiftwork.testing.expect import equal, holds, there
 
 NOW: Final = 1_000_000.0
-"""When the checks begin. Any instant would do: a store has no clock of its own."""
-EVERYBODY: Final = ("w", "v", "a", "b", "c")
-"""The workers that an instance knows, unless told otherwise."""
+"""When the checks begin. Any instant would do, because a store has no clock of its own."""
+ALL_WORKERS: Final = ("w", "v", "a", "b", "c")
+"""The workers that an instance knows by default."""
 
 
 def job(id: str, worker: str = "w", *, pool: str = "p", run_at: float = NOW, **more: Any) -> NewJob:
@@ -48,31 +48,31 @@ async def claims(
     now: float = NOW,
     instance: str = "i",
     pool: str = "p",
-    workers: Sequence[str] = EVERYBODY,
+    workers: Sequence[str] = ALL_WORKERS,
 ) -> Claims:
-    """Claim, and look at the whole answer."""
+    """Claim, and return everything that `claim` returns."""
     return await store.claim(instance, pool, n, now, workers)
 
 
 async def claim(store: Store, n: int = 10, **more: Any) -> list[Claimed]:
-    """Claim jobs."""
+    """Claim jobs, and return them."""
     return (await claims(store, n, **more)).jobs
 
 
 async def claim_ids(store: Store, n: int = 10, **more: Any) -> list[str]:
-    """Claim jobs, and look only at which."""
+    """Claim jobs, and return their ids."""
     return [claimed.id for claimed in await claim(store, n, **more)]
 
 
 async def claim_one(store: Store, id: str, **more: Any) -> Claimed:
-    """Claim one job, which is this one."""
+    """Claim one job, which must be this one."""
     claimed = await claim(store, 1, **more)
     equal([one.id for one in claimed], [id], "claimed")
     return claimed[0]
 
 
 def outcome(claimed: Claimed, status: JobStatus = JobStatus.COMPLETED, *, now: float = NOW, **changes: Any) -> Outcome:
-    """What became of a claimed job; what is not said is as it was."""
+    """An outcome for a claimed job; what is not given stays as it was."""
     kept = {name: value for name, value in asdict(claimed).items() if name not in ("payload", "trace")}
     return Outcome(**{**kept, "status": status, "ended_at": now, **changes})
 
@@ -83,12 +83,12 @@ def succeeded(claimed: Claimed, *, now: float = NOW, **changes: Any) -> Outcome:
 
 
 def failed(claimed: Claimed, *, now: float = NOW, **changes: Any) -> Outcome:
-    """A failure for good, which counts against the worker."""
+    """A final failure, which counts against the worker."""
     return outcome(claimed, JobStatus.DEAD, now=now, **{"verdict": "failure", "error": "it broke", **changes})
 
 
 def report(claimed: Claimed, *, now: float = NOW, error: str = "it broke") -> Attempt:
-    """What is kept of an attempt that failed."""
+    """The report of an attempt that failed."""
     return Attempt(
         number=claimed.attempt,
         started_at=now,
@@ -101,53 +101,53 @@ def report(claimed: Claimed, *, now: float = NOW, error: str = "it broke") -> At
 
 
 async def finish(store: Store, *outcomes: Outcome, now: float = NOW) -> list[str]:
-    """Finish, under fences that are all current; answers which workers that disabled."""
+    """Finish under fences that are all current, and return the workers that were disabled."""
     finished = await store.finish(outcomes, now)
     equal(finished.accepted, [True] * len(outcomes), "outcomes accepted")
     return finished.disabled
 
 
 async def run(store: Store, id: str, worker: str = "w", *, now: float = NOW, **more: Any) -> None:
-    """Let one job be added, run and succeed."""
+    """Add one job, run it, and let it succeed."""
     await add(store, job(id, worker, run_at=now, **more), now=now)
     claimed = await claim_one(store, id, now=now, workers=[worker], pool=more.get("pool", "p"))
     await finish(store, succeeded(claimed, now=now), now=now)
 
 
 async def get(store: Store, id: str) -> JobRecord:
-    """A job that is there."""
+    """The record of a job that exists."""
     return there((await store.get([id]))[0], f"job {id}")
 
 
 async def statuses(store: Store, *ids: str) -> list[str | None]:
-    """Where jobs are; None where there is none."""
+    """The statuses of jobs; None where there is no job."""
     return [record.status.value if record else None for record in await store.get(ids)]
 
 
 async def state(store: Store, worker: str = "w", now: float = NOW) -> WorkerState:
-    """What is remembered of a worker."""
+    """The state of a worker."""
     return (await store.survey([worker], now)).lanes[worker].state
 
 
 async def put(store: Store, kind: str, name: str, body: object) -> None:
-    """Write a doc over whatever is there."""
+    """Write a doc over any that exists."""
     there_is = {doc.name: doc.version for doc in await store.docs(kind)}
     encoded = body if isinstance(body, bytes) else msgpack.encode(body)
     holds(await store.put(Doc(kind, name, encoded, there_is.get(name, 0))), f"doc {kind} {name} is written")
 
 
 async def gate(store: Store, worker: str, *, pool: str = "p", **more: Any) -> None:
-    """Say when a worker may start."""
+    """Write the gates of a worker."""
     await put(store, "gates", worker, Gates(worker=worker, pool=pool, **more))
 
 
 async def beat(store: Store, *instances: str, now: float = NOW, ttl: float = 15.0, pool: str = "p") -> None:
-    """Let instances show signs of life."""
+    """Let instances beat."""
     await store.beat([signs(name, pool) for name in instances], ttl, now)
 
 
 def signs(instance: str, pool: str = "p") -> Beat:
-    """A sign of life."""
+    """The beat of an instance."""
     return Beat(
         instance=instance, node="n", pool=pool, slots=4, busy=1, started_at=NOW - 60, completed=7, memory=1 << 33
     )

@@ -1,6 +1,6 @@
-"""Saying what is expected, so that a failure names what differs.
+"""Expectations whose failure names what differs.
 
-No `assert`: the suite is shipped, and holds under `python -O` and without a test runner that rewrites it.
+They do not use `assert`, because the suite is shipped and must work under `python -O` and without a test runner.
 """
 
 import asyncio
@@ -11,31 +11,31 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 T = TypeVar("T")
-PATIENCE: Final = 10.0
-"""Seconds after which something that was waited for counts as not happening."""
+PATIENCE: Final = 30.0
+"""How many seconds to wait for something before it counts as not happening."""
 
 
 def equal(got: object, wanted: object, about: str = "it") -> None:
-    """Both are the same."""
+    """Require both to be equal."""
     if got != wanted:
         raise AssertionError(f"{about}: {_difference(got, wanted)}")
 
 
 def holds(truth: object, about: str) -> None:
-    """What is said is true."""
+    """Require something to be true."""
     if not truth:
         raise AssertionError(about)
 
 
 def there(value: T | None, about: str = "it") -> T:
-    """There is one; answers with it."""
+    """Require a value that is not None, and return it."""
     if value is None:
         raise AssertionError(f"{about}: there is none")
     return value
 
 
 async def soon(waited_for: Awaitable[T], about: str) -> T:
-    """It happens, before patience ends."""
+    """Require something to happen before patience ends, and return its result."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await waited_for

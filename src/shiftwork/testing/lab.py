@@ -1,4 +1,4 @@
-"""Where a check works: one empty store, and as many handles onto its data as it asks for."""
+"""Where a check works: one empty store, and as many handles onto its data as the check opens."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -7,7 +7,7 @@ from typing import Self
 from shiftwork.store.protocol import Store
 
 StoreFactory = Callable[[], Callable[[], Store]]
-"""Called, it prepares an empty place for data, and answers with what makes a handle (not open yet) onto that place.
+"""A function that prepares an empty place for data, and returns a function that makes handles onto it (not open yet).
 
 For a file: choose a new path, and return a function that makes a store with that path. Where there can be only one
 handle (a store in memory), return a function that always returns the same store.
@@ -15,7 +15,7 @@ handle (a store in memory), return a function that always returns the same store
 
 
 class Lab:
-    """Opens handles, and closes them all in the end."""
+    """Opens handles, and closes all of them at the end."""
 
     store: Store
     """The first handle, open."""

@@ -1,11 +1,12 @@
-"""Random histories: the same calls go to a store and to the reference, `MemoryStore`, and must be answered alike.
+"""Random histories: the same calls go to a store and to the reference, `MemoryStore`, and must return the same.
 
 It needs Hypothesis, and so nothing here imports it. A store's author runs it as a test::
 
     def test_random_histories() -> None:
         run_state_machine_as_test(lambda: Histories(my_store_factory))
 
-Besides, it holds the reference itself to what no history may show: a lost job, two of one key or conflict at once.
+It also checks the reference itself for what no history may show: a lost job, or two jobs of one key or conflict at
+once.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ bonds = st.sampled_from(("none", "conflict", "done", "fresh"))
 
 
 class Ending(Struct, frozen=True):
-    """What is said of jobs that have run, with instants as seconds from now."""
+    """What an outcome says, with instants as seconds from now."""
 
     status: JobStatus
     after: float
@@ -137,7 +138,7 @@ def all_gates(draw: st.DrawFn) -> dict[str, Gates]:
 
 
 class Histories(RuleBasedStateMachine):
-    """One random history of calls, made of the store under test and of the reference."""
+    """One random history of calls, made to the store under test and to the reference."""
 
     def __init__(self, factory: StoreFactory) -> None:
         super().__init__()
@@ -148,7 +149,7 @@ class Histories(RuleBasedStateMachine):
         self.gates: dict[str, Gates] = {}
         self.acknowledged: set[str] = set()
         self.claimed: list[tuple[Claimed, Claimed]] = []
-        """Everything ever handed out, as the reference and as the store under test did."""
+        """Every claim so far, as the reference and as the store under test returned it."""
         self.highest = 0
         self.loop.run(self.lab.__aenter__())
 
@@ -157,7 +158,7 @@ class Histories(RuleBasedStateMachine):
         self.loop.close()
 
     def both(self, call: Callable[[Store], Awaitable[Any]]) -> tuple[Any, Any]:
-        """Make the call of both; the reference's answer, and the other's."""
+        """Make the call to both, and return the reference's result and the other's."""
 
         async def ask(store: Store) -> Any:
             return await call(store)
@@ -165,7 +166,7 @@ class Histories(RuleBasedStateMachine):
         return self.loop.run(ask(self.reference)), self.loop.run(ask(self.lab.store))
 
     def alike(self, call: Callable[[Store], Awaitable[Any]], about: str) -> Any:
-        """Make the call of both, which must answer the same."""
+        """Make the call to both, which must return the same."""
         wanted, got = self.both(call)
         equal(got, wanted, about)
         return wanted
@@ -174,7 +175,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(drawn=all_gates(), gated=st.sets(workers))
     def begin(self, drawn: dict[str, Gates], gated: set[str]) -> None:
-        # A worker that is tied to others has gates, whoever else has none.
+        # A worker that is tied to others has gates, even where other workers have none.
         tied = {name for name, gate in drawn.items() if gate.conflicts or gate.after or gate.before}
         self.gates = {name: gate for name, gate in drawn.items() if name in gated | tied}
         for name, gate in self.gates.items():
@@ -201,9 +202,9 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.claimed)
     @rule(which=st.lists(st.integers(0, 8), min_size=1, max_size=4), ending=endings())
     def finish(self, which: list[int], ending: Ending) -> None:
-        """Outcomes of what was handed out lately, whether or not their fences are still current."""
+        """Finish jobs that were claimed recently, whether or not their fences are still current."""
 
-        def told(claimed: Claimed) -> Outcome:
+        def ended(claimed: Claimed) -> Outcome:
             in_place = ending.status is JobStatus.QUEUED and ending.after < 0
             return outcome(
                 claimed,
@@ -221,8 +222,8 @@ class Histories(RuleBasedStateMachine):
             )
 
         pairs = [self.claimed[-1 - n % len(self.claimed)] for n in which]
-        wanted = self.loop.run(self.reference.finish([told(one) for one, _ in pairs], self.now))
-        got = self.loop.run(self._finish([told(other) for _, other in pairs]))
+        wanted = self.loop.run(self.reference.finish([ended(one) for one, _ in pairs], self.now))
+        got = self.loop.run(self._finish([ended(other) for _, other in pairs]))
         equal(got, wanted, "finish")
 
     async def _finish(self, outcomes: list[Outcome]) -> Any:
@@ -377,5 +378,5 @@ class Histories(RuleBasedStateMachine):
 
 
 def _comparable(lane: Lane) -> Lane:
-    """Which of two that started at the same time is the eldest is left to the store."""
+    """A lane without its eldest job: of two that started at the same time, the store may choose either."""
     return replace(lane, eldest=replace(lane.eldest, id="", instance="") if lane.eldest else None)

@@ -1,4 +1,4 @@
-"""The suite as a whole: every check there is, and two ways to run them."""
+"""The whole suite: every check, and two ways to run them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,6 +14,7 @@ from shiftwork.testing.checks import (
     leading,
     leases,
     life,
+    originals,
     people,
     racing,
     records,
@@ -31,6 +32,7 @@ TOPICS: Final = (
     keys,
     gates,
     finishing,
+    originals,
     leases,
     leading,
     records,
@@ -44,9 +46,10 @@ TOPICS: Final = (
 CHECKS: Final[list[Check]] = [
     value for topic in TOPICS for name, value in vars(topic).items() if name.startswith("check_")
 ]
-"""Each is an obligation. A check gets a `Lab`, and raises AssertionError where the store does not keep it."""
+"""Every check. Each is one obligation: it gets a `Lab`, and raises AssertionError if the store breaks the
+obligation."""
 LONGEST: Final = 120.0
-"""Seconds after which a check is given up."""
+"""How many seconds a check may take."""
 
 
 async def run_check(check: Check, factory: StoreFactory) -> None:
@@ -56,13 +59,13 @@ async def run_check(check: Check, factory: StoreFactory) -> None:
 
 
 async def check_store(factory: StoreFactory) -> None:
-    """Run every check. Raises one ExceptionGroup, which names each that failed."""
+    """Run every check. Raises one ExceptionGroup that names each check that failed."""
     failures: dict[str, Exception] = {}
     for check in CHECKS:
         name = check.__name__
         try:
             await run_check(check, factory)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other checks are worth running
+        except Exception as error:  # noqa: BLE001 - the other checks are worth running, whatever it is
             error.add_note(name)
             failures[name] = error
     if failures:

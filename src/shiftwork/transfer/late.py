@@ -1,4 +1,4 @@
-"""Jobs that were added to a store after its content had moved, by processes that had it open all the time."""
+"""Jobs that were added to a store after its content had moved, by processes that had it open before."""
 
 from typing import Final
 
@@ -6,8 +6,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model import JobFilter, JobRecord, NewJob
+from shiftwork.core.move import Departure
 from shiftwork.store.protocol import Store
-from shiftwork.transfer.move_record import Departure, departure_from, write
+from shiftwork.transfer.move_record import departure_from, write
 
 BATCH: Final = 200
 
@@ -17,11 +18,11 @@ class Left(Struct, frozen=True):
 
     to: str
     late: int
-    """How many jobs were added since."""
+    """How many jobs were added since then."""
 
 
 async def left_behind(store: Store) -> Left | None:
-    """Where the content of the store has gone, and what is in it that has not; None if nothing has moved."""
+    """Return where the content of the store has moved, and how many jobs have not; None if nothing has moved."""
     _, departure = await departure_from(store)
     if departure is None or departure.state != "moved":
         return None
@@ -29,7 +30,7 @@ async def left_behind(store: Store) -> Left | None:
 
 
 async def carry_late(source: Store, destination: Store, departure: Departure) -> int:
-    """Add what is late to the destination, where nodes may run by now; answers how many jobs that were."""
+    """Add the late jobs to the destination, where nodes may run by now; return how many there were."""
     ids = await _late(source, departure)
     for at in range(0, len(ids), BATCH):
         batch = ids[at : at + BATCH]
@@ -42,7 +43,7 @@ async def carry_late(source: Store, destination: Store, departure: Departure) ->
 
 
 async def _late(store: Store, departure: Departure) -> list[str]:
-    """The ids of the jobs that have not moved."""
+    """Return the ids of the jobs that have not moved."""
     carried = set(departure.carried)
     late: list[str] = []
     after: str | None = None
@@ -53,5 +54,5 @@ async def _late(store: Store, departure: Departure) -> list[str]:
 
 
 def _new(record: JobRecord) -> NewJob:
-    told = asdict(record)
-    return NewJob(**{name: told[name] for name in NewJob.__struct_fields__})
+    fields = asdict(record)
+    return NewJob(**{name: fields[name] for name in NewJob.__struct_fields__})

@@ -1,96 +1,87 @@
-"""What is written down of a move, in both stores, for all who come by: docs of a kind that does not move."""
+"""The record of a move, which both stores keep: `Departure` in the source, `Arrival` in the destination."""
 
-from typing import Final, Literal, TypeVar
+import secrets
+from typing import Any, Final, TypeVar
 
-from msgspec import MsgspecError, Struct, msgpack
-from msgspec.structs import replace
-
+from shiftwork.core.docs import ARRIVAL, DEPARTURE, MOVE_NAME, Kind
 from shiftwork.core.model import Doc
+from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
+from shiftwork.store import docs
 from shiftwork.store.protocol import Store
 
-KIND: Final = "move"
-OUT: Final = "out"
-IN: Final = "in"
+STAYING: Final = frozenset({DEPARTURE.name, ARRIVAL.name})
+"""The kinds of docs that do not move."""
+
+_REMEDY: Final = {
+    DEPARTURE.name: "Reset it with `shiftwork move --abandon`",
+    ARRIVAL.name: "Choose another database or namespace, or empty this one",
+}
+
+T = TypeVar("T", Departure, Arrival)
 
 
-class Departure(Struct, frozen=True, kw_only=True):
-    """In the source: where its content goes, or has gone."""
-
-    token: str
-    to: str
-    state: Literal["moving", "moved", "abandoned"] = "moving"
-    at: float = 0.0
-    horizon: float = 0.0
-    """Of the jobs created after this instant, those in `carried` have moved."""
-    carried: tuple[str, ...] = ()
+async def departure_from(store: Store) -> tuple[Doc, Departure | None]:
+    """Return the record of a source as it is stored, and what it holds. Raises `MoveError` if it is damaged."""
+    return await _read(store, DEPARTURE)
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
-    """In the destination: where its content comes from. The token is that of the departure."""
-
-    token: str
-    source: str
-    done: bool = False
+async def arrival_in(store: Store) -> tuple[Doc, Arrival | None]:
+    """Return the record of a destination as it is stored, and what it holds. Raises `MoveError` if it is damaged."""
+    return await _read(store, ARRIVAL)
 
 
-Mark = TypeVar("Mark", Departure, Arrival)
+async def _read(store: Store, kind: Kind[T]) -> tuple[Doc, T | None]:
+    doc = await docs.stored(store, kind, MOVE_NAME)
+    value = kind.decode(doc.body)
+    if value is None and doc.version:
+        raise MoveError(
+            f"the {kind.name} record of a move in {store.url} cannot be read: {kind.damage(doc.body)}. "
+            f"{_REMEDY[kind.name]}"
+        )
+    return doc, value
 
 
-async def departure_from(store: Store) -> tuple[Doc | None, Departure | None]:
-    """What is written down in a source, as it is stored and as it reads."""
-    doc = await _doc(store, OUT)
-    return doc, _read(doc, Departure)
+async def write(store: Store, over: Doc, value: Departure | Arrival) -> None:
+    """Write the record over the one that was read."""
+    kind: Kind[Any] = DEPARTURE if isinstance(value, Departure) else ARRIVAL
+    if not await docs.write(store, kind, value, over=over):
+        raise MoveError(f"another `shiftwork move` with {store.url} has started: let it finish")
 
 
-async def arrival_in(store: Store) -> tuple[Doc | None, Arrival | None]:
-    """What is written down in a destination."""
-    doc = await _doc(store, IN)
-    return doc, _read(doc, Arrival)
-
-
-async def write(store: Store, before: Doc | None, mark: Departure | Arrival) -> Doc:
-    """Write it down, in place of what was read before."""
-    name = OUT if isinstance(mark, Departure) else IN
-    doc = Doc(KIND, name, msgpack.encode(mark), before.version if before else 0)
-    if not await store.put(doc):
-        raise MoveError(f"another `shiftwork move` has begun with {store.url}: let it finish")
-    return replace(doc, version=doc.version + 1)
-
-
-async def _doc(store: Store, name: str) -> Doc | None:
-    return next((doc for doc in await store.docs(KIND) if doc.name == name), None)
-
-
-def _read(doc: Doc | None, of: type[Mark]) -> Mark | None:
-    if doc is None:
+async def reset_damaged(store: Store) -> Departure | None:
+    """Write an abandoned departure over one that cannot be read, and return it; None if nothing is damaged."""
+    doc = await docs.stored(store, DEPARTURE, MOVE_NAME)
+    if not doc.version or DEPARTURE.decode(doc.body) is not None:
         return None
-    try:
-        return msgpack.decode(doc.body, type=of)
-    except MsgspecError as error:
-        raise MoveError(f"what is written down of a move cannot be read: {error}") from error
+    abandoned = Departure(token=secrets.token_hex(8), to="a store that cannot be read", state="abandoned")
+    await write(store, doc, abandoned)
+    return abandoned
 
 
-# ── what others have to mind ─────────────────────────────────────────────────────────────────────────────────────────
+# ── what other parts of shiftwork must respect ───────────────────────────────────────────────────────────────────────
+#
+# A damaged record rejects nothing here: it must not stop a system that has perhaps never been moved. `shiftwork move`
+# itself, and only that, refuses to go on with one.
 
 
 async def refuse_to_change(store: Store) -> None:
-    """Raise if nobody may run or change jobs here: the content of the store moves, has moved, or is arriving."""
+    """Raise `MoveError` if jobs must not be run or changed: the content is moving, has moved, or is still arriving."""
     await refuse_to_add(store)
-    _, departure = await departure_from(store)
+    departure = await docs.read(store, DEPARTURE, MOVE_NAME)
     if departure is not None and departure.state == "moving":
         raise MoveError(
             f"{store.url} is moving to {departure.to}. Let `shiftwork move` finish, rerun it if it was interrupted, "
-            "or give it up with `shiftwork move --abandon`"
+            "or cancel it with `shiftwork move --abandon`"
         )
 
 
 async def refuse_to_add(store: Store) -> None:
-    """Raise if the content of the store has moved: what is added now would stay behind. Or if it is still arriving."""
-    _, departure = await departure_from(store)
+    """Raise `MoveError` if jobs must not be added: the content of the store has moved, or is still arriving."""
+    departure = await docs.read(store, DEPARTURE, MOVE_NAME)
     if departure is not None and departure.state == "moved":
         raise MoveError(f"{store.url} has moved to {departure.to}: use that one")
-    _, arrival = await arrival_in(store)
+    arrival = await docs.read(store, ARRIVAL, MOVE_NAME)
     if arrival is not None and not arrival.done:
         raise MoveError(
             f"the content of {arrival.source} is moving to {store.url}: let `shiftwork move` finish, or rerun it if "

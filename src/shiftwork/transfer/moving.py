@@ -1,11 +1,11 @@
-"""Moving everything a namespace holds from one store to another, whatever either of them is.
+"""Moving everything in a namespace from one store to another, of any kind.
 
 Copying is comparing: a page of jobs is read from both sides, and what differs is written. So a move that was killed is
-finished by beginning again, and nothing is there twice. Only a page of jobs is in memory at any time.
+finished by starting it again, and nothing is copied twice. Only a page of jobs is in memory at any time.
 
-Who may do what meanwhile is written down in both stores, in docs that do not move: `Departure` in the source, `Arrival`
-in the destination. From the first one on no node starts on either side and nobody changes a job; jobs may still be
-added to the source, and are carried too. The source keeps what it held.
+Both stores record the move, in docs that do not move themselves: `Departure` in the source, `Arrival` in the
+destination. While they are there, no node starts on either side and no job can be changed; jobs may still be added to
+the source, and are carried too. The source keeps its content.
 """
 
 import asyncio
@@ -19,26 +19,29 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
+from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
-from shiftwork.transfer.move_record import KIND, Arrival, Departure, arrival_in, departure_from, write
-from shiftwork.transfer.small import Small, carry
+from shiftwork.transfer.move_record import arrival_in, departure_from, reset_damaged, write
+from shiftwork.transfer.records import CarriedRecords, carry
 from shiftwork.transfer.tally import Tally, canonical
 
 PAGE: Final = 200
-"""Jobs that are in memory at a time; each may have a megabyte of payload."""
+"""How many jobs are in memory at a time; each may have a megabyte of payload."""
 PASSES: Final = 5
-"""How often what differs is copied before giving up: somebody goes on changing the source."""
+"""How often differences are copied before giving up: by then something keeps changing the source."""
 ROUNDS: Final = 10
-"""How often new jobs are looked for before the source is closed; the last look comes after that."""
+"""How often new jobs are looked for before the source is closed; after that they are looked for once more."""
 SKEW_SECONDS: Final = 10.0
-"""Jobs are stamped by those who add them; their clocks follow the store's, and differ by less than this."""
+"""How much the clocks of processes that add jobs may differ: they follow the store's clock."""
+LEASE: Final = "move"
+"""The name of the lease that one move at a time holds."""
 LEASE_SECONDS: Final = 10.0
 
-Tell = Callable[[str, int, int], None]
-"""Called with what is being done, how many jobs have been dealt with, and how many there are."""
+Report = Callable[[str, int, int], None]
+"""Called with the current step, how many jobs it has handled, and how many there are (0 if that is not known)."""
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -47,35 +50,38 @@ class Moved(Struct, frozen=True, kw_only=True):
     source: str
     destination: str
     copied: int
-    """Jobs written this time; those of an earlier, interrupted move were there."""
+    """How many jobs were written this time, without those of an earlier, interrupted move."""
     handed_back: int
-    """Jobs that had been running when their process vanished: they are queued again, and that run is not counted."""
+    """How many jobs ran in a process that vanished: they are queued again, and that run does not count."""
     late: bool = False
-    """Whether this only carried jobs that were added to the source after it had moved."""
+    """Whether this only carried jobs that were added to the source after the move."""
     counted: Tally = field(default_factory=Tally)
-    """What the source holds."""
+    """The jobs in the source."""
     arrived: Tally = field(default_factory=Tally)
-    """What the destination holds."""
-    small: Small = Small()
+    """The jobs in the destination."""
+    records: CarriedRecords = CarriedRecords()
 
 
-# ── what others ask ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── for other modules ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def move(source: str, destination: str, *, namespace: str = "default", tell: Tell) -> Moved:
-    """Move the content of one URL to another."""
+async def move(source: str, destination: str, *, namespace: str = "default", report: Report) -> Moved:
+    """Move the content of the store at one URL to another."""
     async with _opened(source, namespace) as out, _opened(destination, namespace) as into:
-        return await Move(out, into, tell).run()
+        return await Move(out, into, report).run()
 
 
 async def abandon(source: str, *, namespace: str = "default") -> str | None:
-    """Give up a move that was begun and not finished: the source goes on. Answers where it was to go, if anywhere."""
+    """Cancel an unfinished move, so that nodes can use the source again; return where it was going, if anywhere."""
     async with _opened(source, namespace) as store:
+        reset = await reset_damaged(store)
+        if reset is not None:
+            return reset.to
         doc, departure = await departure_from(store)
         if departure is None or departure.state == "abandoned":
             return None
         if departure.state == "moved":
-            raise MoveError(f"{store.url} has moved to {departure.to}: that cannot be given up any more")
+            raise MoveError(f"{store.url} has moved to {departure.to}: a finished move cannot be abandoned")
         await write(store, doc, replace(departure, state="abandoned"))
         return departure.to
 
@@ -96,17 +102,17 @@ async def _opened(url: str, namespace: str) -> AsyncIterator[Store]:
 class Move:
     """One move, from one open store to another."""
 
-    def __init__(self, source: Store, destination: Store, tell: Tell) -> None:
+    def __init__(self, source: Store, destination: Store, report: Report) -> None:
         self._source = source
         self._destination = destination
-        self._tell = tell
+        self._report = report
         self._holder = f"move/{secrets.token_hex(6)}"
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._copied = 0
         self._handed_back = 0
 
     async def run(self) -> Moved:
-        """Move everything, and say what was moved. Run again, it goes on where it was interrupted."""
+        """Move everything, and return what was moved. After an interruption, it continues."""
         if await self._is_same():
             raise MoveError(f"{self._source.url} cannot move to itself")
         await self._take_turn()
@@ -116,17 +122,17 @@ class Move:
             if arrival is not None and arrival.done:
                 late = await carry_late(self._source, self._destination, departure)
                 return self._moved(copied=late, late=True)
-            await self._look()
+            await self._refuse_live_nodes()
             await self._hand_back()
             counted, arrived, horizon = await self._copy_until_alike()
             return await self._end(departure, counted, arrived, horizon)
         finally:
-            await self._source.drop(KIND, self._holder)
+            await self._source.drop(LEASE, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _is_same(self) -> bool:
-        """Whether both are one store, however they are called: what is held in one cannot be held in the other."""
+        """Return whether both URLs lead to one store: then a lease held in one cannot be held in the other."""
         now = await self._source.server_time()
         await self._source.hold(self._holder, "source", 1, LEASE_SECONDS, now)
         free = await self._destination.hold(self._holder, "destination", 1, LEASE_SECONDS, now)
@@ -135,40 +141,40 @@ class Move:
         return not free
 
     async def _take_turn(self) -> None:
-        """Only one at a time; one that was killed is waited for, as long as its place is its own."""
+        """Wait for the lease: one move at a time. A move that was killed holds it until it ends."""
         deadline = time.monotonic() + LEASE_SECONDS + 1
         while not await self._hold():
             if time.monotonic() > deadline:
-                raise MoveError(f"another `shiftwork move` of {self._source.url} is at work: let it finish")
+                raise MoveError(f"another `shiftwork move` of {self._source.url} is running: let it finish")
             await asyncio.sleep(0.1)
 
     async def _hold(self) -> bool:
         now = await self._source.server_time()
-        return await self._source.hold(KIND, self._holder, 1, LEASE_SECONDS, now)
+        return await self._source.hold(LEASE, self._holder, 1, LEASE_SECONDS, now)
 
     async def _begin(self) -> Departure:
-        """Write the move down in both stores, if nothing speaks against it."""
+        """Record the move in both stores, after checking that it may start."""
         doc, departure = await departure_from(self._source)
-        _, arrival = await arrival_in(self._destination)
+        arriving, arrival = await arrival_in(self._destination)
         ours = departure is not None and arrival is not None and departure.token == arrival.token
         if departure is not None and departure.state == "moved" and not ours:
-            raise MoveError(f"{self._source.url} has moved already, to {departure.to}")
+            raise MoveError(f"{self._source.url} has already moved to {departure.to}")
         if departure is not None and ours and departure.state != "abandoned":
             return departure
         if arrival is not None and not arrival.done:
             raise MoveError(
-                f"{self._destination.url} holds a part of another move, from {arrival.source}: choose another database "
+                f"{self._destination.url} holds part of another move, from {arrival.source}: choose another database "
                 "or namespace, or empty it"
             )
         await self._refuse_occupied()
-        await self._look()
+        await self._refuse_live_nodes()
         departure = Departure(token=secrets.token_hex(8), to=self._destination.url, at=await self._source.server_time())
         await write(self._source, doc, departure)
-        await write(self._destination, None, Arrival(token=departure.token, source=self._source.url))
+        await write(self._destination, arriving, Arrival(token=departure.token, source=self._source.url))
         return departure
 
     async def _refuse_occupied(self) -> None:
-        """The destination must hold nothing: what is there could not be told from what comes."""
+        """Raise if the destination is not empty: its content would mix with what is moved."""
         there = self._destination
         found = {
             "jobs": await there.find(JobFilter(limit=1)),
@@ -180,12 +186,12 @@ class Move:
         for what, some in found.items():
             if some:
                 raise MoveError(
-                    f"{there.url} is not empty, it holds {what} that are no part of this move: choose another database "
-                    "or namespace, or empty it"
+                    f"{there.url} is not empty: it holds {what} that are not part of this move. Choose another "
+                    "database or namespace, or empty it"
                 )
 
-    async def _look(self) -> None:
-        """Nobody may run jobs on either side."""
+    async def _refuse_live_nodes(self) -> None:
+        """Raise if nodes run on either side."""
         for store in (self._source, self._destination):
             now = await store.server_time()
             live = [known.beat for known in await store.instances() if known.expires_at > now]
@@ -193,18 +199,18 @@ class Move:
                 names = ", ".join(sorted({f"{beat.instance} on {beat.node}" for beat in live}))
                 raise MoveError(f"nodes run on {store.url}: {names}. Stop them, then run this again")
 
-    async def _stay(self) -> None:
-        """Now and then: is it still our turn, and is nobody there?"""
-        if time.monotonic() - self._looked_at < LEASE_SECONDS / 4:
+    async def _check_turn(self) -> None:
+        """Check now and then that the lease is still ours and no node has started."""
+        if time.monotonic() - self._checked_at < LEASE_SECONDS / 4:
             return
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         _, arrival = await arrival_in(self._destination)
         if not await self._hold() or arrival is None or arrival.done:
             raise MoveError(f"another `shiftwork move` of {self._source.url} has taken over from this one")
-        await self._look()
+        await self._refuse_live_nodes()
 
     async def _hand_back(self) -> None:
-        """Queue what runs for nobody, as if that run had never begun."""
+        """Queue jobs whose process has vanished, as if that run had never started."""
         while True:
             now = await self._source.server_time()
             orphans = await self._source.reap(self._holder, PAGE, now)
@@ -216,7 +222,7 @@ class Move:
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _copy_until_alike(self) -> tuple[Tally, Tally, float]:
-        """Copy what differs until nothing does. Answers with both sides, and up to when jobs are known to be there."""
+        """Copy what differs until nothing does. Return both sides, and the creation time of the newest job."""
         total = await self._count()
         counted = arrived = Tally()
         for attempt in range(PASSES):
@@ -229,19 +235,19 @@ class Move:
                 return counted, arrived, newest[0] if newest else 0.0
         raise MoveError(
             f"{self._source.url} and {self._destination.url} differ after {PASSES} passes: {counted.counts} with "
-            f"checksum {counted.checksum}, {arrived.counts} with {arrived.checksum}. Somebody changes the source; stop "
-            "that, then run this again"
+            f"checksum {counted.checksum}, {arrived.counts} with {arrived.checksum}. Something is changing the source; "
+            "stop it, then run this again"
         )
 
     async def _count(self) -> int:
         total = 0
         async for page in self._pages(self._source):
             total += len(page)
-            self._tell("counting", total, 0)
+            self._report("counting", total, 0)
         return total
 
     async def _copy(self, total: int) -> tuple[float, str] | None:
-        """Write whatever the destination has not, or has otherwise. Answers with the place of the newest job."""
+        """Write the jobs that are missing or different in the destination. Return the place of the newest job."""
         newest: tuple[float, str] | None = None
         done = 0
         async for page in self._pages(self._source):
@@ -249,16 +255,16 @@ class Move:
             records = await _whole(self._source, page)
             await self._write_missing(records)
             done += len(page)
-            self._tell("copying", done, max(done, total))
+            self._report("copying", done, max(done, total))
         return newest
 
     async def _write_missing(self, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobRecord | None]]:
-        """Answers with what was written, and what was there instead."""
+        """Write those that are missing or different. Return what was written, each with what was there instead."""
         running = [record for record in records if record.status is JobStatus.PROCESSING]
         if running:
             raise MoveError(
-                f"job {running[0].id} was started by {running[0].instance} on {self._source.url}: stop it, then run "
-                "this again"
+                f"job {running[0].id} was started by {running[0].instance} on {self._source.url}: stop that "
+                "instance, then run this again"
             )
         there = await self._destination.get([record.id for record in records])
         missing = [
@@ -267,25 +273,25 @@ class Move:
             if other is None or canonical(other) != canonical(record)
         ]
         if missing:
-            await self._stay()
+            await self._check_turn()
             now = await self._destination.server_time()
             await self._destination.restore([record for record, _ in missing], now)
         self._copied += len(missing)
         return missing
 
     async def _refuse_strays(self) -> None:
-        """A job that is only in the destination was added there meanwhile: it is not ours to delete."""
+        """Raise if a job is only in the destination: it was added there in the meantime and must not be deleted."""
         async for page in self._pages(self._destination):
             ids = [record.id for record in page]
             for id, record in zip(ids, await self._source.get(ids), strict=True):
                 if record is None:
                     raise MoveError(
                         f"{self._destination.url} holds job {id}, which {self._source.url} does not: it was added "
-                        "there meanwhile, or deleted here. Discard it there if nobody needs it, then run this again"
+                        "there in the meantime, or deleted here. Discard it if it is not needed, then run this again"
                     )
 
     async def _sum(self, store: Store, what: str, total: int, newest: tuple[float, str] | None) -> Tally:
-        """Everything in a store, up to the newest job that counts."""
+        """Return the tally of a store, up to the newest job that counts."""
         tally = Tally()
         done = 0
         async for page in self._pages(store):
@@ -293,11 +299,11 @@ class Move:
             for record in await _whole(store, counted):
                 tally.add(record)
             done += len(counted)
-            self._tell(what, done, max(done, total))
+            self._report(what, done, max(done, total))
         return tally
 
     async def _catch_up(self, horizon: float, counted: Tally, arrived: Tally) -> float | None:
-        """Carry the jobs that were added since; answers with when the newest of them was, if there are any."""
+        """Carry the jobs that were added since. Return when the newest of them was created, if there are any."""
         newest: float | None = None
         async for page in self._pages(self._source, horizon - SKEW_SECONDS):
             missing = await self._write_missing(await _whole(self._source, page))
@@ -312,10 +318,10 @@ class Move:
         return newest
 
     async def _pages(self, store: Store, since: float | None = None) -> AsyncIterator[list[JobRecord]]:
-        """All jobs, newest first: what is added meanwhile comes before the first page."""
+        """Yield all jobs, newest first: jobs added in the meantime come before the first page."""
         after: str | None = None
         while True:
-            await self._stay()
+            await self._check_turn()
             page = await store.find(JobFilter(after=after, limit=PAGE, created_after=since))
             if page:
                 yield page
@@ -326,7 +332,7 @@ class Move:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _end(self, departure: Departure, counted: Tally, arrived: Tally, horizon: float) -> Moved:
-        """Carry what was added meanwhile, and all that is no job; close the source, and look once more."""
+        """Carry the jobs added in the meantime, close the source, carry what was added until then, and all the rest."""
         for _ in range(ROUNDS):
             newest = await self._catch_up(horizon, counted, arrived)
             if newest is None:
@@ -334,23 +340,23 @@ class Move:
             horizon = max(horizon, newest)
         await self._close_source(departure, horizon)
         await self._catch_up(horizon, counted, arrived)
-        small = await carry(self._source, self._destination)
+        records = await carry(self._source, self._destination)
         if counted != arrived:
             raise MoveError(
-                f"{self._destination.url} does not hold what {self._source.url} does: {counted.counts} became "
-                f"{arrived.counts}. Run this again"
+                f"{self._destination.url} and {self._source.url} differ: {counted.counts} became {arrived.counts}. "
+                "Run this again"
             )
-        await self._look()
+        await self._refuse_live_nodes()
         await self._close_source(departure, horizon)
         doc, _ = await arrival_in(self._destination)
         await write(self._destination, doc, Arrival(token=departure.token, source=self._source.url, done=True))
-        return self._moved(copied=self._copied, counted=counted, arrived=arrived, small=small)
+        return self._moved(copied=self._copied, counted=counted, arrived=arrived, records=records)
 
-    def _moved(self, **told: Any) -> Moved:
-        return Moved(source=self._source.url, destination=self._destination.url, handed_back=self._handed_back, **told)
+    def _moved(self, **what: Any) -> Moved:
+        return Moved(source=self._source.url, destination=self._destination.url, handed_back=self._handed_back, **what)
 
     async def _close_source(self, departure: Departure, horizon: float) -> None:
-        """Write down that the content has moved, and which of its newest jobs were carried."""
+        """Record in the source that its content has moved, and which of its newest jobs were carried."""
         edge = horizon - SKEW_SECONDS
         carried = tuple([one.id async for page in self._pages(self._destination, edge) for one in page])
         doc, _ = await departure_from(self._source)
@@ -366,7 +372,7 @@ def _place(record: JobRecord) -> tuple[float, str]:
 
 
 async def _whole(store: Store, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """The same jobs with their attempts, but for those that are gone."""
+    """Return the same jobs with their attempts, without those that are gone."""
     found = await store.get([record.id for record in records]) if records else []
     return [record for record in found if record is not None]
 

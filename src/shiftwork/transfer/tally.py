@@ -1,4 +1,4 @@
-"""Whether two stores hold the same jobs: counts, and a sum over what is in each job. Pure."""
+"""Whether two stores hold the same jobs: counts, and a checksum over the content of each job. Pure."""
 
 from hashlib import blake2b
 
@@ -9,23 +9,23 @@ from shiftwork.core.model import JobRecord
 
 
 def canonical(record: JobRecord) -> bytes:
-    """What must be the same on both sides: all but what the other jobs of its key decide."""
+    """Return what must be the same on both sides: everything but `parked`, which depends on other jobs."""
     return msgpack.encode(replace(record, parked=False, error=storable(record.error)))
 
 
 def storable(text: str | None) -> str | None:
-    """Text as every store keeps it: PostgreSQL has no NUL."""
+    """Return a text as every store can keep it: PostgreSQL has no NUL."""
     return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text
 
 
 class Tally(Struct):
-    """Jobs by status, and a sum over the bytes of each that does not depend on their order."""
+    """Jobs by status, and a sum over their bytes that does not depend on their order."""
 
     counts: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
     def add(self, record: JobRecord, by: int = 1) -> None:
-        """Count one more, or one fewer."""
+        """Count a job `by` more times."""
         status = record.status.value
         self.counts[status] = self.counts.get(status, 0) + by
         if not self.counts[status]:
@@ -34,12 +34,12 @@ class Tally(Struct):
 
     @property
     def checksum(self) -> str:
-        """The sum, for people."""
+        """The sum as hexadecimal digits."""
         return f"{self.total:032x}"
 
     @property
     def jobs(self) -> int:
-        """How many there are."""
+        """How many jobs there are."""
         return sum(self.counts.values())
 
 

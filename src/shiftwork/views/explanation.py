@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from shiftwork.core.admission import Wait
 from shiftwork.core.model import JobRecord, JobStatus
-from shiftwork.core.wording import counted
+from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
 
 

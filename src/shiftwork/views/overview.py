@@ -20,8 +20,8 @@ from shiftwork.core.model import (
     WorkerState,
     WorkerStats,
 )
+from shiftwork.core.plan import bounded, totals
 from shiftwork.core.schedule import describe
-from shiftwork.runtime.leader.planner import bounded, totals
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from shiftwork.core.model import InstanceRecord, PoolStats, WorkerInstance
-from shiftwork.core.scaling import Decision, Seen
+from shiftwork.core.scaling import Decision, PoolLoad
 
 
 def instance_of(record: InstanceRecord, jobs: list[str], now: float) -> WorkerInstance:
@@ -43,7 +43,7 @@ def dashboard_entry(stats: PoolStats, instances: list[WorkerInstance]) -> dict[s
     }
 
 
-def scaling_entry(decision: Decision, seen: Seen) -> dict[str, Any]:
+def scaling_entry(decision: Decision, seen: PoolLoad) -> dict[str, Any]:
     """Return a pool's scaling decision as `auto_scale` shows it."""
     return {
         "current": decision.current,

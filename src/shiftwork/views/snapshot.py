@@ -19,8 +19,8 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
     WorkerState,
 )
+from shiftwork.core.plan import bounded
 from shiftwork.core.schedule import upcoming
-from shiftwork.runtime.leader.planner import bounded
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

@@ -11,26 +11,25 @@ from collections.abc import Awaitable, Callable
 from math import ceil, inf
 from typing import Final
 
+from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
-    KIND,
     MINUTE,
     Before,
     Hour,
-    Look,
     Moment,
+    Sample,
     ended,
     last_day,
     moment,
-    read_hour,
+    p95,
     spread,
-    tall,
     thinned,
 )
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
-from shiftwork.runtime.leader.historian import look
+from shiftwork.runtime.leader.historian import take_sample
 from shiftwork.store.protocol import Store
 from shiftwork.web.series import Series, pools_of, series_of
 from shiftwork.web.shared_answers import SharedAnswer
@@ -68,7 +67,7 @@ class Track:
         """Return whether a step has passed since the last sample."""
         return self._before is None or not 0 <= now - self._before.at < self.step
 
-    def note(self, seen: Look) -> None:
+    def note(self, seen: Sample) -> None:
         """Keep a sample."""
         self.moments.append(moment(seen, self._before, step=self.step))
         self._points += len(seen.stats)
@@ -109,7 +108,7 @@ class ChartHistory:
 
     async def sample(self) -> None:
         """Take one sample."""
-        seen = await look(await self._store(), self._now())
+        seen = await take_sample(await self._store(), self._now())
         self._fine.note(seen)
         if self._minutes.due(seen.at):
             self._minutes.note(seen)
@@ -122,7 +121,7 @@ class ChartHistory:
         if not self._waits or pool not in self._waits[-1][1]:
             return None
         now, before = self._waits[-1][1][pool], self._waits[0][1].get(pool)
-        return tall([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
+        return p95([n - m for n, m in zip(now, before or [0] * len(now), strict=True)])
 
     async def series(self, seconds: int, pool: str | None = None) -> Series:
         """Return the last seconds of every pool, or of one: up to an hour in small steps, beyond that in long ones."""
@@ -142,9 +141,9 @@ class ChartHistory:
         return answer
 
     async def _read(self) -> list[Moment]:
-        docs = await (await self._store()).docs(KIND)
+        docs = await (await self._store()).docs(HISTORY.name)
         new = [doc for doc in docs if doc.name not in self._hours or self._hours[doc.name][0] != doc.version]
-        hours = await asyncio.to_thread(lambda: [read_hour(doc) for doc in new])
+        hours = await asyncio.to_thread(lambda: [HISTORY.decode(doc.body) for doc in new])
         self._hours |= {doc.name: (doc.version, hour) for doc, hour in zip(new, hours, strict=True)}
         return last_day([hour for _, hour in self._hours.values() if hour is not None], self._now())
 

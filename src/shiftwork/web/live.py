@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from shiftwork.core.docs import POOL_CONFIG
 from shiftwork.core.model import Event
 from shiftwork.errors import ShiftworkError
 from shiftwork.store.protocol import Bell, Store
@@ -233,7 +234,7 @@ class Live:
 
 
 async def _pools(store: Store) -> set[str]:
-    return {doc.name for doc in await store.docs("pool_config")}
+    return {doc.name for doc in await store.docs(POOL_CONFIG.name)}
 
 
 async def _other_pools(store: Store, pools: set[str]) -> None:

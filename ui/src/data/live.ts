@@ -1,8 +1,8 @@
 /**
- * Keeps what is shown up to date: the server says what changed, and the questions that this concerns are asked again.
+ * Keeps the pages up to date: the server announces what changed, and the queries concerned are sent again.
  *
- * Each kind of answer has a pace of its own: what is big or moves slowly is not asked for at every change, and what takes
- * long to answer, less often still. Nothing is asked while the page is hidden or paused.
+ * Each kind of query has its own pace: what is large or changes slowly is not fetched at every change, and what takes
+ * long to compute is fetched less often still. Nothing is fetched while the page is hidden or paused.
  */
 
 import type { QueryClient } from "@tanstack/react-query";
@@ -25,7 +25,7 @@ const PACE_MS: Record<string, number> = {
   events: 1_000,
 };
 
-/** Which answers a topic of the server concerns; a topic that is not here concerns all. */
+/** The queries that each topic of the server affects; an unknown topic affects all. */
 const CONCERNS: Record<string, string[]> = {
   jobs: ["overview", "pools", "workers", "jobs", "dead"],
   pools: ["overview", "pools", "nodes"],
@@ -37,9 +37,9 @@ const CONCERNS: Record<string, string[]> = {
 
 const LONGEST_RETRY_MS = 10_000;
 const BEAT_MS = 250;
-/** Of the time, at most one part in so many is spent asking for one kind of answer. */
+/** At most one part in this many of the time is spent on one kind of query. */
 const SHARE = 10;
-/** However long an answer took: perhaps the server was away, and is back. */
+/** The longest pause, even if a response took longer: the server may have been away, and be back. */
 const SLOWEST_MS = 15_000;
 
 let state: State = { link: "connecting", paused: false, waiting: false, lostAt: null };
@@ -82,14 +82,14 @@ function connect(client: QueryClient) {
   source.onerror = () => {
     if (state.link !== "lost") set({ link: "lost", lostAt: Date.now() });
     if (source?.readyState === EventSource.CLOSED) {
-      // The browser gives up when it is answered with an error, such as a proxy's; we do not.
+      // The browser gives up after an error response, such as a proxy's; we reconnect.
       setTimeout(() => connect(client), retryMs);
       retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
     }
   };
 }
 
-/** Begin to listen; once. */
+/** Starts listening; a second call does nothing. */
 export function listen(client: QueryClient) {
   if (source) return;
   connect(client);
@@ -109,12 +109,12 @@ export function listen(client: QueryClient) {
   }, BEAT_MS);
 }
 
-/** After a change of our own: show it at once. */
+/** Refetches everything after a change made here, so that it shows at once. */
 export function refresh(client: QueryClient) {
   client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== "me" });
 }
 
-// ── the time, as the server tells it; it stands still while the page is paused ──────────────────────────────────────
+// ── the server's time; it stands still while the page is paused ─────────────────────────────────────────────────────
 
 let now = Date.now();
 const watchers = new Set<() => void>();

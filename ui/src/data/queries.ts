@@ -1,4 +1,4 @@
-/** The questions the pages ask. The first word of a key is what `live` refreshes by. */
+/** The queries that the pages send. `live` refreshes them by the first word of their key. */
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useToast } from "../parts/toast";
@@ -17,7 +17,7 @@ function useAsk<T>(root: string, path: string, params: Params = {}, enabled = tr
 export const useMe = () => useQuery({ queryKey: ["me"], queryFn: ({ signal }) => whoami(signal), staleTime: Infinity });
 export const useMay = () => useMe().data?.role === "operate";
 export const useOverview = () => useAsk<t.Overview>("overview", "overview");
-/** Beyond an hour it moves by the minute, and is asked for by the minute. */
+/** Beyond an hour the history changes once a minute, and is fetched once a minute. */
 export const useHistory = (seconds: number, pool?: string) =>
   useQuery({
     queryKey: [seconds > 3_600 ? "long history" : "history", seconds, pool],
@@ -27,7 +27,7 @@ export const useHistory = (seconds: number, pool?: string) =>
 export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");
 export const usePool = (name: string) => useAsk<t.PoolDetail>("pools", `pools/${segment(name)}`);
 export const useWorkers = (enabled = true) => useAsk<{ workers: t.Worker[] }>("workers", "workers", {}, enabled);
-/** For fields that offer them: a name more or less does not matter for some minutes. */
+/** Worker names for fields that suggest them; they may be a few minutes old. */
 export const useWorkerNames = (enabled: boolean) =>
   useQuery({
     queryKey: ["names"],
@@ -68,7 +68,7 @@ export function useJobs(filter: JobFilter, after: string | null, limit: number) 
   });
 }
 
-/** Something a person does: says how it went, and shows it. With null, nothing was changed. */
+/** Runs an action, shows the result in a toast and refreshes the page. `null` marks an action that changes nothing. */
 export function useAct<T = unknown>(done: string | ((answer: T) => string) | null) {
   const client = useQueryClient();
   const toast = useToast();

@@ -1,4 +1,4 @@
-/** What the charts draw, made from the history. */
+/** Turns the history into the lines of the charts. */
 
 import type { Line } from "../parts/chart";
 import { millis } from "../words";
@@ -7,14 +7,14 @@ import type { History, PoolHistory, Series } from "./types";
 const INKS = 7;
 const DRAWN = 6;
 
-/** A pool has the same colour on every chart. */
+/** Gives a pool the same colour on every chart. */
 export function inks(names: string[]): Map<string, string> {
   return new Map([...names].sort().map((name, index) => [name, `series-${(index % INKS) + 1}`]));
 }
 
 export const instants = (history: History) => history.at.map((at) => millis(at) / 1000);
 
-/** Added up over pools; unknown only where none is known. */
+/** The sum over pools; null only where no pool has a value. */
 export function total(series: Series[]): Series {
   const length = Math.max(0, ...series.map((one) => one.length));
   return Array.from({ length }, (_, index) => {
@@ -26,11 +26,11 @@ export function total(series: Series[]): Series {
 export const rate = (values: Series, step: number): Series =>
   values.map((value) => (value === null ? null : value / step));
 
-/** Nobody waits: that is no gap, but nothing. */
+/** An empty queue has an oldest wait of zero, not a gap. */
 export const zeroed = (pool: PoolHistory, values: Series): Series =>
   values.map((value, index) => (value === null && pool.queued[index] !== null ? 0 : value));
 
-/** One line a pool: the largest ones if there are many. */
+/** One line per pool; only the largest if there are many. */
 export function perPool(history: History, kind: "queued" | "oldest_wait" | "wait_p95" | "run_p95"): Line[] {
   const names = Object.keys(history.pools);
   const ink = inks(names);
@@ -49,7 +49,7 @@ function valuesOf(pool: PoolHistory, kind: "queued" | "oldest_wait" | "wait_p95"
   return kind === "oldest_wait" ? zeroed(pool, values) : values;
 }
 
-/** At each moment, the share of attempts that went well, in percent; unknown where none ended. */
+/** The percentage of successful attempts at each moment; null where none ended. */
 export function successes(completed: Series, failed: Series): Series {
   return completed.map((well, index) => {
     const badly = failed[index] ?? 0;
@@ -57,7 +57,7 @@ export function successes(completed: Series, failed: Series): Series {
   });
 }
 
-/** The share of attempts that went well, in the time shown; null if there was none. */
+/** The share of successful attempts in the time shown; null if there were none. */
 export function success(history: History): { share: number; completed: number; failed: number } | null {
   const sum = (kind: "completed" | "failed") =>
     Object.values(history.pools).reduce((all, pool) => all + pool[kind].reduce<number>((a, b) => a + (b ?? 0), 0), 0);

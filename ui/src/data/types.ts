@@ -1,4 +1,4 @@
-/** What the API answers with. Instants are ISO 8601 in UTC, lengths of time are seconds. */
+/** The API's responses. Instants are ISO 8601 in UTC, durations are seconds. */
 
 export type Status = "scheduled" | "queued" | "processing" | "completed" | "failed" | "dead" | "cancelled";
 export const STATUSES: Status[] = ["queued", "processing", "scheduled", "failed", "completed", "dead", "cancelled"];
@@ -25,6 +25,7 @@ export interface Pool {
   max_workers: number | null;
   bounds_changed: boolean;
   instances: number;
+  /** The pool's slots. */
   workers: number;
   wanted: number;
   unplaced: string | null;
@@ -39,7 +40,7 @@ export interface Pool {
   completed: number;
   failed: number;
   oldest_wait_seconds: number | null;
-  /** Of the last five minutes. */
+  /** Over the last five minutes. */
   wait_p95_seconds: number | null;
   paused: boolean;
   paused_at: string | null;
@@ -174,7 +175,7 @@ export interface LogLine {
   attempt: number;
 }
 
-/** What every thread and task of a job's process was doing, the job's own first. */
+/** The stacks of every thread and task of a job's process, the job's own first. */
 export interface Stack {
   job_id: string;
   at: string;
@@ -210,7 +211,7 @@ export interface Node {
   drained_at: string | null;
   cores: number;
   memory_bytes: number;
-  /** 100 is one core, kept busy by the node and its processes. */
+  /** CPU use of the node and its processes; 100 is one full core. */
   cpu_percent: number | null;
   memory_used_bytes: number | null;
   loop_lag_seconds: number | null;

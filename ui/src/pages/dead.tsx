@@ -29,7 +29,7 @@ export function DeadPage() {
       >
         {worker && (
           <Button kind="quiet" onClick={() => change({ worker: null })}>
-            Of all workers
+            Show all workers
           </Button>
         )}
         {sum ? (
@@ -45,7 +45,7 @@ export function DeadPage() {
             <div className="flex flex-col gap-3">
               {looked_at < total && (
                 <p className="text-sm text-muted">
-                  Of {count(total)} dead jobs, the newest {count(looked_at)} are grouped here.
+                  The newest {count(looked_at)} of {count(total)} dead jobs are grouped here.
                 </p>
               )}
               {chosen(groups).map((group) => (
@@ -54,7 +54,9 @@ export function DeadPage() {
             </div>
           ) : (
             <Panel>
-              <Empty title="No dead letters">Jobs that failed for good wait here until somebody decides.</Empty>
+              <Empty title="No dead letters">
+                Jobs that failed for good stay here until they are requeued or discarded.
+              </Empty>
             </Panel>
           )
         }
@@ -63,7 +65,7 @@ export function DeadPage() {
   );
 }
 
-/** The longest part of an error without numbers: jobs are alike in what is around these. */
+/** The longest part of an error without numbers: errors of one group differ only in numbers. */
 function gist(error: string): string {
   return error.split(/0x[0-9a-f]+|\d+/).reduce((longest, part) => (part.length > longest.length ? part : longest), "");
 }
@@ -72,10 +74,10 @@ function Group({ group }: { group: DeadGroup }) {
   const may = useMay();
   const [open, setOpen] = useState(false);
   const [editing, setEditing] = useState<string | null>(null);
-  // Lists are found by an index, which knows no groups: what they show is near enough. What is done, is done to the group.
+  // No index covers groups, so the list below matches by text, which is close enough. Actions use the group's key.
   const shown = { status: "dead", worker: group.worker, error: gist(group.error) };
   const filter: JobFilter = { group: group.key };
-  const what = `of ${group.worker} that failed with “${group.error}” (numbers may differ)`;
+  const what = `of ${group.worker} that failed with “${group.error}” (numbers may vary)`;
   return (
     <Panel flush>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3">
@@ -104,7 +106,7 @@ function Group({ group }: { group: DeadGroup }) {
         <div className="border-t border-line">
           <Members filter={{ ...shown, status: ["dead"] }} edit={may ? setEditing : null} />
           <p className="border-t border-line px-4 py-2 text-xs">
-            <Link href={to(["jobs"], shown)}>All {counted(group.count, "job")} of this kind</Link>
+            <Link href={to(["jobs"], shown)}>Show all {counted(group.count, "job")} like this</Link>
           </p>
         </div>
       )}
@@ -121,7 +123,7 @@ function Members({ filter, edit }: { filter: JobFilter; edit: ((id: string) => v
         <JobTable
           jobs={page.jobs}
           without="worker"
-          empty={<Empty title="They are gone" />}
+          empty={<Empty title="These jobs no longer exist" />}
           action={(job) => (
             <Button small disabled={!edit} aria-label={`Edit and requeue ${job.id}`} onClick={() => edit?.(job.id)}>
               Edit and requeue

@@ -92,17 +92,17 @@ export function EventsPage() {
               {events.length ? (
                 <List events={events} only={(chosen) => change({ subject: chosen })} />
               ) : (
-                <Empty title={log.older ? "Nothing of this kind lately" : "Nothing has happened"}>
+                <Empty title={log.older ? "No recent events match" : "No events"}>
                   {log.older
-                    ? "Look further back."
+                    ? "Load older ones below."
                     : name || subject
-                      ? "Not of this kind."
-                      : "What the rules and people do is told here."}
+                      ? "No kept event matches the filters."
+                      : "Actions of people and of rules are recorded here."}
                 </Empty>
               )}
               <div className="flex min-h-10 items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
                 <span>
-                  {counted(events.length, "event")}, newest first{log.older ? "" : "; these are all that are kept"}
+                  {counted(events.length, "event")}, newest first{log.older ? "" : "; older ones are not kept"}
                 </span>
                 {log.older && (
                   <Button small className="ml-auto" disabled={log.busy} onClick={log.older}>
@@ -148,7 +148,7 @@ function addressOf({ name, subject }: Event): string | null {
   return null;
 }
 
-/** Rows that are not in sight cost nothing: there may be thousands. */
+/** Rows outside the viewport are not rendered: there may be thousands. */
 const UNSEEN = "[contain-intrinsic-size:auto_2.4rem] [content-visibility:auto]";
 
 function Row({ event, only }: { event: Event; only: (subject: string) => void }) {

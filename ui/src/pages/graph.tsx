@@ -11,7 +11,7 @@ import { count, counted } from "../words";
 const HOPS = ["1", "2", "3"];
 const SUGGESTED = 12;
 
-/** All dependencies and conflicts, or, where these are too many to read, those around one worker. */
+/** All dependencies and conflicts or, if there are too many to read, those around one worker. */
 export function GraphPanel() {
   const graph = useGraph();
   return (
@@ -28,12 +28,12 @@ function Chosen({ graph }: { graph: Graph }) {
   const around = params.get("around") ?? "";
   const hops = HOPS.includes(params.get("hops") ?? "") ? (params.get("hops") as string) : "1";
   if (names.length === 0)
-    return <Empty title="Nobody waits for anybody">Workers with depends_on or blocks are drawn here.</Empty>;
+    return <Empty title="No dependencies or conflicts">Workers with depends_on or blocks appear here.</Empty>;
   return (
     <>
       <div className="flex flex-wrap items-center gap-2 border-b border-line p-2">
         <Typed
-          label="Around the worker…"
+          label="Around worker…"
           className="w-full sm:w-60"
           value={around}
           names={names}
@@ -43,7 +43,7 @@ function Chosen({ graph }: { graph: Graph }) {
           <>
             <select
               className="field"
-              aria-label="How far"
+              aria-label="Distance"
               value={hops}
               onChange={(event) => change({ hops: event.target.value === "1" ? null : event.target.value })}
             >
@@ -64,7 +64,7 @@ function Chosen({ graph }: { graph: Graph }) {
       </div>
       <div className="p-3">
         {around && !names.includes(around) ? (
-          <Empty title={`No rule joins ${around} to another worker`}>Is its name written so?</Empty>
+          <Empty title={`${around} has no dependencies or conflicts`}>Check the spelling of its name.</Empty>
         ) : around || names.length <= MOST ? (
           <GraphView graph={joined} around={around || undefined} hops={Number(hops)} />
         ) : (
@@ -81,8 +81,8 @@ function TooMany({ graph, pick }: { graph: Graph; pick: (name: string) => void }
     [graph],
   );
   return (
-    <Empty title={`${count(graph.nodes.length)} workers are too many to read at once`}>
-      <p>Choose one above, and see what is around it. These have the most rules:</p>
+    <Empty title={`${count(graph.nodes.length)} workers are too many to show at once`}>
+      <p>Choose one above to see the workers around it. These have the most rules:</p>
       <div className="mt-3 flex flex-wrap justify-center gap-1.5">
         {busiest.map(([name, others]) => (
           <Button key={name} small onClick={() => pick(name)}>

@@ -8,13 +8,13 @@ import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
 import { Link, to } from "../router";
-import { duration, moment, span } from "../words";
+import { counted, duration, moment, span } from "../words";
 
 const KINDS: Record<string, [string, "ok" | "warn" | "bad" | "plain"]> = {
   raised: ["raised", "bad"],
   timed_out: ["timed out", "bad"],
   crashed: ["crashed", "bad"],
-  undecodable: ["could not be read", "bad"],
+  undecodable: ["payload could not be decoded", "bad"],
 };
 
 export function JobPage({ id }: { id: string }) {
@@ -47,7 +47,7 @@ export function JobPage({ id }: { id: string }) {
                 <Timeline job={seen} />
               </Panel>
               {seen.attempts.length > 0 && (
-                <Panel title="Attempts that failed" flush>
+                <Panel title="Failed attempts" flush>
                   <Attempts job={seen} />
                 </Panel>
               )}
@@ -99,9 +99,9 @@ function About({ job }: { job: WholeJob }) {
       </Link>,
     ],
     ["Id", <Long key="i" text={job.id} what="job id" />],
-    ["Made by", job.cause],
+    ["Cause", job.cause],
     ["Priority", job.priority],
-    ["Attempt", `${job.attempt}${job.crashes ? `, ${job.crashes} crashes` : ""}`],
+    ["Attempt", `${job.attempt}${job.crashes ? `, ${counted(job.crashes, "crash", "crashes")}` : ""}`],
     ["Created", <Time key="c" at={job.created_at} />],
     ["Due", <Time key="d" at={job.run_at} />],
   ];
@@ -121,7 +121,7 @@ function About({ job }: { job: WholeJob }) {
 
 function Why({ job }: { job: WholeJob }) {
   const why = useWhy(job.id, true);
-  const title = job.status === "processing" ? "Where it is" : "Why is it waiting?";
+  const title = job.status === "processing" ? "Where it runs" : "Why is it waiting?";
   return (
     <Panel title={title}>
       <p className="text-sm">{why.data?.text ?? job.why}</p>
@@ -225,16 +225,16 @@ function barsOf(job: WholeJob, now: number): Bar[] {
     });
     from = end;
   }
-  // An attempt that failed is told already; the one that did not, or has not yet, is the job's own.
-  const told = runs.some((attempt) => (attempt.ended_at ?? "") >= (job.started_at ?? ""));
-  if (job.started_at && !told) {
+  // Failed attempts are drawn above; the current or successful one is in the job itself.
+  const drawn = runs.some((attempt) => (attempt.ended_at ?? "") >= (job.started_at ?? ""));
+  if (job.started_at && !drawn) {
     const start = Date.parse(job.started_at);
     const end = job.ended_at ? Date.parse(job.ended_at) : now;
     bars.push({ label: "waited", from, until: start, look: "bg-edge" });
     const look = job.status === "completed" ? "bg-ok-fill" : job.status === "processing" ? "bg-accent-fill" : "bg-edge";
     bars.push({ label: `attempt ${job.attempt}`, from: start, until: end, look });
   } else if (!job.ended_at) {
-    bars.push({ label: "waits", from, until: Math.max(now, from), look: "bg-edge" });
+    bars.push({ label: "waiting", from, until: Math.max(now, from), look: "bg-edge" });
   }
   return bars.filter((bar) => bar.until >= bar.from);
 }

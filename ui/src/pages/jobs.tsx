@@ -41,7 +41,7 @@ export function JobsPage() {
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
   return (
     <>
-      <Heading title="Jobs" about="Newest first; the address holds the filters">
+      <Heading title="Jobs" about="Newest first; the filters are part of the address">
         {filtered && (
           <Button kind="quiet" onClick={() => pick(Object.fromEntries([...params.keys()].map((name) => [name, null])))}>
             Clear filters
@@ -58,12 +58,12 @@ export function JobsPage() {
             <>
               <Chosen ids={ids} />
               <Button small kind="quiet" onClick={() => setChosen({})}>
-                Choose none
+                Clear selection
               </Button>
             </>
           ) : (
             <>
-              <span>{filtered ? "All that the filters find:" : "All jobs:"}</span>
+              <span>{filtered ? "All matching jobs:" : "All jobs:"}</span>
               <BulkButton small action="retry" filter={filter} label="Retry all" />
               <BulkButton small action="cancel" filter={filter} label="Cancel all" />
               <BulkButton small action="discard" filter={filter} label="Discard all" />
@@ -78,9 +78,9 @@ export function JobsPage() {
                 selection={{ chosen, choose: setChosen }}
                 empty={
                   filtered || after ? (
-                    <Empty title="No job fits">Take a filter away, or look further back.</Empty>
+                    <Empty title="No matching jobs">Remove a filter, or look further back.</Empty>
                   ) : (
-                    <Empty title="No jobs yet">Enqueue one, or trigger a worker; it appears here by itself.</Empty>
+                    <Empty title="No jobs yet">Enqueue one or trigger a worker, and it appears here.</Empty>
                   )
                 }
               />
@@ -118,7 +118,7 @@ export function JobsPage() {
   );
 }
 
-/** What the address asks for. "The last hour" begins on a full minute, so that it stays the same question for a while. */
+/** The filter in the address. "Last hour" starts on a full minute, so that the query stays the same for a while. */
 function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
@@ -236,7 +236,7 @@ function Filters({
   );
 }
 
-/** A moment, typed as it is here and kept as it is everywhere. */
+/** An instant, typed in local time and kept in UTC. */
 function Instant({ label, value, take }: { label: string; value: string | null; take: (at: string | null) => void }) {
   const here = value ? new Date(Date.parse(value) - new Date(value).getTimezoneOffset() * 60_000).toISOString() : "";
   return (
@@ -256,10 +256,10 @@ const LIVE = ["queued", "processing", "scheduled", "failed"];
 const STOPPED = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {
-  const what = "among the chosen ones, as their states allow";
+  const what = "among the selected ones, as their states allow";
   return (
     <>
-      <span className="font-medium text-ink">{counted(ids.length, "job")} chosen:</span>
+      <span className="font-medium text-ink">{counted(ids.length, "job")} selected:</span>
       <BulkButton small action="retry" filter={{ ids, status: STOPPED }} label="Retry" what={what} />
       <BulkButton small action="cancel" filter={{ ids, status: LIVE }} label="Cancel" what={what} />
       <BulkButton small action="discard" filter={{ ids, status: ENDED }} label="Discard" what={what} />

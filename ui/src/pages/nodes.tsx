@@ -35,8 +35,8 @@ export function NodesPage() {
             </div>
           ) : (
             <Panel>
-              <Empty title="No node runs">
-                Start one: shiftwork run MODULE:NAME. Jobs wait until then; none is lost.
+              <Empty title="No node is running">
+                Start one: shiftwork run MODULE:NAME. Until then jobs wait; none is lost.
               </Empty>
             </Panel>
           )
@@ -48,7 +48,7 @@ export function NodesPage() {
 
 function NodePanel({ node, instances: members, marked }: { node: Node; instances: Instance[]; marked: boolean }) {
   const busy = node.runs.reduce((sum, run) => sum + run.busy, 0);
-  const workers = node.runs.reduce((sum, run) => sum + run.workers, 0);
+  const slots = node.runs.reduce((sum, run) => sum + run.workers, 0);
   const instances = node.runs.reduce((sum, run) => sum + run.instances, 0);
   return (
     <Panel
@@ -72,7 +72,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           value={node.cpu_percent}
           most={node.cores * 100}
           label={`CPU of ${node.name}`}
-          text={(percent) => `${Math.round(percent)} % of ${node.cores} cores`}
+          text={(percent) => `${Math.round(percent)} % of ${counted(node.cores, "core")}`}
         />
         <Used
           name="Memory"
@@ -82,12 +82,12 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           text={(used) => `${bytes(used)} of ${bytes(node.memory_bytes)}`}
         />
         <Used
-          name="Workers"
+          name="Slots"
           value={busy}
-          most={workers}
-          label={`Busy workers of ${node.name}`}
+          most={slots}
+          label={`Busy slots of ${node.name}`}
           calm
-          text={() => `${busy} of ${workers} busy`}
+          text={() => `${busy} of ${slots} busy`}
         />
         <Fact name="Heartbeat">
           <Beat at={node.last_beat_at} />
@@ -96,10 +96,10 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           <Late seconds={node.loop_lag_seconds} much={0.25} after=" behind" />
         </Fact>
         <Fact name="Store">
-          <Late seconds={node.store_seconds} much={0.5} after=" a call" />
+          <Late seconds={node.store_seconds} much={0.5} after=" per call" />
         </Fact>
         <Fact name="Processes">{instances}</Fact>
-        <Fact name="Up since">
+        <Fact name="Started">
           <Time at={node.started_at} />
         </Fact>
       </dl>
@@ -111,12 +111,12 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       {members.length > 0 ? (
         <Instances rows={members} without="node" />
       ) : (
-        <Empty title="It runs nothing">
-          {node.status === "drained" ? "It is drained." : "The leader gives it work when there is any."}
+        <Empty title="No processes">
+          {node.status === "drained" ? "The node is drained." : "The leader starts processes here when there is work."}
         </Empty>
       )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">
-        {node.host}, pid {node.pid}, {node.cores} cores; can host {node.hosts.join(", ") || "nothing"}
+        {node.host}, pid {node.pid}, {counted(node.cores, "core")}; can host {node.hosts.join(", ") || "nothing"}
       </p>
     </Panel>
   );
@@ -131,7 +131,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-/** How much of something is used, as a number and as a bar. */
+/** The use of a resource, as a number and as a bar. */
 function Used({
   name,
   value,
@@ -145,7 +145,7 @@ function Used({
   most: number;
   label: string;
   text: (value: number) => string;
-  /** Using all of it is nothing to worry about. */
+  /** Full use is not a problem. */
   calm?: boolean;
 }) {
   return (

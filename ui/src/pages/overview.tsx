@@ -14,7 +14,7 @@ export function OverviewPage() {
   const history = useHistory(useSpan());
   return (
     <>
-      <Heading title="Overview" about={overview.data && <Standing seen={overview.data} />}>
+      <Heading title="Overview" about={overview.data && <Nodes seen={overview.data} />}>
         <Spans />
       </Heading>
       <div className="flex flex-col gap-3">
@@ -47,11 +47,11 @@ export function OverviewPage() {
   );
 }
 
-function Standing({ seen }: { seen: Overview }) {
+function Nodes({ seen }: { seen: Overview }) {
   return (
     <>
       {counted(seen.nodes.length, "node")}
-      {seen.leader ? `, led by ${seen.leader}` : ", nobody leads"}
+      {seen.leader ? `, leader ${seen.leader}` : ", no leader"}
     </>
   );
 }
@@ -67,14 +67,14 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
   const share = history && success(history);
   const dead = sum((pool) => pool.dead);
   const health: [Tone, string] =
-    seen.status === "ok" ? ["ok", "All well"] : seen.status === "degraded" ? ["warn", "Degraded"] : ["bad", "Failing"];
+    seen.status === "ok" ? ["ok", "Healthy"] : seen.status === "degraded" ? ["warn", "Degraded"] : ["bad", "Failing"];
   return (
     <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
       <Stat
         label="Health"
         value={health[1]}
         tone={health[0]}
-        note={seen.problems.length ? counted(seen.problems.length, "problem") : "nothing is wrong"}
+        note={seen.problems.length ? counted(seen.problems.length, "problem") : "no problems"}
       />
       <Stat label="Throughput" value={recent === null ? "–" : `${compact(recent)} /s`} note="completed, last minute" />
       <Stat
@@ -83,7 +83,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
         note={
           share
             ? `${count(share.failed)} of ${compact(share.completed + share.failed)} attempts failed`
-            : "nothing ended yet"
+            : "no attempts yet"
         }
       />
       <Stat
@@ -95,7 +95,7 @@ function Tiles({ seen, history }: { seen: Overview; history?: History }) {
       <Stat
         label="Oldest wait"
         value={duration(Math.max(0, ...waits))}
-        note={`${slowest?.oldest_wait_seconds ? `in ${slowest.name}` : "nobody waits"}${p95 === null ? "" : `; 95 % less than ${duration(p95)}`}`}
+        note={`${slowest?.oldest_wait_seconds ? `in ${slowest.name}` : "no jobs waiting"}${p95 === null ? "" : `; 95 % waited less than ${duration(p95)}`}`}
       />
       <Stat
         label="Dead letters"
@@ -128,14 +128,14 @@ function Charts({ history }: { history: History }) {
       ended: [
         { name: "completed", ink: "ok-fill", fill: true, values: rate(completed, history.step) },
         { name: "failed", ink: "bad-fill", values: rate(failed, history.step) },
-        { name: "to be retried", ink: "warn-fill", values: rate(retried, history.step) },
+        { name: "to retry", ink: "warn-fill", values: rate(retried, history.step) },
       ],
     };
   }, [history]);
   if (history.at.length < 2)
     return (
       <Panel>
-        <Empty title="No history yet">The charts begin with the first node; give it a few seconds.</Empty>
+        <Empty title="No history yet">The charts start a few seconds after the first node.</Empty>
       </Panel>
     );
   const { at } = drawn;
@@ -164,20 +164,20 @@ function Charts({ history }: { history: History }) {
   );
 }
 
-/** The top of the scale, as near as the least value allows: what matters is whether it is 99 or 97 percent. */
+/** Zooms into the top of the scale as far as the lowest value allows: the difference between 99 and 97 percent matters. */
 const upToAll = (least: number): [number, number] => [least >= 90 ? 90 : least >= 50 ? 50 : 0, 100.5];
 
 const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel>;
 
-/** What to do from here; for the other problems the server's own words hold. */
+/** Remedies in terms of this dashboard; for other problems the server's remedy is shown. */
 const REMEDIES: Record<string, string> = {
-  dead_letters: "Read why, then requeue or discard them",
-  worker_disabled: "Mend the cause, then enable it",
-  pool_paused: "Resume it when it may go on",
-  pool_starved: "See what holds it back, and its bounds",
+  dead_letters: "Inspect the errors, then requeue or discard",
+  worker_disabled: "Fix the cause, then enable it",
+  pool_paused: "Resume it when it may continue",
+  pool_starved: "Check what holds its jobs back, and its bounds",
 };
 
-/** Where the remedy of a problem is. */
+/** The page with the remedy of a problem. */
 function remedyOf(problem: Problem): string {
   const { code, subject } = problem;
   if (code === "dead_letters") return to(["dead"]);
@@ -185,7 +185,7 @@ function remedyOf(problem: Problem): string {
   if (code === "worker_disabled" || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["workers"], { search: subject });
   if (code === "node_silent") return to(["nodes"], { node: subject });
-  // An instance is called by its node, its pool and a number: NODE/POOL#N.
+  // An instance's name is NODE/POOL#N.
   if (code === "instance_silent" || code === "thread_stuck") return to(["nodes"], { node: subject.split("/")[0] });
   if (code === "no_leader") return to(["nodes"]);
   return to(["events"]);
@@ -198,7 +198,7 @@ function Problems({ problems }: { problems: Problem[] }) {
         <span aria-hidden="true" className="text-ok">
           ✓
         </span>
-        Nothing is wrong. Problems appear here, each with its remedy.
+        No problems. They appear here, each with its remedy.
       </p>
     );
   return (
@@ -249,7 +249,7 @@ function Pools({ pools }: { pools: Pool[] }) {
             <span className="flex items-center gap-2 whitespace-nowrap">
               {pool.busy} of {pool.workers}
               <span className="hidden w-20 sm:block">
-                <Meter value={pool.busy} most={pool.workers} label={`Busy workers of ${pool.name}`} />
+                <Meter value={pool.busy} most={pool.workers} label={`Busy slots of ${pool.name}`} />
               </span>
             </span>
           ),

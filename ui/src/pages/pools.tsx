@@ -14,7 +14,7 @@ export function PoolsPage() {
   const pools = usePools();
   return (
     <>
-      <Heading title="Pools" about="Each scales itself between its bounds, by depth and waiting time" />
+      <Heading title="Pools" about="Each pool scales between its bounds, by queue depth and waiting time" />
       <Panel flush>
         <Answer of={pools}>
           {({ pools: rows }) => (
@@ -37,7 +37,7 @@ export function PoolsPage() {
                 },
                 { header: "Kind", accessorKey: "kind", meta: { from: "md" } },
                 {
-                  header: "Workers",
+                  header: "Slots",
                   accessorKey: "workers",
                   cell: ({ row: { original } }) => <Size pool={original} />,
                 },
@@ -95,7 +95,7 @@ function States({ pool }: { pool: Pool }) {
   return (
     <span className="flex flex-wrap gap-1">
       {!pool.paused ? (
-        <Badge tone="ok">✓ open</Badge>
+        <Badge tone="ok">✓ active</Badge>
       ) : pool.running > 0 ? (
         <Badge tone="warn">‖ draining, {count(pool.running)} still running</Badge>
       ) : (
@@ -103,7 +103,7 @@ function States({ pool }: { pool: Pool }) {
       )}
       {pool.failing.length > 0 && <Badge tone="bad">✕ cannot start</Badge>}
       {pool.unplaced && <Badge tone="warn">no room</Badge>}
-      {pool.bounds_changed && <Badge>bounds by hand</Badge>}
+      {pool.bounds_changed && <Badge>bounds set by hand</Badge>}
     </span>
   );
 }
@@ -116,7 +116,7 @@ function Size({ pool }: { pool: Pool }) {
         {pool.busy} of {pool.workers} busy
       </span>
       <span className="hidden w-24 lg:block">
-        <Meter value={pool.workers} most={most} label={`Workers of ${pool.name}, of at most ${most}`} />
+        <Meter value={pool.workers} most={most} label={`Slots of ${pool.name}, at most ${most}`} />
       </span>
       <span className="hidden text-xs text-muted lg:inline">
         {pool.min_workers ?? "?"}–{pool.max_workers ?? "?"}
@@ -148,7 +148,7 @@ export function PoolPage({ name }: { name: string }) {
             <Notices pool={seen} />
             <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
               <Stat
-                label="Workers"
+                label="Slots"
                 value={seen.workers}
                 note={`${seen.wanted} wanted, ${seen.min_workers ?? "?"}–${seen.max_workers ?? "?"} allowed`}
               />
@@ -172,7 +172,7 @@ export function PoolPage({ name }: { name: string }) {
                 href={to(["jobs"], { pool: name, status: "dead" })}
               />
             </div>
-            <Panel title="Workers against depth" side={<Spans />}>
+            <Panel title="Slots and queue depth" side={<Spans />}>
               <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
             </Panel>
             <Panel title="Processes" flush>
@@ -185,7 +185,7 @@ export function PoolPage({ name }: { name: string }) {
               <Panel title="About">
                 <Facts
                   items={[
-                    ["Kind", seen.kind ?? "not made known by any node"],
+                    ["Kind", seen.kind ?? "unknown: no node has registered it"],
                     [
                       "Bounds",
                       `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
@@ -216,8 +216,8 @@ export function PoolPage({ name }: { name: string }) {
 function Notices({ pool }: { pool: Pool }) {
   const said: string[] = [
     ...(pool.paused ? [`Paused${pool.reason ? `: ${pool.reason}` : ""}. Queued jobs wait until it is resumed.`] : []),
-    ...(pool.unplaced ? [`It has fewer workers than it wants: ${pool.unplaced}`] : []),
-    ...pool.failing.map(({ node, error }) => `Its processes cannot be started on ${node}: ${error}`),
+    ...(pool.unplaced ? [`The pool has fewer slots than it needs: ${pool.unplaced}`] : []),
+    ...pool.failing.map(({ node, error }) => `Processes cannot be started on ${node}: ${error}`),
   ];
   return said.map((text) => (
     <p key={text} className="rounded-md border border-warn bg-warn-soft px-3 py-2 text-sm break-words text-warn">
@@ -229,22 +229,22 @@ function Notices({ pool }: { pool: Pool }) {
 function PoolCharts({ name, history, steps }: { name: string; history: History; steps: Event[] }) {
   const past = history.pools[name];
   if (!past || history.at.length < 2)
-    return <Empty title="No history yet">The charts begin with the first node.</Empty>;
+    return <Empty title="No history yet">The charts start with the first node.</Empty>;
   const at = instants(history);
   const marks = steps.filter((step) => step.name === "pool.scaled").map(markOf);
   return (
     <div className="grid gap-4 lg:grid-cols-2">
       <Chart
-        label="Workers"
+        label="Slots"
         steps="whole"
         at={at}
         marks={marks}
-        hint="▴ more and ▾ fewer workers: point at one to read why"
+        hint="▴ more and ▾ fewer slots: hover over one to see why"
         format={compact}
         height={170}
         lines={[
           { name: "running jobs", ink: "series-3", values: past.processing, fill: true },
-          { name: "workers", ink: "series-1", values: past.workers, step: true },
+          { name: "slots", ink: "series-1", values: past.workers, step: true },
           { name: "wanted", ink: "series-7", values: past.wanted, step: true, dash: true },
         ]}
       />
@@ -282,7 +282,7 @@ function PoolCharts({ name, history, steps }: { name: string; history: History; 
   );
 }
 
-/** The pool's name is on the page already. */
+/** The message without the pool's name, which is on the page already. */
 const said = (event: Event) => event.message.replace(/^pool \S+: /, "");
 
 function markOf(step: Event): Mark {
@@ -292,7 +292,8 @@ function markOf(step: Event): Mark {
 }
 
 function Steps({ events }: { events: Event[] }) {
-  if (events.length === 0) return <Empty title="No step yet">Each change of size is told here, with its reason.</Empty>;
+  if (events.length === 0)
+    return <Empty title="No scaling steps yet">Each change of size appears here, with its reason.</Empty>;
   return (
     <ol tabIndex={0} aria-label="Scaling steps" className="max-h-80 divide-y divide-line overflow-y-auto">
       {[...events]

@@ -3,8 +3,9 @@ import { type FormEvent, useState } from "react";
 import { act } from "../data/client";
 import { Button } from "../parts/basics";
 import { Labelled } from "../parts/dialog";
+import { Mark } from "../parts/mark";
 
-/** For those who do not sit at the machine itself. */
+/** The page for requests that need a token. */
 export function SignInPage({ why }: { why: string }) {
   const client = useQueryClient();
   const [wrong, setWrong] = useState<string | null>(null);
@@ -21,9 +22,11 @@ export function SignInPage({ why }: { why: string }) {
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center p-4">
       <form onSubmit={send} className="flex flex-col gap-3 rounded-lg border border-line bg-surface p-5 text-sm">
-        <h1 className="text-lg font-semibold">shiftwork</h1>
+        <h1 className="flex items-center gap-2 text-lg font-semibold">
+          <Mark className="size-6 text-accent" /> shiftwork
+        </h1>
         <p className="break-words text-muted">{wrong ?? why}</p>
-        <Labelled label="Token" hint="shiftwork token create --role read, or operate, makes one">
+        <Labelled label="Token" hint="Create one with: shiftwork token create NAME --role read (or operate)">
           <input name="token" type="password" required autoComplete="current-password" className="field" />
         </Labelled>
         <Button type="submit" kind="primary">

@@ -99,9 +99,9 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
       sort={[{ id: "name", desc: false }]}
       empty={
         rows.length ? (
-          <Empty title="No worker fits">Take a filter away.</Empty>
+          <Empty title="No matching workers">Remove a filter.</Empty>
         ) : (
-          <Empty title="No workers yet">They appear when a node serves an app: shiftwork run MODULE:NAME</Empty>
+          <Empty title="No workers yet">They appear when a node runs an app: shiftwork run MODULE:NAME</Empty>
         )
       }
       columns={[
@@ -171,11 +171,11 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
   );
 }
 
-/** What else its policy says, where it says something. */
+/** The rest of the policy, as far as it is set. */
 function limits(config: Record<string, unknown>): [string, string][] {
   const said: [string, string][] = [
     ["rate_limit", "Rate limit"],
-    ["max_running", "At most running"],
+    ["max_running", "Running at most"],
     ["concurrency_key", "Concurrency key"],
     ["max_consecutive_failures", "Disabled after failures"],
     ["overlap", "Overlap"],
@@ -223,7 +223,7 @@ export function WorkerPage({ name }: { name: string }) {
           <div className="flex flex-col gap-3">
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
-                Disabled{seen.reason ? `: ${seen.reason}` : ""}. Mend the cause, then enable it; queued jobs wait until
+                Disabled{seen.reason ? `: ${seen.reason}` : ""}. Fix the cause, then enable it; queued jobs wait until
                 then.
               </p>
             )}
@@ -278,7 +278,7 @@ export function WorkerPage({ name }: { name: string }) {
               </Panel>
             </div>
             {graph.data?.edges.some((edge) => edge.from === name || edge.to === name) && (
-              <Panel title="Runs after, and never beside">
+              <Panel title="Dependencies and conflicts">
                 <GraphView graph={graph.data} around={name} />
               </Panel>
             )}
@@ -291,7 +291,7 @@ export function WorkerPage({ name }: { name: string }) {
               }
               flush
             >
-              <JobTable jobs={seen.runs} without="worker" empty={<Empty title="No job yet" />} />
+              <JobTable jobs={seen.runs} without="worker" empty={<Empty title="No jobs yet" />} />
             </Panel>
           </div>
         </>

@@ -1,4 +1,4 @@
-/** What a person can do to pools, workers, nodes and jobs: each a button, and a question where one is due. */
+/** Actions on pools, workers and nodes: a button each, with a dialog where one is needed. */
 
 import { useState } from "react";
 import { segment } from "../data/client";
@@ -9,7 +9,7 @@ import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
 
-/** Shown to those who may only look. */
+/** The tooltip of disabled buttons. */
 const READ_ONLY = "Your token may only read";
 
 function Reason({ label = "Reason, for the audit log" }: { label?: string }) {
@@ -61,8 +61,8 @@ export function PoolActions({ pool, small }: { pool: Pool; small?: boolean }) {
           submit={(data) => act.mutate({ path: `${path}/pause`, body: reasonIn(data) }, { onSuccess: close })}
         >
           <p>
-            No more jobs are started anywhere. Running ones go on, and it says when the last has ended; queued ones
-            wait.
+            No more jobs start, on any node. Running jobs continue, and the pool shows when the last one has ended;
+            queued jobs wait.
           </p>
           <Reason />
         </Ask>
@@ -90,14 +90,14 @@ function Bounds({
     act.mutate({ path: `${path}/bounds`, body }, { onSuccess: close });
   return (
     <Ask
-      title={`Workers of pool ${pool.name}`}
+      title={`Slots of pool ${pool.name}`}
       verb="Set bounds"
       busy={act.isPending}
       disabled={crossed}
       close={close}
       submit={() => send({ min: min === "" ? null : Number(min), max: max === "" ? null : Number(max) })}
     >
-      <p>On all nodes together. Kept through restarts, until reset.</p>
+      <p>The bounds hold for all nodes together, and are kept through restarts until they are reset.</p>
       <div className="grid grid-cols-2 gap-3">
         <Labelled label="At least">
           <input type="number" min={0} className="field" value={min} onChange={(event) => setMin(event.target.value)} />
@@ -106,10 +106,10 @@ function Bounds({
           <input type="number" min={1} className="field" value={max} onChange={(event) => setMax(event.target.value)} />
         </Labelled>
       </div>
-      {crossed && <p className="text-bad">At least is more than at most.</p>}
+      {crossed && <p className="text-bad">The minimum is above the maximum.</p>}
       {pool.bounds_changed && (
         <Button className="self-start" onClick={() => send({ min: null, max: null })}>
-          Reset to what the app registers
+          Reset to the app's own bounds
         </Button>
       )}
     </Ask>
@@ -130,7 +130,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
           small={small}
           kind={small ? "plain" : "primary"}
           disabled={!may || !worker.enabled}
-          title={worker.enabled ? title : "It is disabled: enable it first"}
+          title={worker.enabled ? title : "The worker is disabled: enable it first"}
           aria-label={small ? `Trigger ${worker.name}` : undefined}
           onClick={triggering.show}
         >
@@ -168,7 +168,7 @@ export function WorkerActions({ worker, small }: { worker: Worker; small?: boole
             act.mutate({ path: `${path}/disable`, body: reasonIn(data) }, { onSuccess: disabling.hide })
           }
         >
-          <p>Its schedule stops; a running job goes on; queued jobs wait until it is enabled.</p>
+          <p>Its schedule stops; running jobs continue; queued jobs wait until it is enabled again.</p>
           <Reason />
         </Ask>
       )}
@@ -191,7 +191,7 @@ type Triggered = { job?: { id: string }; id?: string };
 
 function TriggerForm({ worker, close }: { worker: WorkerDetail; close: () => void }) {
   const [payload, setPayload] = useState<unknown>(undefined);
-  const act = useAct<Triggered>(`${worker.name} is triggered`);
+  const act = useAct<Triggered>(`Triggered ${worker.name}`);
   const done = (answer: Triggered) => {
     close();
     const id = answer?.job?.id ?? answer?.id;
@@ -227,7 +227,7 @@ export function NodeActions({ node }: { node: Node }) {
   if (node.drained_at) {
     return (
       <Button small disabled={!may} title={title} onClick={() => act.mutate({ path: `${path}/undrain` })}>
-        Take work again
+        Undo drain
       </Button>
     );
   }
@@ -244,7 +244,7 @@ export function NodeActions({ node }: { node: Node }) {
           close={draining.hide}
           submit={(data) => act.mutate({ path: `${path}/drain`, body: reasonIn(data) }, { onSuccess: draining.hide })}
         >
-          <p>Its workers finish what they run, and go; other nodes take over.</p>
+          <p>Its processes finish their running jobs and exit; other nodes take over.</p>
           <Reason />
         </Ask>
       )}

@@ -5,6 +5,7 @@ import { ApiError } from "../data/client";
 import { useNow } from "../data/live";
 import type { Status } from "../data/types";
 import { ago, moment } from "../words";
+import { Mark } from "./mark";
 
 export type Tone = "plain" | "accent" | "ok" | "warn" | "bad";
 
@@ -144,13 +145,13 @@ export function Time({ at, none = "–" }: { at: string | null | undefined; none
   if (!at) return <span className="text-muted">{none}</span>;
   const ms = Date.parse(at);
   return (
-    <time dateTime={at} title={`${moment(ms)} here, ${at} UTC`} className="whitespace-nowrap">
+    <time dateTime={at} title={`${moment(ms)} local time, ${at} UTC`} className="whitespace-nowrap">
       {ago(ms, now)}
     </time>
   );
 }
 
-/** A share as a thin bar. */
+/** A proportion as a thin bar. */
 export function Meter({
   value,
   most,
@@ -197,15 +198,12 @@ export function Facts({ items }: { items: [string, ReactNode][] }) {
   );
 }
 
-// ── nothing, not yet, not at all ────────────────────────────────────────────────────────────────────────────────────
+// ── empty, loading, failed ──────────────────────────────────────────────────────────────────────────────────────────
 
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="flex flex-col items-center gap-1 px-4 py-10 text-center">
-      <svg aria-hidden="true" viewBox="0 0 32 32" className="mb-2 size-8 text-edge" fill="none" stroke="currentColor">
-        <circle cx="16" cy="16" r="7.5" strokeWidth="1.5" />
-        <path strokeWidth="1.5" d="M16 8.5v-6M16 29.5v-6M8.5 16h-6M29.5 16h-6" />
-      </svg>
+      <Mark className="mb-2 size-8 text-rim" />
       <div className="text-sm font-medium">{title}</div>
       {children && <div className="max-w-md text-sm text-muted">{children}</div>}
     </div>
@@ -228,7 +226,7 @@ export function Loading({ rows = 6 }: { rows?: number }) {
 }
 
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
-  const title = error instanceof ApiError ? error.title : "That went wrong";
+  const title = error instanceof ApiError ? error.title : "Something went wrong";
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>
@@ -242,7 +240,7 @@ export function Failure({ error, again }: { error: Error; again?: () => void }) 
   );
 }
 
-/** Shows the answer, or what is there instead. What was shown stays while it is asked for again, and when that fails. */
+/** Shows the data, a placeholder or the error. Data stays on the page while it is refetched, and if that fails. */
 export function Answer<T>({
   of,
   children,

@@ -1,4 +1,4 @@
-/** What a person can do to all jobs that a filter finds: it counts first, then asks, then does. */
+/** An action on all jobs that match a filter: counts them, asks, then acts. */
 
 import { useState } from "react";
 import { useNow } from "../data/live";
@@ -18,7 +18,7 @@ export function BulkButton({
   filter,
   label,
   small,
-  what = "that the filter finds",
+  what = "that match the filter",
 }: {
   action: BulkAction;
   filter: JobFilter;
@@ -62,10 +62,10 @@ export function BulkButton({
           submit={() => act.mutate(body(false), { onSuccess: close })}
         >
           <p className="break-words">
-            {found === 0 ? "There is none" : counted(found, "job")} {what}.
+            {found === 0 ? "No jobs" : counted(found, "job")} {what}.
             {action === "discard" &&
               " Discarded jobs are deleted, with their payloads and history. This cannot be undone."}
-            {action === "cancel" && " Running ones are asked to stop."}
+            {action === "cancel" && " Running jobs are asked to stop."}
           </p>
           {action === "retry" && found > 0 && (
             <Rate count={found} most={most} setMost={setMost} unit={unit} setUnit={setUnit} />
@@ -77,12 +77,12 @@ export function BulkButton({
 }
 
 function reasonAgainst(filter: JobFilter): string | undefined {
-  if (Object.keys(filter).length === 0) return "Set a filter first: all jobs are seldom meant";
-  if (filter.payload) return "Payloads can be searched, but not changed in bulk: choose jobs in the list";
+  if (Object.keys(filter).length === 0) return "Set a filter first: this would affect all jobs";
+  if (filter.payload) return "Jobs found by payload cannot be changed in bulk: select them in the list";
   return undefined;
 }
 
-/** What mends one job at a time need not mend all at once. */
+/** How fast to requeue: a service that has just recovered may not take all jobs at once. */
 function Rate({
   count,
   most,
@@ -100,7 +100,7 @@ function Rate({
   const takes = most ? ((count - 1) * SECONDS[unit]) / Number(most) : 0;
   return (
     <fieldset className="flex flex-col gap-1">
-      <legend className="mb-1 text-xs font-medium text-muted">How fast</legend>
+      <legend className="mb-1 text-xs font-medium text-muted">Rate</legend>
       <div className="flex items-center gap-2">
         <span>at most</span>
         <input
@@ -108,25 +108,25 @@ function Rate({
           min={1}
           step={1}
           className="field w-24"
-          aria-label="At most so many"
+          aria-label="Jobs at most"
           placeholder="all"
           value={most}
           onChange={(event) => setMost(event.target.value)}
         />
         <select
           className="field"
-          aria-label="In what time"
+          aria-label="Per"
           value={unit}
           onChange={(event) => setUnit(event.target.value as Unit)}
         >
-          <option value="s">a second</option>
-          <option value="m">a minute</option>
+          <option value="s">per second</option>
+          <option value="m">per minute</option>
         </select>
       </div>
       <p className="text-xs text-muted" aria-live="polite">
         {Number(most) > 0
-          ? `It will take ${duration(takes)}, until ${clock(now + takes * 1000)}. Nothing needs to stay open.`
-          : "Empty: all at once."}
+          ? `This takes ${duration(takes)}, until ${clock(now + takes * 1000)}. You can close the page meanwhile.`
+          : "Leave empty to requeue all at once."}
       </p>
     </fieldset>
   );

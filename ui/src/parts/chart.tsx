@@ -1,4 +1,4 @@
-/** Series over time. The numbers under the cursor, or the latest, are in the legend, in words. */
+/** A chart of series over time. The legend shows the values under the cursor, or the latest. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
@@ -7,25 +7,25 @@ import { clock } from "../words";
 
 export interface Line {
   name: string;
-  /** A colour of style.css. */
+  /** The name of a colour in style.css. */
   ink: string;
   values: (number | null)[];
   fill?: boolean;
   step?: boolean;
   dash?: boolean;
-  /** Drawn through moments where nothing is known. */
+  /** Whether the line continues across gaps. */
   through?: boolean;
 }
 
 export interface Mark {
   at: number;
   text: string;
-  /** Whether it became more, less, or neither. */
+  /** The direction of the change, if it has one. */
   way?: "up" | "down";
 }
 
 type Range = (least: number, most: number) => [number, number];
-const fromNought: Range = (_, most) => [0, most > 0 ? most * 1.08 : 1];
+const fromZero: Range = (_, most) => [0, most > 0 ? most * 1.08 : 1];
 
 const SYNC = uPlot.sync("shiftwork");
 const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
@@ -45,21 +45,21 @@ export function Chart({
   marks,
   hint,
   steps,
-  range = fromNought,
+  range = fromZero,
 }: {
   label: string;
-  /** Epoch seconds. */
+  /** The instants, in epoch seconds. */
   at: number[];
   lines: Line[];
   format: (value: number) => string;
   height?: number;
-  /** What happened, and when, in epoch seconds: a tick on the axis, told in words under the cursor. */
+  /** What happened at which instant: a mark on the chart, with its text shown under the cursor. */
   marks?: Mark[];
-  /** Stands where the marks are told, until there is one under the cursor. */
+  /** Shown in place of a mark's text while no mark is under the cursor. */
   hint?: string;
-  /** What the values may be apart on the axis: halves of a job make no sense, nor do tenths of an hour. */
+  /** The steps of the axis: half a job makes no sense, nor does a tenth of an hour. */
   steps?: keyof typeof STEPS;
-  /** Where the axis begins and ends, by the least and the greatest value; from nought to a little more than the greatest. */
+  /** The ends of the axis for the lowest and highest value; by default from zero to just above the highest. */
   range?: Range;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -114,7 +114,7 @@ export function Chart({
     return found === null || found === undefined ? "–" : format(found);
   };
   const known = lines.some((line) => line.values.some((one) => one !== null));
-  const told = index === null ? [] : near(marks ?? [], at, index);
+  const shown = index === null ? [] : near(marks ?? [], at, index);
   return (
     <figure className="min-w-0">
       <figcaption className="mb-1 flex flex-wrap items-center gap-x-3 gap-y-0.5 text-xs">
@@ -142,8 +142,8 @@ export function Chart({
       </div>
       {marks && (
         <p className="mt-1 min-h-8 text-xs text-muted" aria-hidden="true">
-          {told.length > 0
-            ? told.map((mark) => (
+          {shown.length > 0
+            ? shown.map((mark) => (
                 <span key={`${mark.at} ${mark.text}`} className="block truncate text-ink">
                   {clock(mark.at * 1000)} {mark.text}
                 </span>
@@ -155,18 +155,18 @@ export function Chart({
   );
 }
 
-const TOLD = 2;
+const MOST_SHOWN = 2;
 
-/** The latest of the marks that fall to this point of the chart. */
+/** The latest marks at this point of the chart. */
 function near(marks: Mark[], at: number[], index: number): Mark[] {
   const here = at[index];
   if (here === undefined) return [];
   const from = (here + (at[index - 1] ?? here)) / 2;
   const until = (here + (at[index + 1] ?? Number.POSITIVE_INFINITY)) / 2;
-  return marks.filter((mark) => mark.at >= from && mark.at < until).slice(-TOLD);
+  return marks.filter((mark) => mark.at >= from && mark.at < until).slice(-MOST_SHOWN);
 }
 
-/** Whether two ticks may fall into one minute. */
+/** Whether two ticks can fall into the same minute. */
 const closeBy = ([first, second]: number[]) => second !== undefined && first !== undefined && second - first < 60;
 
 function options(

@@ -1,4 +1,4 @@
-/** Take a text along. */
+/** Copies a text to the clipboard. */
 
 import { Button } from "./basics";
 import { useToast } from "./toast";
@@ -10,7 +10,7 @@ export function Copy({ text, what }: { text: string; what: string }) {
       await navigator.clipboard.writeText(text);
       toast("ok", "Copied");
     } catch {
-      toast("bad", "The browser does not let this page copy");
+      toast("bad", "The browser does not allow copying");
     }
   };
   return (
@@ -20,7 +20,7 @@ export function Copy({ text, what }: { text: string; what: string }) {
   );
 }
 
-/** Text as it is, in a box that scrolls, with a button to copy it. */
+/** Preformatted text in a scrolling box, with a button to copy it. */
 export function Verbatim({ text, what, tall = false }: { text: string; what: string; tall?: boolean }) {
   return (
     <div className="relative">

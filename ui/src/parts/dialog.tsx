@@ -1,4 +1,4 @@
-/** A modal question. The browser's own dialog: it keeps the focus inside, and Escape closes it. */
+/** A modal dialog. It uses the browser's own, which keeps the focus inside and closes on Escape. */
 
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
 import { Button } from "./basics";
@@ -21,12 +21,12 @@ export function Dialog({
   useEffect(() => {
     const shown = box.current;
     if (shown && !shown.open) shown.showModal();
-    // The browser would begin with the button that closes it.
+    // Otherwise the browser focuses the close button first.
     shown?.querySelector<HTMLElement>("input, select, textarea")?.focus();
     return () => shown?.close();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it; the click is on what lies behind
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it; the click is on the backdrop
     <dialog
       ref={box}
       aria-labelledby={id}

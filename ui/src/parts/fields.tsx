@@ -1,4 +1,4 @@
-/** One field for each kind of value, and for what is made of others. */
+/** Form fields for each kind of value, including objects and lists. */
 
 import { type InputHTMLAttributes, useId, useState } from "react";
 import type { Schema } from "../data/types";
@@ -17,7 +17,7 @@ interface Of {
   change: Change;
 }
 
-/** The fields of an object, one below the other. */
+/** The fields of an object. */
 export function Members({ shape, root, value, change }: { shape: Shape; root: Schema; value: Values; change: Change }) {
   return Object.entries(shape.properties ?? {}).map(([name, one]) => {
     const inner = shapeOf(one, root);
@@ -85,12 +85,12 @@ function Field(of: Of) {
   }
 }
 
-/** What the server shows in place of a secret. */
+/** The server's placeholder for a secret. */
 const MASK = "•••";
 const TYPES: Record<string, string> = { date: "date", time: "time", email: "email", uri: "url" };
 const AS_WRITTEN: Record<string, string> = {
-  "date-time": "as 2031-05-17T09:30:00Z",
-  duration: "as PT1H30M",
+  "date-time": "such as 2031-05-17T09:30:00Z",
+  duration: "such as PT1H30M",
   uuid: "a UUID",
   byte: "in base64",
 };
@@ -99,7 +99,7 @@ function Text({ label, hint, of: { shape, required, value, change } }: { label: 
   const secret = shape.writeOnly === true;
   const said = [
     hint,
-    secret ? (value === MASK ? `${MASK} leaves it as it is` : "hidden") : AS_WRITTEN[shape.format ?? ""],
+    secret ? (value === MASK ? `leave ${MASK} to keep the value` : "hidden") : AS_WRITTEN[shape.format ?? ""],
   ];
   const limited: InputHTMLAttributes<HTMLInputElement> = secret
     ? { type: "password", autoComplete: "new-password" }
@@ -153,7 +153,7 @@ function Choice({
 
 const BOX = "flex min-w-0 flex-col gap-3 rounded-md border border-line bg-ground p-3";
 
-/** An object within another. One that need not be there is added first. */
+/** A nested object. An optional one has to be added first. */
 function Inner({ name, label, hint, shape, root, required, value, change }: Of & { label: string; hint: string }) {
   const absent = value === undefined || value === null;
   return (
@@ -192,7 +192,7 @@ function List({ name, label, hint, shape, root, required, value, change }: Of & 
       <legend className="px-1 text-xs font-medium text-muted">{label}</legend>
       {hint && <p className="text-xs text-muted">{hint}</p>}
       {rows.map((row, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a row has nothing else to be known by
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity
         <div key={index} className="flex items-start gap-2">
           <div className="min-w-0 grow">
             <Field
@@ -227,7 +227,7 @@ function List({ name, label, hint, shape, root, required, value, change }: Of & 
   );
 }
 
-/** Anything, as JSON. What cannot be read is said at once, and keeps the form from being sent. */
+/** Any value, as JSON. Invalid JSON is reported at once, and blocks sending the form. */
 export function JsonText({
   label,
   hint,
@@ -272,11 +272,11 @@ export function JsonText({
 }
 
 function problemOf(text: string, required: boolean): string {
-  if (!text.trim()) return required ? "Write some JSON" : "";
+  if (!text.trim()) return required ? "Enter JSON" : "";
   try {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return `That is no JSON: ${(error as Error).message}`;
+    return `Invalid JSON: ${(error as Error).message}`;
   }
 }

@@ -1,4 +1,4 @@
-/** A form made from a payload's JSON Schema; what has no field of its own is typed as JSON. */
+/** A form generated from a payload's JSON Schema; values without a field of their own are typed as JSON. */
 
 import { useEffect, useState } from "react";
 import type { Schema } from "../data/types";
@@ -8,8 +8,8 @@ import { initial, shapeOf } from "./schema";
 type Values = Record<string, unknown>;
 
 /**
- * Tells the payload at first and at every change. What is wrong with it, the fields say themselves: the browser does
- * not send the form before it is mended.
+ * Reports the payload initially and at every change. The fields report their own errors, and the browser does not
+ * send the form until they are fixed.
  */
 export function PayloadForm({
   schema,
@@ -29,7 +29,7 @@ export function PayloadForm({
     ...(fields ? (initial({ ...shape, kind: "object" }, root, true) as Values) : {}),
     ...(start as Values | undefined),
   }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what it begins with is told once
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the initial payload is reported once
   useEffect(() => change(payload), []);
   const take = (next: unknown) => {
     setPayload(next);
@@ -42,7 +42,7 @@ export function PayloadForm({
       ) : names.length ? (
         <Members shape={shape} root={root} value={payload as Values} change={take} />
       ) : (
-        <p className="text-muted">It takes no payload.</p>
+        <p className="text-muted">This worker takes no payload.</p>
       )}
       {fields && names.length > 0 && (
         <button type="button" className="link self-start text-xs" onClick={() => setAsText(!asText)}>

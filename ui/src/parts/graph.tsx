@@ -1,14 +1,14 @@
-/** Who waits for whom (solid, with an arrow to the one that waits), and who never runs beside whom (dashed). */
+/** The graph of dependencies (solid, with an arrow to the worker that waits) and conflicts (dashed). */
 
 import { useMemo } from "react";
 import type { Graph } from "../data/types";
 import { to } from "../router";
 import { BOX, layout, type Spot, vicinity } from "./layout";
 
-/** More than this nobody could read. */
+/** The most workers that are readable in one drawing. */
 export const MOST = 300;
 
-/** What is given is drawn; with `around`, only that worker and those so many steps away. */
+/** Draws the graph; with `around`, only that worker and those at most `hops` steps away. */
 export function GraphView({ graph, around, hops = 1 }: { graph: Graph; around?: string; hops?: number }) {
   const part = useMemo(() => (around ? vicinity(graph, around, hops, MOST) : graph), [graph, around, hops]);
   const { spots, width, height } = useMemo(() => layout(part), [part]);
@@ -73,20 +73,20 @@ export function GraphView({ graph, around, hops = 1 }: { graph: Graph; around?: 
         </span>
         <span className="text-accent">● running</span>
         <span className="text-bad">● disabled</span>
-        {part.nodes.length === MOST && <span>the nearest {MOST}</span>}
+        {part.nodes.length === MOST && <span>only the nearest {MOST} are shown</span>}
       </p>
     </>
   );
 }
 
-/** From `one` to `two`: for a dependency, from what comes first to what waits for it. */
+/** An edge from `one` to `two`: for a dependency, from the worker that goes first to the one that waits. */
 function Edge({ kind, one, two }: { kind: "depends_on" | "blocks"; one: Spot; two: Spot }) {
   const { width, height } = BOX;
   if (kind === "depends_on") {
     const [x1, y1, x2, y2] = [one.x + width, one.y + height / 2, two.x, two.y + height / 2];
     const bend = Math.max(30, (x2 - x1) / 2);
     if (x2 - x1 > BOX.across) {
-      // Past the columns between: around what stands there, not through it.
+      // Goes around the columns in between, not through them.
       const [turn, side] = [24, Math.max(y1, y2) + height / 2 + BOX.down / 2 + 4];
       const d = `M${x1} ${y1}C${x1 + turn} ${y1} ${x1 + turn} ${side} ${x1 + BOX.across} ${side}H${x2 - BOX.across}C${x2 - turn} ${side} ${x2 - turn} ${y2} ${x2 - 1} ${y2}`;
       return <path d={d} fill="none" strokeWidth="1.4" markerEnd="url(#arrow)" className="stroke-edge" />;

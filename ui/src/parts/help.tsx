@@ -3,9 +3,9 @@ import { Dialog } from "./dialog";
 
 const KEYS: [string[], string][] = [
   [["/"], "Search"],
-  [["."], "Pause, go on"],
+  [["."], "Pause or resume updates"],
   [["?"], "This help"],
-  [["Esc"], "Close what is open"],
+  [["Esc"], "Close the dialog"],
 ];
 
 export function Help({ close }: { close: () => void }) {

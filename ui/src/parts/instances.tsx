@@ -1,4 +1,4 @@
-/** The processes of a pool or of a node, and what each runs now. */
+/** The processes of a pool or a node, and what each runs now. */
 
 import type { Instance } from "../data/types";
 import { Link, to } from "../router";
@@ -17,7 +17,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
       label="Processes"
       rows={rows}
       id={(instance) => instance.id}
-      empty={<Empty title="No process">Nobody serves this now.</Empty>}
+      empty={<Empty title="No processes">No process serves this pool now.</Empty>}
       columns={[
         ...(without === "node"
           ? [
@@ -51,7 +51,7 @@ export function Instances({ rows, without }: { rows: Instance[]; without?: "node
           ),
         },
         {
-          header: "Runs now",
+          header: "Running jobs",
           id: "current",
           enableSorting: false,
           meta: { grow: true },

@@ -1,4 +1,4 @@
-/** What a person can do to one job, and to all jobs that a filter finds. */
+/** Actions on one job. */
 
 import { useState } from "react";
 import { segment } from "../data/client";
@@ -57,7 +57,7 @@ export function JobActions({ job }: { job: Job }) {
           close={close}
           submit={() => act.mutate({ path: `${path}/discard` }, { onSuccess: () => go(to(["jobs"])) })}
         >
-          <p>It is deleted, with its payload and its history. This cannot be undone.</p>
+          <p>The job is deleted, with its payload and history. This cannot be undone.</p>
         </Ask>
       )}
     </>

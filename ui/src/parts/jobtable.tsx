@@ -1,4 +1,4 @@
-/** Jobs in rows. */
+/** A table of jobs. */
 
 import type { RowSelectionState } from "@tanstack/react-table";
 import type { ReactNode } from "react";
@@ -19,7 +19,7 @@ export function JobTable({
   jobs: Job[];
   empty: ReactNode;
   without?: "worker";
-  /** What can be done to each, at the end of its row. */
+  /** An action for each job, at the end of its row. */
   action?: (job: Job) => ReactNode;
   selection?: { chosen: RowSelectionState; choose: (chosen: RowSelectionState) => void };
 }) {
@@ -44,7 +44,7 @@ export function JobTable({
                 }) => (
                   <input
                     type="checkbox"
-                    aria-label="Choose all on this page"
+                    aria-label="Select all on this page"
                     checked={table.getIsAllRowsSelected()}
                     onChange={() => table.toggleAllRowsSelected()}
                   />
@@ -56,7 +56,7 @@ export function JobTable({
                 }) => (
                   <input
                     type="checkbox"
-                    aria-label={`Choose job ${row.original.id}`}
+                    aria-label={`Select job ${row.original.id}`}
                     checked={row.getIsSelected()}
                     onChange={() => row.toggleSelected()}
                   />
@@ -141,7 +141,7 @@ export function JobTable({
   );
 }
 
-/** Of an id that is made from a fire time, that; of one that is made by us, its time and count, without the process. */
+/** A short form of an id: the fire time of a schedule's job, or the time and counter of a generated id. */
 export function brief(id: string): string {
   const fired = /@(\d{4}-(\d\d-\d\d)T(\d\d:\d\d:\d\d))/.exec(id);
   if (fired) return `@${fired[2]} ${fired[3]}`;

@@ -1,4 +1,4 @@
-/** A value as JSON, with a little colour. */
+/** A value as JSON, with syntax colours. */
 
 import { type ReactNode, useState } from "react";
 import { Button } from "./basics";

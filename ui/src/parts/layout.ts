@@ -1,4 +1,4 @@
-/** Where the workers stand in the drawing of the graph: each to the right of what it depends on. */
+/** The layout of the graph: each worker is to the right of those it depends on. */
 
 import type { Graph } from "../data/types";
 
@@ -11,7 +11,7 @@ export interface Spot {
 export const BOX = { width: 168, height: 34, across: 72, down: 16, margin: 12 };
 const SWEEPS = 4;
 
-/** All that is joined to something. */
+/** The workers that have at least one edge. */
 export function whole(graph: Graph): Graph {
   const names = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
   return { nodes: graph.nodes.filter((node) => names.has(node.name)), edges: graph.edges };
@@ -31,7 +31,7 @@ export function neighbours(graph: Graph): Map<string, string[]> {
   return joined;
 }
 
-/** One worker and those at most so many steps away: the nearest so many. */
+/** One worker and those at most `hops` steps away, limited to the nearest ones. */
 export function vicinity(graph: Graph, around: string, hops: number, most: number): Graph {
   const joined = neighbours(graph);
   const near = new Set([around]);
@@ -70,7 +70,7 @@ export function layout(graph: Graph): { spots: Map<string, Spot>; width: number;
   return spots(columns);
 }
 
-/** Put each near the middle of those it is joined to, a few times over. */
+/** Moves each worker towards the middle of its neighbours, in a few passes. */
 function sweep(columns: string[][], graph: Graph) {
   const joined = neighbours(graph);
   for (const column of columns) column.sort();

@@ -1,4 +1,4 @@
-/** What a job said, as it says it. */
+/** A job's log, live while it runs. */
 
 import { useEffect, useRef, useState } from "react";
 import type { LogLine } from "../data/types";
@@ -11,7 +11,7 @@ const LOOK: Record<string, string> = {
   error: "text-bad",
   critical: "bg-bad-soft font-semibold text-bad",
 };
-/** This near to the end one still follows it, in pixels. */
+/** Within this many pixels of the end, the log keeps following. */
 const NEAR = 24;
 
 export function Log({ lines, live }: { lines: LogLine[]; live: boolean }) {
@@ -51,7 +51,7 @@ export function Log({ lines, live }: { lines: LogLine[]; live: boolean }) {
         aria-label="Log"
         className="max-h-80 overflow-auto py-2 font-mono text-xs leading-5"
       >
-        {lines.length === 0 && <p className="px-3 font-sans text-sm text-muted">It has not said anything yet.</p>}
+        {lines.length === 0 && <p className="px-3 font-sans text-sm text-muted">Nothing logged yet.</p>}
         {lines.map((line, index) => (
           <div
             // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added

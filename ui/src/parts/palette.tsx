@@ -1,4 +1,4 @@
-/** Find anything by its name, and go there. */
+/** Finds pages, pools, nodes, workers and jobs by name, and opens them. */
 
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
 import { useOverview, useWorkers } from "../data/queries";
@@ -69,7 +69,7 @@ export function Palette({ close }: { close: () => void }) {
         aria-activedescendant={hits[at] && `${list}-${at}`}
         aria-label="Search workers, pools, nodes and jobs"
         className="field w-full"
-        placeholder="A name, a job's id, a word of its payload…"
+        placeholder="A name, a job id, a word from a payload…"
         value={text}
         onChange={(event) => {
           setText(event.target.value);
@@ -77,7 +77,7 @@ export function Palette({ close }: { close: () => void }) {
         }}
         onKeyDown={steer}
       />
-      <div id={list} role="listbox" aria-label="Found" className="mt-2 flex flex-col">
+      <div id={list} role="listbox" aria-label="Results" className="mt-2 flex flex-col">
         {hits.map((hit, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are handled by the input
           <div

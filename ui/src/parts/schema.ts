@@ -1,4 +1,4 @@
-/** What a JSON Schema says about a value, as far as a form needs to know. */
+/** Reads from a JSON Schema what a form needs to know. */
 
 import type { Schema } from "../data/types";
 
@@ -6,13 +6,13 @@ export type Kind = "text" | "number" | "yes or no" | "choice" | "object" | "list
 
 export interface Shape extends Schema {
   kind: Kind;
-  /** Whether null is a value too. */
+  /** Whether null is a valid value. */
   nullable: boolean;
 }
 
 const HOPS = 20;
 
-/** Follow references, and look through "this or null". */
+/** Resolves references and unions with null. */
 export function shapeOf(schema: Schema, root: Schema): Shape {
   let here = schema;
   for (let hops = 0; here.$ref && hops < HOPS; hops++) {
@@ -39,7 +39,7 @@ function kindOf(schema: Schema): Kind {
 
 export const choices = (shape: Shape): unknown[] => shape.enum ?? [shape.const];
 
-/** What a form begins with: what is known, what must be there anyway, and nothing else. */
+/** The initial value of a form: defaults and required containers, nothing else. */
 export function initial(shape: Shape, root: Schema, required: boolean): unknown {
   if (shape.default !== undefined && shape.default !== null) return shape.default;
   if (!required || shape.nullable) return undefined;
@@ -58,7 +58,7 @@ export function initial(shape: Shape, root: Schema, required: boolean): unknown 
 
 export const isRequired = (shape: Schema, name: string) => Boolean(shape.required?.includes(name));
 
-/** Whether a field of this kind can show the value; an old payload may look otherwise than today's types. */
+/** Whether a field of this kind can show the value; an old payload may not match today's types. */
 export function fits(value: unknown, shape: Shape): boolean {
   if (value === undefined || (value === null && shape.nullable)) return true;
   if (shape.kind === "object") return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,4 +1,4 @@
-/** How far back the charts go; kept in the address. */
+/** How far back the charts go; the choice is kept in the address. */
 
 import { useParams } from "../router";
 

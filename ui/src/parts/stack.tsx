@@ -1,4 +1,4 @@
-/** Where a running job is in its code, asked of the process that runs it. */
+/** Shows where a running job is in its code, by asking its process. */
 
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
@@ -24,23 +24,23 @@ export function StackButton({ id, small }: { id: string; small?: boolean }) {
         small={small}
         kind={small ? "quiet" : "plain"}
         disabled={!may}
-        title={may ? "Where it is in its code, now" : "Your token may only read"}
+        title={may ? "Show where the job is in its code" : "Your token may only read"}
         aria-label={small ? `Show the stack of ${id}` : undefined}
         onClick={show}
       >
         {small ? "Stack" : "Show stack"}
       </Button>
       {open && (
-        <Dialog title="Where it is in its code" close={() => setOpen(false)} widest>
+        <Dialog title="Stack" close={() => setOpen(false)} widest>
           {stack.data ? (
             <div className="flex flex-col gap-3">
               <div className="flex flex-wrap items-center gap-2 text-xs text-muted">
                 <span>
                   {stack.data.instance}, pid {stack.data.pid}, at {clock(Date.parse(stack.data.at))}; the job's own
-                  first
+                  stack first
                 </span>
                 <Button small className="ml-auto" disabled={stack.isPending} onClick={() => stack.mutate()}>
-                  Look again
+                  Refresh
                 </Button>
               </div>
               <Verbatim text={stack.data.stack} what="stack" tall />

@@ -1,4 +1,4 @@
-/** The latest runs as a strip, oldest left: one mark a run; its colour says how it ended, its height how long it took. */
+/** The latest runs as bars, oldest on the left: the colour shows how a run ended, the height how long it took. */
 
 import { useNow } from "../data/live";
 import type { Job } from "../data/types";
@@ -18,7 +18,7 @@ const LEAST = 18;
 
 export function Strip({ runs }: { runs: Job[] }) {
   const now = useNow();
-  if (runs.length === 0) return <p className="text-sm text-muted">It has not run yet.</p>;
+  if (runs.length === 0) return <p className="text-sm text-muted">No runs yet.</p>;
   const took = (run: Job) => span(run.started_at, run.ended_at, now) ?? 0;
   const longest = Math.max(...runs.map(took), 1e-3);
   return (
@@ -43,10 +43,10 @@ export function Strip({ runs }: { runs: Job[] }) {
       <Sum runs={runs} took={took} />
       <p className="mt-2 flex flex-wrap gap-x-3 text-xs text-muted">
         <span className="text-ok">■ completed</span>
-        <span className="text-warn">■ failed, to be retried</span>
+        <span className="text-warn">■ failed, to retry</span>
         <span className="text-bad">■ dead</span>
         <span className="text-accent">■ running</span>
-        <span>the higher, the longer it took</span>
+        <span>taller bars took longer</span>
       </p>
     </>
   );

@@ -1,4 +1,4 @@
-/** A sortable table that shows a page of its rows, so that ten thousand cost what a hundred do. */
+/** A sortable table that renders one page of rows, so that ten thousand cost no more than a hundred. */
 
 import {
   type ColumnDef,
@@ -19,7 +19,7 @@ import { Button } from "./basics";
 declare module "@tanstack/react-table" {
   interface ColumnMeta<TData extends RowData, TValue> {
     numeric?: boolean;
-    /** Not shown below this width of the window. */
+    /** Hidden in windows narrower than this. */
     from?: "sm" | "md" | "lg" | "xl";
     grow?: boolean;
   }

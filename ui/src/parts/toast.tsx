@@ -1,4 +1,4 @@
-/** What became of the thing you just did, said once, in a corner. */
+/** Short messages in a corner about the result of an action. */
 
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
 

@@ -1,4 +1,4 @@
-/** A field that takes effect on Enter or when it is left: half a word is not worth a question. */
+/** A field that takes effect on Enter or when it loses the focus, so that half a word sends no query. */
 
 import { useEffect, useId, useMemo, useState } from "react";
 
@@ -16,9 +16,9 @@ export function Typed({
   label: string;
   value: string;
   take: (written: string) => void;
-  /** What can be meant; those that fit are offered. */
+  /** Possible values; matching ones are suggested. */
   names?: string[];
-  /** Called when somebody is about to type. */
+  /** Called when the field gets the focus. */
   near?: () => void;
   size?: number;
   className?: string;

@@ -1,14 +1,16 @@
-"""Breakers hear of a run's end before the store does: while a probe counts as running, nobody else can probe."""
+"""Breakers learn of a run's end before the store does: while a probe counts as running, no other probe can start."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
-
 from shiftwork.core.breaker import BreakerState, step
-from shiftwork.core.model import Breaker, Doc, JobStatus
+from shiftwork.core.docs import BREAKER
+from shiftwork.core.model import Breaker, JobStatus
+from shiftwork.core.plurals import counted
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
 BROKEN: Final = frozenset({"raised", "timed_out", "crashed"})
@@ -17,51 +19,47 @@ Emit = Callable[[str, str, str], None]
 
 
 class Breakers:
-    """Steps the breakers of guarded workers, by compare-and-set, so that every process has a say."""
+    """Steps the breakers of guarded workers by compare-and-set, so that the runs of every process count."""
 
     def __init__(self, registry: Registry, store: Store, emit: Emit) -> None:
         self._registry = registry
         self._store = store
         self._emit = emit
-        self._told: set[str] = set()
-        """Breakers that have heard of the present batch, should it have to be told again."""
-        self._tried: dict[str, tuple[BreakerState, Doc]] = {}
-        """What was last written, or not: the store may do it and then say that it could not."""
+        self._judged: set[str] = set()
+        """The breakers that have counted the present batch, in case it has to be judged again."""
+        self._tried: dict[str, tuple[BreakerState, BreakerState]] = {}
+        """The last change of each breaker, before and after: the store may write it and then report a failure."""
 
     async def judge(self, batch: Sequence[Settled]) -> None:
-        """Take note of these ends, in their order. Repeated until it gets through, it counts each end once."""
+        """Count these ends, in their order. However often it is repeated until it succeeds, each end counts once."""
+        for name, ends in self._by_breaker(batch).items():
+            if name not in self._judged:
+                await self._judge(name, ends)
+                self._judged.add(name)
+        self._judged.clear()
+
+    def _by_breaker(self, batch: Sequence[Settled]) -> dict[str, list[Settled]]:
         ends: dict[str, list[Settled]] = {}
         for settled in batch:
-            gate = self._registry.gates.get(settled.outcome.worker)
-            if gate is not None and gate.breaker is not None and _tells(settled):
-                ends.setdefault(gate.breaker, []).append(settled)
-        for name, several in ends.items():
-            if name not in self._told:
-                await self._judge(name, several)
-                self._told.add(name)
-        self._told.clear()
+            gates = self._registry.gates.get(settled.outcome.worker)
+            if gates is not None and gates.breaker is not None and _counts(settled):
+                ends.setdefault(gates.breaker, []).append(settled)
+        return ends
 
     async def _judge(self, name: str, ends: Sequence[Settled]) -> None:
-        while True:
-            docs = {doc.name: doc for doc in await self._store.docs("breaker")}
-            doc = docs.get(name, Doc("breaker", name, b""))
-            before, tried = self._tried.pop(name, (None, None))
-            if before is not None and tried is not None and (doc.body, doc.version - 1) == (tried.body, tried.version):
-                after = _state(doc)
-                break
-            before = after = _state(doc)
-            for settled in ends:
-                after = self._stepped(after, settled)
-            if after == before:
-                break
-            wanted = Doc("breaker", name, msgpack.encode(after), doc.version)
-            self._tried[name] = before, wanted
-            if await self._store.put(wanted):
-                del self._tried[name]
-                break
-        self._tell(name, before, after, ends[-1])
+        def stepped(found: BreakerState | None) -> BreakerState:
+            state = found or BreakerState()  # a damaged breaker is closed, as it is for claims
+            tried = self._tried.get(name)
+            if tried is not None and state == tried[1]:
+                return state  # our last attempt was written after all
+            self._tried[name] = state, reduce(self._step, ends, state)
+            return self._tried[name][1]
 
-    def _stepped(self, state: BreakerState, settled: Settled) -> BreakerState:
+        await change(self._store, BREAKER, name, stepped)
+        before, after = self._tried.pop(name)
+        self._report(name, before, after, ends[-1])
+
+    def _step(self, state: BreakerState, settled: Settled) -> BreakerState:
         success = settled.outcome.status is JobStatus.COMPLETED
         at = settled.outcome.ended_at
         return step(state, self._policy(settled), success=success, now=at, started_at=settled.started_at)
@@ -70,24 +68,17 @@ class Breakers:
         callee = self._registry.workers.get(settled.outcome.worker)
         return (callee.config.breaker if callee else None) or Breaker()
 
-    def _tell(self, name: str, before: BreakerState, after: BreakerState, last: Settled) -> None:
+    def _report(self, name: str, before: BreakerState, after: BreakerState, last: Settled) -> None:
         if after.open and not before.open:
             policy = self._policy(last)
-            what = f"{len(after.failed_at)} failures in {policy.window_seconds:g} s, at last {last.outcome.error}"
+            failures = counted(len(after.failed_at), "failure")
+            what = f"{failures} in {policy.window_seconds:g} s, the last: {last.outcome.error}"
             self._emit("breaker.opened", name, f"breaker {name} is open for {policy.cool_down_seconds:g} s: {what}")
         elif before.open and not after.open:
             why = f"a probe of {last.outcome.worker} succeeded"
             self._emit("breaker.closed", name, f"breaker {name} is closed again: {why}")
 
 
-def _tells(settled: Settled) -> bool:
+def _counts(settled: Settled) -> bool:
     report = settled.outcome.report
     return settled.outcome.status is JobStatus.COMPLETED or (report is not None and report.kind in BROKEN)
-
-
-def _state(doc: Doc) -> BreakerState:
-    """A breaker that cannot be read is closed, as it is for claims."""
-    try:
-        return msgpack.decode(doc.body, type=BreakerState) if doc.body else BreakerState()
-    except (MsgspecError, UnicodeDecodeError):
-        return BreakerState()

@@ -1,4 +1,4 @@
-"""What a running function may know and say: the `Context`."""
+"""What a running function may know and report: the `Context`."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """Handed to the function that runs. It also answers for every field of the worker's configuration: `ctx.name`."""
+    """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
     __slots__ = (
         *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_transact"),
@@ -44,11 +44,11 @@ class Context:
         self.worker = worker
         """The worker's configuration."""
         self.deadline = deadline
-        """When the run will be ended, in epoch seconds; None if never."""
+        """When the run times out, in epoch seconds; None if never."""
         self.cancelled = False
-        """Whether this run has been told to stop: cancelled, timed out, or its process is going. Threads must look."""
+        """Whether this run was told to stop: cancelled, timed out, or its process ends. A thread must check it."""
         self.stopping = False
-        """Whether the process wants to stop; a long function may end early and well."""
+        """Whether the process is about to stop; a long function may end early and well."""
 
     @property
     def job_id(self) -> str:
@@ -67,13 +67,13 @@ class Context:
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
-        """A logger whose lines carry the job and the worker. Those from INFO on are kept with the job, the newest."""
+        """A logger whose lines carry the job and the worker. The newest lines from INFO on are kept with the job."""
         extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
         return JobLogger(logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._discreet)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Say how far the work is. Cheap: only the newest of many is kept."""
-        # What is no number, or no text, is the function's own error, here; not the store's, later.
+        """Report how far the work is. Cheap: only the newest report is kept."""
+        # A value that is not a number, or not text, raises here, in the function; not later, in the store.
         words = None if message is None else self._discreet(str(message)).encode("utf-8", "backslashreplace").decode()
         of = None if total is None else float(total)
         self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
@@ -81,7 +81,7 @@ class Context:
 
     @property
     def logged(self) -> tuple[LogLine, ...]:
-        """What was logged so far and is kept."""
+        """The lines that were logged so far and are kept."""
         return () if self._log is None else self._log.lines()
 
     def _keep(self, level: str, text: str) -> None:
@@ -92,25 +92,25 @@ class Context:
         self._report(self._claimed, replace(self._said or Progress(None, at=now), log=self.logged))
 
     def heartbeat(self) -> None:
-        """Look up: raises `JobCancelledError` if this run has been told to stop. For loops in threads."""
+        """Raise `JobCancelledError` if this run was told to stop. For loops in threads."""
         if self.cancelled:
-            message = f"job {self.job_id} of {self.worker.name} has been told to stop"
+            message = f"job {self.job_id} of {self.worker.name} was told to stop"
             raise JobCancelledError(message)
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
         """Your writes and the end of this job, together or not at all: `async with ctx.transaction() as connection:`.
 
         The connection is the store's (PostgreSQL only), inside a transaction. Leaving the block completes the job and
-        commits; if this run is stale, leaving it raises `JobStateError`, and nothing of it was ever written. What the
-        function does afterwards is no longer part of the job, and what it returns is not kept.
+        commits; if this run is stale, leaving it raises `JobStateError`, and nothing was written. What the function
+        does afterwards is not part of the job, and what it returns is not kept.
         """
         return self._transact()
 
     def __getattr__(self, name: str) -> Any:
-        # The pattern hands a function its configuration; ours hands it a context, which answers for both.
+        # The pattern passes a function its configuration; we pass a context, which stands for both.
         if name in WorkerConfig.__struct_fields__:
             return getattr(self.worker, name)
-        message = f"a Context has no {name!r}, and neither has its worker's configuration"
+        message = f"Context has no attribute {name!r}, and neither does its worker's configuration"
         raise AttributeError(message)
 
     def __repr__(self) -> str:

@@ -6,10 +6,10 @@ from itertools import count
 from typing import Final
 
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.engine.execute import Run
+from shiftwork.runtime.engine.run import Run
 
 SLACK: Final = 1_000
-"""How many runs that have ended may lie about before they are swept out."""
+"""How many ended runs may stay in the heap before they are swept out."""
 
 
 class Deadlines:
@@ -25,7 +25,7 @@ class Deadlines:
         self._timer: Timer | None = None
 
     def watch(self, run: Run, seconds: float) -> None:
-        """Expire this run in so many seconds, unless it has ended by then. A clock that is set does not move that."""
+        """Expire this run after this many seconds, by the monotonic clock, unless it has ended by then."""
         deadline = self._clock.monotonic() + seconds
         heappush(self._heap, (deadline, next(self._order), run))
         if deadline < self._armed_for:
@@ -34,7 +34,7 @@ class Deadlines:
             self._sweep()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Forget every deadline."""
         self._heap.clear()
         self._arm()
 

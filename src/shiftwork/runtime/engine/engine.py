@@ -1,282 +1,207 @@
-"""One instance of a pool: claim up to the free slots, have them run, collect.
+"""One instance of a pool: it holds a lease, claims jobs under it, and has its runner run them.
 
-The engine never decides what an end means (`core.retry.settle` does) and never writes it (the outbox does).
+Each part has one job: `Tenure` knows the lease, `JobClaimer` claims, `Runs` tracks what runs, `Settler` turns ends into
+outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-import random
-from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
-from msgspec.structs import replace
-
-from shiftwork.core.model import Beat, Claimed, JobFilter, JobStatus, Outcome, PoolConfig
-from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.core.model import Beat, PoolConfig
+from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.deadlines import Deadlines
-from shiftwork.runtime.engine.execute import Run
-from shiftwork.runtime.engine.outbox import Outbox, Settled
+from shiftwork.runtime.engine.isolation import Isolation
+from shiftwork.runtime.engine.job_claimer import JobClaimer
+from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
+from shiftwork.runtime.engine.runs import Runs
+from shiftwork.runtime.engine.settler import Settler
+from shiftwork.runtime.engine.tenure import Tenure
 from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.runtime.processes.quarantine import Quarantine
 from shiftwork.store.protocol import Bell, Claims, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 logger: Final = logging.getLogger("shiftwork")
 
 
+class EngineListener(Protocol):
+    """Hears what happens to an engine, on the event loop."""
+
+    def engine_ready(self, engine: "Engine") -> None:
+        """Its runner takes runs from now on."""
+
+    def run_ended(self, engine: "Engine") -> None:
+        """One of its runs has ended."""
+
+    def engine_gone(self, engine: "Engine", *, expected: bool) -> None:
+        """Its runner is dead. It was expected to end if it claimed no more before that."""
+
+
 class Engine:
-    """Claims jobs of one pool under one lease, and hands them to its runner."""
+    """Claims jobs of one pool under one lease, and has them run."""
 
     def __init__(
         self,
         pool: PoolConfig,
         registry: Registry,
         *,
+        runner: Runner,
+        isolation: Isolation | None,
+        listener: EngineListener,
         store: Store,
         clock: Clock,
         outbox: Outbox,
-        runner: Runner,
         bell: Bell,
         stopwatch: Stopwatch,
         node: str,
         name: str,
-        quarantine: Quarantine | None = None,
     ) -> None:
         self.pool = pool
-        self.slots = 0
-        self.runs: dict[str, Run] = {}
         self.runner = runner
-        self.completed = 0
-        self.failed = 0
-        self.draining = False
-        self._ending = False
-        self.on_end: Callable[[], None] | None = None
-        """Called after each end, for whoever waits for the last one."""
-        self._registry = registry
-        # All of them: a worker that has moved to another pool may have jobs left in this one.
-        self._workers = frozenset(registry.workers)
-        self._names = tuple(sorted(self._workers))
-        self._store = store
+        self.tenure = tenure = Tenure(name)
+        self._listener = listener
         self._clock = clock
-        self._outbox = outbox
         self._bell = bell
-        self._stopwatch = stopwatch
         self._node = node
-        self._lives = 0
+        # All of them: a worker that has moved to another pool may have jobs left in this one.
+        self._workers = tuple(sorted(registry.workers))
         self._started_at = clock.now()
-        self._deadlines = Deadlines(clock, partial(self.end, kind=EndKind.TIMED_OUT))
-        self._in_doubt = False
-        self._leased: str | None = None
-        """The name under which it holds a lease. Without one it claims nothing: jobs would be taken from it at once."""
-        self._name = name
-        self.instance = name
-        self._quarantine = quarantine
-        self._isolated: set[str] = set()
-        """Jobs of ours that run in quarantine."""
+        self._stopping_runs = False
+        self._settler = settler = Settler(registry, outbox, clock, tenure)
+        self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
+        self.runs = runs.active
+        """The runs that have not ended, by the id of their job."""
+        self._claimer = JobClaimer(
+            pool.name,
+            self._workers,
+            store=store,
+            clock=clock,
+            stopwatch=stopwatch,
+            tenure=tenure,
+            runner=runner,
+            runs=runs,
+            settler=settler,
+            outbox=outbox,
+        )
+        runner.attach(self)
 
     # ── claiming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
+    def instance(self) -> str:
+        """The name under which it claims now."""
+        return self.tenure.instance
+
+    @property
+    def draining(self) -> bool:
+        """Whether it claims no more."""
+        return self.tenure.draining
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at a time."""
+        return self._claimer.slots
+
+    @property
     def free(self) -> int:
         """How many more jobs it could run now."""
-        return self.slots - len(self.runs) if self._serves_as(self.instance) else 0
+        return self._claimer.free
 
-    async def claim(self) -> Claims:
-        """Claim as many jobs as there are free slots and start them; answers with what the store had."""
-        if self._in_doubt:
-            await self.reconcile()
-        free, instance = self.free, self.instance
-        if free <= 0:
-            return Claims([])
-        self._in_doubt = True
-        claims = await self._stopwatch.time(
-            self._store.claim(instance, self.pool.name, free, self._clock.now(), self._workers)
-        )
-        for job in claims.jobs:
-            if self._serves_as(instance):
-                self._start(job)
-            else:  # no longer: that has changed since we asked
-                self._settle(job, End(EndKind.DRAINED), started_at=self._clock.now())
-        # Only now: should one of them have been impossible to start, the others are handed back.
-        self._in_doubt = False
-        return claims
-
-    def _serves_as(self, instance: str) -> bool:
-        return not self.draining and self._leased == instance and self.runner.open
-
-    async def reconcile(self) -> None:
-        """Hand back jobs that the store says are ours and of which we know nothing: the answer to a claim got lost."""
-        held = await self._store.find(JobFilter(instance=self.instance, status=(JobStatus.PROCESSING,), limit=10_000))
-        known = self.runs.keys() | self._outbox.holds()
-        for record in held:
-            if record.id in known:
-                continue
-            about = {"job_id": record.id, "worker": record.worker}
-            logger.warning(
-                "job %s of %s was claimed but never arrived; handing it back", record.id, record.worker, extra=about
-            )
-            self._settle(record.claimed(), End(EndKind.DRAINED), started_at=record.started_at or self._clock.now())
-        self._in_doubt = False
-
-    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _start(self, job: Claimed) -> None:
-        run = Run(job, self._registry.workers[job.worker].config, self._clock.now(), self._ended)
-        self.runs[job.id] = run
-        if job.crashes and self._quarantine is not None:
-            self._isolate(run, self._quarantine)
-            return
-        try:
-            self.runner.start(run)
-        except BaseException:  # no more threads to be had, say: the job is not ours after all
-            run.ended = True
-            del self.runs[job.id]
-            raise
-        self._watch(run)
-
-    def _watch(self, run: Run) -> None:
-        timeout = run.config.timeout_seconds
-        if timeout is not None:
-            self._deadlines.watch(run, timeout)
-
-    def suspect(self, run: Run) -> None:
-        """Its process died while it ran there among others: it is run again, alone."""
-        run.ended = True
-        again = Run(run.job, run.config, self._clock.now(), self._ended)
-        self.runs[run.job.id] = again
-        if self._quarantine is None or self._ending:
-            self._ended(again, End(EndKind.DRAINED))
-        else:
-            self._isolate(again, self._quarantine)
-
-    def _isolate(self, run: Run, quarantine: Quarantine) -> None:
-        self._isolated.add(run.job.id)
-        quarantine.take(run, self._watch)
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a claim was begun whose answer never came."""
+        return self._claimer.in_doubt
 
     @property
     def age(self) -> float:
         """Seconds since its beginning."""
         return self._clock.now() - self._started_at
 
-    def hand_back(self, runs: Iterable[Run]) -> None:
-        """These have not begun: somebody else may run them."""
-        for run in runs:
-            run.ended = True
-            self._ended(run, End(EndKind.DRAINED))
+    async def claim(self) -> Claims:
+        """Claim as many jobs as there are free slots and start them. Returns what the store had."""
+        return await self._claimer.claim()
 
-    def _ended(self, run: Run, end: End) -> None:
-        del self.runs[run.job.id]
-        self._isolated.discard(run.job.id)
-        if run.outcome is None:
-            self._settle(run.job, replace(end, log=run.log) if run.log else end, started_at=run.started_at)
-        else:
-            self._settled(run, run.outcome, end)
+    def resize(self, slots: int) -> None:
+        """Run up to this many jobs from now on. Running jobs are never interrupted."""
+        if slots != self._claimer.slots:
+            self._claimer.slots = slots
+            self._bell.ring()
+
+    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run_ended(self) -> None:
         self._bell.ring()
-        if self.on_end is not None:
-            self.on_end()
+        self._listener.run_ended(self)
 
-    def _settle(self, job: Claimed, end: End, *, started_at: float) -> None:
-        callee = self._registry.workers.get(job.worker)
-        outcome = settle(
-            job,
-            end,
-            callee.config if callee else None,
-            started_at=started_at,
-            now=self._clock.now(),
-            rand=random.random(),
-            instance=self.instance,
-        )
-        if outcome.status is JobStatus.COMPLETED:
-            self.completed += 1
-        elif outcome.report is not None:
-            self.failed += 1
-        self._outbox.put(Settled(outcome, started_at))
+    def runner_ready(self, _runner: Runner) -> None:
+        self._bell.ring()
+        self._listener.engine_ready(self)
 
-    def _settled(self, run: Run, outcome: Outcome, end: End) -> None:
-        """The function has ended its job itself; whatever it did afterwards does not count."""
-        if end.kind is not EndKind.RETURNED:
-            job, about = run.job, {"job_id": run.job.id, "worker": run.job.worker}
-            logger.warning(
-                "job %s of %s had completed, and then: %s", job.id, job.worker, end.error or end.kind, extra=about
-            )
-        self.completed += 1
-        self._outbox.put(Settled(outcome, run.started_at, written=True))
+    def runner_gone(self, _runner: Runner, suspects: Sequence[Run]) -> None:
+        expected, self.tenure.draining = self.draining, True
+        if self._stopping_runs:
+            self._runs.hand_back(suspects)
+        else:
+            for run in suspects:
+                self._runs.retry_alone(run)
+        self._listener.engine_gone(self, expected=expected)
 
-    # ── ending ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def end(self, run: Run, kind: EndKind) -> None:
-        """Make a run end. One that does not listen is given up on."""
-        if not run.ended and run.stopped_as is None:
-            run.stopped_as = kind
-            if self._quarantine is not None and run.job.id in self._isolated:
-                self._quarantine.stop(run)
-            else:
-                self.runner.stop(run)
+    def hand_back(self, runs: Iterable[Run]) -> None:
+        """Let other instances have the jobs of these runs, which have not begun."""
+        self._runs.hand_back(runs)
 
     def cancel(self, job_id: str, fence: int) -> None:
-        """A person cancelled this job."""
-        run = self.runs.get(job_id)
-        if run is not None and run.job.fence == fence:
-            self.end(run, EndKind.CANCELLED)
+        """End a run whose job a person has cancelled."""
+        self._runs.cancel(job_id, fence)
 
-    def place_of(self, run: Run) -> Runner | None:
-        """Where it runs; None if it has not begun. Safe from any thread."""
-        if self._quarantine is not None and run.job.id in self._isolated:
-            return self._quarantine.cell_of(run)
-        return self.runner
+    def runner_of(self, run: Run) -> Runner | None:
+        """Where a run takes place; None while it waits for a place. Safe from any thread."""
+        return self._runs.runner_of(run)
 
-    def drain(self) -> None:
-        """Claim no more, and let the functions know that the end is near."""
-        self.draining = True
-        self.runner.drain()
-
-    def end_all(self) -> None:
-        """End every run and hand its job back."""
-        self._ending = True
-        for run in list(self.runs.values()):
-            self.end(run, EndKind.DRAINED)
+    # ── lease and end ────────────────────────────────────────────────────────────────────────────────────────────
 
     def renewed(self, until: float) -> None:
-        """The lease holds, under the present name, until then by the monotonic clock."""
+        """The lease under the present name holds until then, by the monotonic clock."""
         self.runner.renewed(until)
-        if self._leased != self.instance:
-            self._leased = self.instance
+        if self.tenure.renewed():
             self._bell.ring()
 
     def step_down(self, *, lost: bool) -> None:
-        """The lease is gone, or may be: stop everything. A lost instance goes on under a new name."""
-        logger.error("instance %s could not keep its lease; its %d jobs are stopped", self.instance, len(self.runs))
-        self._leased = None
-        self.end_all()
-        self._ending = self.draining
+        """Stop everything: the lease is lost, or may be. An instance that lost it goes on under a new name."""
+        logger.error(
+            "instance %s could not renew its lease; stopping %s", self.instance, counted(len(self.runs), "running job")
+        )
+        self.tenure.suspend()
+        self.stop_runs()
+        self._stopping_runs = self.draining
         if lost:
-            self._lives += 1
-            self.instance = f"{self._name}.{self._lives}"
+            self.tenure.rename()
+
+    def drain(self) -> None:
+        """Claim no more, and tell the running functions that the end is near."""
+        self.tenure.draining = True
+        self.runner.drain()
+
+    def stop_runs(self) -> None:
+        """End every run and hand its job back."""
+        self._stopping_runs = True
+        self._runs.stop_all()
 
     async def close(self) -> None:
-        """Let go of the threads, and hand back what a cut-off claim may have brought."""
+        """Let go of the runner, and hand back what a claim may have brought whose answer never came."""
         self.runner.close()
-        self._deadlines.close()
-        if self._in_doubt:
+        self._runs.close()
+        if self._claimer.in_doubt:
             try:
-                await self.reconcile()
+                await self._claimer.reconcile()
             except StoreError as error:
-                logger.warning("cannot tell whether jobs are left with %s: %s", self.instance, error)
-
-    def resize(self, slots: int) -> None:
-        """Run up to this many jobs from now on. Running ones are never interrupted."""
-        if slots != self.slots:
-            self.slots = slots
-            self._bell.ring()
+                logger.warning("cannot find out whether %s still holds jobs: %s", self.instance, error)
 
     def beat(self) -> Beat:
-        """A sign of life. Called from the pulse's thread: reads only."""
+        """A sign of life. Called from the pulse's thread, so it only reads."""
         busy, load = len(self.runs), self.runner.load
         return Beat(
             instance=self.instance,
@@ -285,12 +210,12 @@ class Engine:
             slots=self.slots,
             busy=busy,
             started_at=self._started_at,
-            completed=self.completed,
-            failed=self.failed,
+            completed=self._settler.completed,
+            failed=self._settler.failed,
             memory=load.memory,
             cpu=load.cpu,
             lag=load.lag,
-            workers=self._names,
+            workers=self._workers,
             status="draining" if self.draining else "busy" if busy else "idle",
             apart=self.runner.apart,
             pid=self.runner.pid,

@@ -1,4 +1,4 @@
-"""What a job logs through its context, kept with it: the newest lines, and not without end."""
+"""What a job logs through its context: the newest lines are kept with the job, up to a limit."""
 
 import logging
 import sys
@@ -8,7 +8,8 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from shiftwork.core.model import LogLine
-from shiftwork.runtime.engine.execute import describe
+from shiftwork.core.plurals import counted
+from shiftwork.runtime.engine.error_text import describe
 
 MOST_LINES: Final = 100
 MOST_CHARACTERS: Final = 8_000
@@ -25,7 +26,7 @@ class JobLog:
         self._lock = threading.Lock()
 
     def add(self, line: LogLine) -> None:
-        """Keep a line; let the oldest go for it if need be."""
+        """Keep a line; drop the oldest ones if need be."""
         with self._lock:
             self._lines.append(line)
             self._size += len(line.message)
@@ -34,13 +35,13 @@ class JobLog:
                 self._left_out += 1
 
     def lines(self) -> tuple[LogLine, ...]:
-        """What is kept; the first line says how many are not."""
+        """The lines that are kept; if some were dropped, the first line counts them."""
         with self._lock:
             if not self._left_out:
                 return tuple(self._lines)
             first = self._lines[0]
-            told = f"({self._left_out} earlier lines are not kept)"
-            return (LogLine(first.at, "info", told, first.attempt), *self._lines)
+            dropped = f"({counted(self._left_out, 'earlier line')} not kept)"
+            return (LogLine(first.at, "info", dropped, first.attempt), *self._lines)
 
 
 class JobLogger(logging.LoggerAdapter[logging.Logger]):
@@ -58,8 +59,8 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
         self._discreet = discreet
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log it as ever, and keep it."""
-        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # the line is its caller's, not ours
+        """Log the line as usual, and keep it."""
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # the line belongs to our caller
         if level < logging.INFO and not self.isEnabledFor(level):
             return
         text = _text(msg, args)
@@ -75,7 +76,7 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
 def _text(msg: object, args: tuple[object, ...]) -> str:
     try:
         return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
-    except Exception:  # noqa: BLE001 - `logging` forgives a format that does not fit, and so do we
+    except Exception:  # noqa: BLE001 - `logging` tolerates a format that does not fit, and so do we
         return f"{msg!s} {args!r}"
 
 

@@ -1,4 +1,4 @@
-"""Which job a log line is about. Set where a job runs; read by log handlers."""
+"""Which job a log line belongs to. Set where a job runs; read by log handlers."""
 
 import logging
 from contextvars import ContextVar

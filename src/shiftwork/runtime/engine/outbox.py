@@ -1,6 +1,6 @@
-"""Outcomes and progress on their way to the store: gathered, written in batches, tried again until they are through.
+"""Outcomes and progress on their way to the store: gathered, written in batches, retried until they are written.
 
-What the store refuses because the fence has moved on is dropped: another run of the job is the one that counts.
+An outcome that the store rejects because the fence has moved on is dropped: another run of the job counts.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model import Claimed, Finished, JobStatus, Outcome, Progress, ProgressNote
+from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Stopwatch
@@ -24,16 +25,16 @@ PROGRESS_SECONDS: Final = 0.2
 
 
 class Settled(Struct, frozen=True):
-    """An outcome, and when the run that led to it began."""
+    """An outcome, and when its run began."""
 
     outcome: Outcome
     started_at: float
     written: bool = False
-    """Whether the store has it already: the job ended it in a transaction of its own."""
+    """Whether the store has the outcome already: the function wrote it in a transaction."""
 
 
 class Outbox:
-    """Writes outcomes. One batch is under way at a time; what comes meanwhile makes the next."""
+    """Writes outcomes. One batch is under way at a time; outcomes that come meanwhile make the next."""
 
     def __init__(
         self,
@@ -61,18 +62,18 @@ class Outbox:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="shiftwork outbox")
 
     def holds(self) -> set[str]:
-        """The ids of jobs whose outcome is not written yet."""
+        """The ids of the jobs whose outcome is not written yet."""
         return {settled.outcome.id for settled in (*self._waiting, *self._under_way)}
 
     async def drain(self, timeout_seconds: float) -> int:
-        """Wait until all is written, but not for ever; answers how many outcomes were given up on."""
+        """Wait until everything is written, up to this time; returns how many outcomes were given up on."""
         timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
         await self.settle()
         timer.cancel()
         return len(self._waiting)
 
     async def settle(self) -> None:
-        """Wait until all is written, or given up on."""
+        """Wait until everything is written, or given up on."""
         while self._task is not None:
             await asyncio.wait([self._task])
 
@@ -94,13 +95,13 @@ class Outbox:
 
     async def _write(self, batch: list[Settled]) -> None:
         outcomes = [settled.outcome for settled in batch if not settled.written]
-        repeated = told = False
+        repeated = prepared = False
         while True:
             try:
-                if not told:
-                    for tell in self._before:
-                        await tell(batch)
-                    told = True
+                if not prepared:
+                    for prepare in self._before:
+                        await prepare(batch)
+                    prepared = True
                 finished = await self._finish(outcomes)
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
@@ -108,8 +109,8 @@ class Outbox:
                 surprise = None if isinstance(error, StoreError) else error
                 logger.log(
                     logging.ERROR if surprise else logging.WARNING,
-                    "cannot write %d outcomes: %s; trying again in %.1f s",
-                    len(batch),
+                    "cannot write %s: %s; trying again in %.1f s",
+                    counted(len(batch), "outcome"),
                     error,
                     RETRY_SECONDS,
                     exc_info=surprise,
@@ -128,15 +129,15 @@ class Outbox:
         return await self._stopwatch.time(self._store.finish(outcomes, self._clock.now()))
 
     async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:
-        """Count as accepted what the store refuses only because an earlier try of ours got through unheard."""
-        refused = [outcome for outcome, accepted in zip(outcomes, finished.accepted, strict=True) if not accepted]
-        if not refused:
+        """Count as accepted what the store rejects only because an earlier try got through and its answer was lost."""
+        rejected = [outcome for outcome, accepted in zip(outcomes, finished.accepted, strict=True) if not accepted]
+        if not rejected:
             return finished
-        records = await self._store.get([outcome.id for outcome in refused])
-        # Under one fence a job ends once, and nobody else ever had ours.
+        records = await self._store.get([outcome.id for outcome in rejected])
+        # Under one fence a job ends once, and this fence was only ever ours.
         ours = {
             record.id: outcome
-            for outcome, record in zip(refused, records, strict=True)
+            for outcome, record in zip(rejected, records, strict=True)
             if record and record.fence == outcome.fence and record.status is not JobStatus.PROCESSING
         }
         blamed = {outcome.worker: outcome for outcome in ours.values() if outcome.disable_after is not None}
@@ -162,7 +163,7 @@ class Notebook:
         self._task: asyncio.Task[None] | None = None
 
     def report(self, job: Claimed, progress: Progress) -> None:
-        """Take a progress over. Safe from any thread."""
+        """Take progress over. Safe from any thread."""
         self._notes[job.id] = ProgressNote(job.id, job.fence, progress)
         if not self._due:
             self._due = True
@@ -175,12 +176,12 @@ class Notebook:
         self._task = self._loop.create_task(self.flush(), name="shiftwork progress")
 
     async def before_end(self, batch: Sequence[Settled]) -> None:
-        """The last word of a job counts too: write it while the job still runs."""
+        """Write the last progress of jobs that end, while the store still accepts it."""
         if any(settled.outcome.id in self._notes for settled in batch):
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what there is. Progress is worth no second try: the next one is newer."""
+        """Write what there is. Progress is not retried: the next one is newer."""
         self._due = False
         notes, self._notes = self._notes, {}
         if not notes:
@@ -188,7 +189,7 @@ class Notebook:
         try:
             await self._store.note(list(notes.values()))
         except StoreError as error:
-            logger.warning("cannot write the progress of %d jobs: %s", len(notes), error)
+            logger.warning("cannot write the progress of %s: %s", counted(len(notes), "job"), error)
 
 
 async def pause(clock: Clock, seconds: float) -> None:

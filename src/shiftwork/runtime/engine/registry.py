@@ -1,28 +1,27 @@
-"""What the runtime is handed: for each worker, its configuration and how to call its function. And making it known."""
+"""What the runtime is given: the configuration of each worker, and how to call its function. And publishing it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from msgspec import msgpack
-
 from shiftwork.core.admission import Gates
+from shiftwork.core.docs import GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig
 from shiftwork.runtime.engine.context import Context
 from shiftwork.store.protocol import Store
 
 
-class Known(Protocol):
-    """A worker, as far as one must know it who does not run it."""
+class WorkerDefinition(Protocol):
+    """A worker, as far as a process needs to know it that does not run it."""
 
     config: WorkerConfig
 
     @property
     def schema(self) -> bytes | None:
-        """What it takes, as JSON Schema; None for one that takes nothing."""
+        """The JSON Schema of its payload; None for a worker without arguments."""
 
 
-class Callee(Known, Protocol):
-    """A worker's function, made ready once so that a run costs little."""
+class Callee(WorkerDefinition, Protocol):
+    """A worker's function, prepared once so that a run costs little."""
 
     is_async: bool
 
@@ -31,13 +30,13 @@ class Callee(Known, Protocol):
         """The user's function."""
 
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Positional and named arguments for a run. Raises `PayloadDecodingError`."""
+        """Return the positional and the named arguments of a run. Raises `PayloadDecodingError`."""
 
     def discreet(self, payload: bytes, text: str) -> str:
-        """A text that a run with this payload has made, without what is secret in the payload."""
+        """Return a text that a run with this payload has made, without what is secret in the payload."""
 
     def encode_result(self, value: Any) -> bytes | None:
-        """The result as it is stored. Raises `ResultEncodingError`."""
+        """Return the result as it is stored. Raises `ResultEncodingError`."""
 
 
 class Registry:
@@ -45,7 +44,7 @@ class Registry:
 
     def __init__(
         self,
-        workers: Mapping[str, Known],
+        workers: Mapping[str, WorkerDefinition],
         pools: Mapping[str, PoolConfig],
         gates: Mapping[str, Gates],
         callees: Mapping[str, Callee] | None = None,
@@ -58,16 +57,24 @@ class Registry:
 
 
 async def publish(registry: Registry, store: Store) -> None:
-    """Make the definitions known to everybody who shares the store."""
-    wanted = {("gates", name): msgpack.encode(gates) for name, gates in registry.gates.items()}
-    # What is secret before the worker: who knows a worker takes it to be known whole.
-    wanted |= {("schema", name): callee.schema for name, callee in registry.workers.items() if callee.schema}
-    wanted |= {("worker", name): msgpack.encode(callee.config) for name, callee in registry.workers.items()}
-    wanted |= {("pool_config", name): msgpack.encode(pool) for name, pool in registry.pools.items()}
-    kinds = ("gates", "worker", "schema", "pool_config")
-    stored = {(doc.kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
+    """Write the definitions into the store, for every process that shares it."""
+    wanted = _definitions(registry)
+    kinds = {kind for kind, _ in wanted}
+    stored = {(kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
     for (kind, name), body in wanted.items():
-        there = stored.get((kind, name))
-        if there is None or there.body != body:
+        there = stored.get((kind, name), Doc(kind, name, b""))
+        if not there.version or there.body != body:
             # Losing this race means that another process has just written its definition: the last one to start wins.
-            await store.put(Doc(kind, name, body, there.version if there else 0))
+            await store.put(Doc(kind, name, body, there.version))
+
+
+def _definitions(registry: Registry) -> dict[tuple[str, str], bytes]:
+    """Return the bodies of the records to write, by kind and name, in the order in which they must be written.
+
+    A schema says what is secret, so it comes before its worker: a process that knows a worker relies on its schema.
+    """
+    gates = {(GATES.name, name): GATES.encode(gates) for name, gates in registry.gates.items()}
+    schemas = {(SCHEMA, name): worker.schema for name, worker in registry.workers.items() if worker.schema}
+    workers = {(WORKER.name, name): WORKER.encode(worker.config) for name, worker in registry.workers.items()}
+    pools = {(POOL_CONFIG.name, name): POOL_CONFIG.encode(pool) for name, pool in registry.pools.items()}
+    return gates | schemas | workers | pools

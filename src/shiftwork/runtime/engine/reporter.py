@@ -1,6 +1,6 @@
 """What follows from a written outcome: events, and what this process knows of its workers.
 
-Everything here is after the fact: the outcome is in the store already. What fails here is logged and lost; no job is.
+The outcome is in the store already. If something fails here, it is logged and an event is lost, but never a job.
 """
 
 import asyncio
@@ -21,12 +21,13 @@ logger: Final = logging.getLogger("shiftwork")
 
 
 class Reporter:
-    """Hears of every outcome that was written, and tells everyone who should know."""
+    """Gets every outcome that was written, and logs, records and publishes the events that follow from it."""
 
     def __init__(
         self, registry: Registry, *, store: Store, clock: Clock, hooks: Listeners, states: dict[str, WorkerState]
     ) -> None:
-        self.refused = 0
+        self.rejected = 0
+        """How many outcomes came too late."""
         self._states = states
         self._registry = registry
         self._store = store
@@ -35,34 +36,34 @@ class Reporter:
         self._under_way: set[asyncio.Task[None]] = set()
 
     def written(self, batch: Sequence[Settled], finished: Finished) -> None:
-        """A batch of outcomes has been written."""
+        """Follow up a batch of outcomes that has been written."""
         for settled, accepted in zip(batch, finished.accepted, strict=True):
             if accepted:
                 self._accepted(settled)
             else:
-                self._refused(settled.outcome)
+                self._rejected(settled.outcome)
         for worker in finished.disabled:
             state = self._states.get(worker)
             why = state.reason if state and state.reason else "too many failures in a row"
             self.emit("worker.disabled", worker, f"worker {worker} is disabled: {why}")
 
     async def refresh(self) -> None:
-        """Learn what others wrote about our workers."""
+        """Read the state of our workers, which other processes change too."""
         await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:
-        """Something happened: log it, keep it, call the hooks."""
-        self.tell(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
+        """Log an event, record it, and call its hooks."""
+        self.publish(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
 
-    def tell(self, event: Event) -> None:
-        """Likewise, of an event that somebody else has put into words."""
+    def publish(self, event: Event) -> None:
+        """Log an event that exists already, record it, and call its hooks."""
         level = logging.WARNING if event.name in _LOUD else logging.INFO
         logger.log(level, "%s", event.message, extra=_about(event))
         self._hooks.fire(event)
         self._later(self._record(event))
 
     async def drain(self) -> None:
-        """Wait until everything that follows has followed."""
+        """Wait until all events are recorded and all hooks have run."""
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._hooks.drain()
@@ -72,22 +73,22 @@ class Reporter:
         state = self._states.get(outcome.worker)
         if state is not None:
             state.last_started = max(state.last_started or 0.0, settled.started_at)
-            after_run(state, outcome)
+            after_run(state, outcome, outcome.status)
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
             self.emit("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
 
-    def _refused(self, outcome: Outcome) -> None:
-        self.refused += 1
+    def _rejected(self, outcome: Outcome) -> None:
+        self.rejected += 1
         logger.warning(
-            "job %s of %s: the outcome %r came too late and was refused; another run has taken over",
+            "job %s of %s: the outcome %r came too late and was rejected; another run has taken over",
             outcome.id,
             outcome.worker,
             str(outcome.status),
             extra={"job_id": outcome.id, "worker": outcome.worker},
         )
 
-    # ── what follows, in the background ──────────────────────────────────────────────────────────────────────────
+    # ── in the background ────────────────────────────────────────────────────────────────────────────────────────
 
     def _later(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(coroutine))
@@ -98,7 +99,7 @@ class Reporter:
         try:
             await coroutine
         except StoreError as error:
-            logger.warning("an event could not be written: %s", error)
+            logger.warning("an event could not be recorded: %s", error)
 
     async def _record(self, event: Event) -> None:
         await self._store.record([event])
@@ -107,15 +108,15 @@ class Reporter:
 async def refresh(
     states: dict[str, WorkerState], store: Store, now: float, *, of: Collection[str] | None = None
 ) -> None:
-    """Learn from the store what became of these workers, or of all."""
+    """Read the state of these workers, or of all, from the store."""
     facts = await store.survey(of, now)
     states.update({name: lane.state for name, lane in facts.lanes.items()})
 
 
 def _about(event: Event) -> dict[str, Any]:
-    """What a log for programs says beside the message."""
-    told = {"event": event.name, "subject": event.subject}
-    return told | {"job_id": event.subject, "worker": event.data["worker"]} if "worker" in event.data else told
+    """Return the fields of an event for structured logs."""
+    fields = {"event": event.name, "subject": event.subject}
+    return fields | {"job_id": event.subject, "worker": event.data["worker"]} if "worker" in event.data else fields
 
 
 _LOUD: Final = {

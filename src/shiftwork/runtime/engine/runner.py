@@ -1,216 +1,125 @@
-"""Where runs take place: in this process, on its event loop and in threads of its own.
+"""Where the runs of an instance take place: what every place owes its users."""
 
-A runner never decides what an end means and never writes it: it only tells.
-"""
+from collections.abc import Sequence
+from typing import Protocol
 
-import asyncio
-import logging
-import os
-from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
-from typing import Any, Final, Protocol
-
-from shiftwork.core.model import Claimed, Progress
-from shiftwork.core.retry import End, EndKind
-from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.context import Context
-from shiftwork.runtime.engine.execute import Run, Threads, run_async, run_rest, run_sync
-from shiftwork.runtime.engine.registry import Callee
-from shiftwork.runtime.engine.stacks import Stacks
-from shiftwork.runtime.engine.transactions import Transactions
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.gauge import Load
-from shiftwork.telemetry.tracing import processing
 
-logger: Final = logging.getLogger("shiftwork")
 
-STUBBORN_SECONDS: Final = 5.0
-"""How long a function that was told to stop may take before it is given up on."""
+class RunnerListener(Protocol):
+    """Hears of the beginning and the end of a runner, on the event loop."""
+
+    def runner_ready(self, runner: "Runner") -> None:
+        """The runner takes runs from now on. Not called by a runner that was ready from the start."""
+
+    def runner_gone(self, runner: "Runner", suspects: Sequence[Run]) -> None:
+        """The runner is dead. Called once, after its runs have ended.
+
+        The suspects have not ended: one of them killed the process, and there is no telling which. From now on they
+        belong to the listener, which may run each of them alone.
+        """
 
 
 class Runner(Protocol):
-    """Runs jobs, here or elsewhere."""
+    """Runs jobs, in this process or in one of its own.
 
-    strays: set[Run]
-    """Runs that were given up on and whose function goes on regardless."""
-    apart: bool
-    """Whether they run in another process, so that its death is not ours."""
-    pid: int
+    It owes every run that `start` accepted one `run.owner.run_ended`, on the event loop; except for runs that
+    `take_back` returned and for the suspects of `runner_gone`. It never decides what an end means, and never writes it.
+
+    The properties are safe from any thread; everything else belongs to the event loop.
+    """
+
+    @property
+    def apart(self) -> bool:
+        """Whether the runs take place in another process, which can die, be killed and be replaced."""
+
+    @property
+    def pid(self) -> int:
+        """The process in which the runs take place."""
+
+    @property
+    def load(self) -> Load:
+        """How hard that process works, as of the last look."""
+
+    # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def ready(self) -> bool:
+        """Whether the runner has ever been able to take runs. In this process: from the start."""
 
     @property
     def open(self) -> bool:
-        """Whether it takes runs now."""
-
-    def start(self, run: Run) -> None:
-        """Begin. Raises if that cannot be done: then the run has not begun."""
-
-    def stop(self, run: Run) -> None:
-        """Make it end, as `run.stopped_as` says. One that does not listen is given up on."""
-
-    def drain(self) -> None:
-        """Let the functions know that the end is near."""
-
-    def renewed(self, until: float) -> None:
-        """The lease of its runs holds until then, by the monotonic clock, with something to spare."""
+        """Whether the runner takes runs now."""
 
     @property
-    def load(self) -> Load:
-        """How hard its process works. Safe from any thread."""
-
-    async def stack(self, run: Run) -> str:
-        """What a run is doing now, and what else is going on in its process."""
-
-    def close(self) -> None:
-        """Let go of everything."""
-
-
-class LocalRunner:
-    """Runs jobs in this process."""
-
-    apart = False
-    open = True
-
-    def __init__(
-        self,
-        callees: Mapping[str, Callee],
-        clock: Clock,
-        *,
-        report: Callable[[Claimed, Progress], None],
-        transactions: Transactions,
-        load: Callable[[], Load] = Load,
-        gives_up: bool = True,
-    ) -> None:
-        self.strays: set[Run] = set()
-        self.pid = os.getpid()
-        self._callees = callees
-        self._clock = clock
-        self._report = report
-        self._transactions = transactions
-        self._load = load
-        self._gives_up = gives_up
-        """Whether it ever gives up on a run; not where somebody else will end the whole process."""
-        self._stopping = False
-        self._running: set[Run] = set()
-        self._threads = Threads()
-        self._loop = asyncio.get_running_loop()
-        self._stacks = Stacks()
-
-    def start(self, run: Run) -> None:
-        """Begin, as a task or in a thread."""
-        run.callee = callee = self._callees[run.job.worker]
-        timeout = run.config.timeout_seconds
-        run.context = Context(
-            run.job,
-            run.config,
-            deadline=None if timeout is None else run.started_at + timeout,
-            clock=self._clock,
-            report=self._report,
-            transact=partial(self._transactions.begin, run),
-            discreet=run.discreet,
-        )
-        run.context.stopping = self._stopping
-        run.span = span = processing(run.job)
-        if callee.is_async:
-            self._start_task(run, run_async(run))
-        elif span is None:
-            self._threads.start(partial(self._in_thread, run))
-        else:
-            span.variables.run(self._threads.start, partial(self._in_thread, run))
-        self._running.add(run)
-
-    def stop(self, run: Run) -> None:
-        """Cancel a coroutine, tell a thread."""
-        if run.context is not None:
-            run.context.cancelled = True
-        if run.task is not None:
-            run.task.cancel()
-        if not self._gives_up:
-            return
-        if run.task is None and run.stopped_as is not EndKind.CANCELLED:
-            self._give_up(run)
-        else:
-            run.patience = self._clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
-
-    def drain(self) -> None:
-        """Let the functions know."""
-        self._stopping = True
-        for run in self._running:
-            if run.context is not None:
-                run.context.stopping = True
-
-    def renewed(self, until: float) -> None:
-        """Good."""
+    def dead(self) -> bool:
+        """Whether the runner is gone for good. In this process: whether it was closed."""
 
     @property
-    def load(self) -> Load:
-        """How hard this process works, as far as somebody looks."""
-        return self._load()
+    def error(self) -> str | None:
+        """Why the runner died before it was ready; None if it did not."""
 
-    def around(self, run: Run) -> str:
-        """What a run is doing now, and what else is going on here. From any thread: the loop may be held up."""
-        return self._stacks.around(run, (*self._running, *self.strays))
+    @property
+    def killed_from_outside(self) -> bool:
+        """Whether the runner died of a SIGKILL that was not ours, and not for want of memory."""
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the runner must have ended itself, because no renewal of its lease reached it in time.
+
+        Never in this process: there the node stops the runs itself.
+        """
+
+    @property
+    def silence(self) -> float:
+        """How many seconds the runner has owed an answer. 0 in this process, and where one job may take all of it."""
+
+    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def used(self) -> bool:
+        """Whether the runner was ever given a run."""
+
+    @property
+    def served(self) -> int:
+        """How many runs have ended in the runner."""
+
+    @property
+    def strays(self) -> set[Run]:
+        """Runs that were given up on and whose function goes on regardless."""
+
+    def attach(self, listener: RunnerListener) -> None:
+        """Report the runner's own beginning and end to this listener."""
+
+    def start(self, run: Run) -> None:
+        """Begin a run. Raises if that is impossible: then the run has not begun."""
+
+    def stop(self, run: Run) -> None:
+        """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""
+
+    def take_back(self) -> list[Run]:
+        """Take back the runs that were started and have certainly not begun. They never will, and do not end here."""
 
     async def stack(self, run: Run) -> str:
-        """The same."""
-        return self.around(run)
+        """What a run is doing now, and what else goes on in its process."""
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def renewed(self, until: float) -> None:
+        """The lease of the runs holds until then, by the monotonic clock, with some time to spare."""
+
+    def look(self, memory_limit: int | None) -> None:
+        """Measure the process, ask it for a sign of life, and hold it to this many bytes. Called every second.
+
+        Only where the runs are apart: the node measures its own process itself, and never ends it.
+        """
+
+    def drain(self) -> None:
+        """Tell the running functions that the end is near."""
+
+    def kill(self, why: str) -> None:
+        """End the runner now, whatever it runs. Threads of this process cannot be ended: they are abandoned."""
 
     def close(self) -> None:
-        """Let go of the threads."""
-        self._threads.close()
-
-    def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
-        run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
-        run.task.add_done_callback(partial(self._task_done, run))
-
-    def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled() or task.exception():  # before its first step, or the loop is interrupted
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
-        else:
-            self._ended(run, task.result())
-
-    def _in_thread(self, run: Run) -> None:
-        end = run_sync(run)
-        try:
-            self._loop.call_soon_threadsafe(self._thread_done, run, end)
-        except RuntimeError:  # the loop is gone, and with it everybody who would want to know
-            logger.warning("job %s of %s ended after everything else had", run.job.id, run.job.worker)
-
-    def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
-        if isinstance(end, End):
-            self._ended(run, end)
-        elif run.ended or run.stopped_as is not None:
-            end.close()
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
-        else:
-            self._start_task(run, run_rest(run, end))
-
-    def _ended(self, run: Run, end: End) -> None:
-        self._running.discard(run)
-        if run.ended:
-            self.strays.discard(run)
-            return
-        run.ended = True
-        if run.patience is not None:
-            run.patience.cancel()
-        if run.span is not None:
-            run.span.end(end)
-        if run.context is not None:
-            run.log = run.context.logged
-        run.on_end(run, end)
-
-    def _give_up(self, run: Run) -> None:
-        if run.ended:
-            return
-        self.strays.add(run)
-        what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
-        logger.error(
-            "job %s of %s was told to stop (%s), but goes on: %s",
-            run.job.id,
-            run.job.worker,
-            run.stopped_as,
-            what,
-            extra={"job_id": run.job.id, "worker": run.job.worker},
-        )
-        timed_out = run.stopped_as is EndKind.TIMED_OUT
-        why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
-        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=self._stacks.of(run))
-        self._ended(run, end)
+        """End the runner, which has no runs left. Harmless if it is dead."""

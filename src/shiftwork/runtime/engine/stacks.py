@@ -1,4 +1,4 @@
-"""What runs in this process are doing now, in words: files, lines and names of functions; never a value."""
+"""What runs in this process are doing now, as text: files, lines and names of functions; never a value."""
 
 import asyncio
 import sys
@@ -9,20 +9,21 @@ from types import FrameType
 from typing import Any, Final
 
 from shiftwork.runtime.engine import execute
-from shiftwork.runtime.engine.execute import Run, shortened, storable
+from shiftwork.runtime.engine.error_text import shortened, storable
+from shiftwork.runtime.engine.run import Run
 
 LONGEST_STACKS: Final = 32_000
 OURS: Final = "shiftwork"
-"""How the names of our own tasks and threads begin. They wait, and nobody wants to see them."""
+"""How the names of our own tasks and threads begin. They only wait, so they are not shown."""
 
 Frames = dict[int, FrameType]
 
 
 class Stacks:
-    """Looks at the runs of one event loop and its threads. From any thread: the loop may be held up."""
+    """Looks at the runs of one event loop and its threads. Safe from any thread: the loop may be blocked."""
 
     def __init__(self) -> None:
-        """Call it from the event loop."""
+        """Remember the running event loop and its thread."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
 
@@ -32,17 +33,17 @@ class Stacks:
         return None if summary is None else shortened("".join(summary.format()))
 
     def around(self, run: Run, others: Iterable[Run]) -> str:
-        """What this run is doing; then all else in this process, as far as that fits."""
+        """What this run is doing; then everything else in this process, as far as it fits."""
         text = ""
         for title, summary in self._sections(run, tuple(others)):
-            lines = "".join(summary.format()) if summary else "  it has not begun, or has just ended\n"
+            lines = "".join(summary.format()) if summary else "  it has not begun yet, or has just ended\n"
             text += f"{title}:\n{lines}\n"
             if len(text) > LONGEST_STACKS:
                 return storable(text[:LONGEST_STACKS]) + "\n…"
         return storable(text.rstrip() + "\n")
 
     def _sections(self, run: Run, others: tuple[Run, ...]) -> Iterator[tuple[str, traceback.StackSummary | None]]:
-        """The run's own; what it may wait for: tasks and threads of nobody; and the other runs."""
+        """The run itself; tasks and threads of no run, which it may wait for; then the other runs."""
         frames: Frames = sys._current_frames()  # noqa: SLF001
         runs = (run, *(other for other in others if other is not run))
         yield f"job {run.job.id} of {run.job.worker}", self._summary(run, frames)
@@ -67,8 +68,8 @@ class Stacks:
 
     def _summary_of_task(self, task: "asyncio.Task[Any]", frames: Frames) -> traceback.StackSummary | None:
         coroutine = task.get_coro()
-        held_up = getattr(coroutine, "cr_running", False) and self._loop_thread != threading.get_ident()
-        if held_up and self._loop_thread in frames:  # it waits for nothing: it is what the loop is doing
+        blocked = getattr(coroutine, "cr_running", False) and self._loop_thread != threading.get_ident()
+        if blocked and self._loop_thread in frames:  # it does not wait: it is what the loop is doing
             return traceback.extract_stack(frames[self._loop_thread])
         found = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in _awaiting(coroutine))
         return found or None
@@ -81,7 +82,7 @@ def _behind_us(stack: traceback.StackSummary | None) -> traceback.StackSummary |
 
 
 def _awaiting(coroutine: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits, from the outermost in; a task knows only the first of them."""
+    """The frames of a coroutine that waits, from the outermost in; a task has only the first of them."""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
         if frame is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.execute import Run
+from shiftwork.runtime.engine.run import Run
 from shiftwork.store.protocol import Store, transactional
 
 
@@ -20,16 +20,16 @@ class Transactions:
 
     @asynccontextmanager
     async def begin(self, run: Run) -> AsyncIterator[Any]:
-        """One for this run."""
+        """Begin a transaction for this run."""
         store = transactional(await self._store(), "ctx.transaction()")
         if run.ended or run.outcome is not None:
-            message = f"job {run.job.id} has ended: nothing can be written together with its end any more"
+            message = f"job {run.job.id} has ended already: nothing can be written together with its end"
             raise JobStateError(message)
         async with store.transaction() as transaction:
             yield transaction.connection
             now = self._clock.now()
             outcome = settle(run.job, End(EndKind.RETURNED), run.config, started_at=run.started_at, now=now, rand=0.0)
             if not await transaction.finish(outcome, now):
-                message = f"this run of job {run.job.id} is stale: the job was taken from it. Nothing was written"
+                message = f"this run of job {run.job.id} is stale: another run has taken over. Nothing was written"
                 raise JobStateError(message)
         run.outcome = outcome

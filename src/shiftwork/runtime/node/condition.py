@@ -1,12 +1,12 @@
-"""How a node is, for probes and for people."""
+"""The state of a node, for probes and for people."""
 
 from msgspec import Struct
 
 
 class Condition(Struct, frozen=True):
-    """How a node is."""
+    """The state of a node."""
 
     leased: bool
-    """Whether it has renewed its lease in time."""
+    """Whether the node has renewed its lease in time."""
     words: str
-    """For people."""
+    """The state in one line, for people."""

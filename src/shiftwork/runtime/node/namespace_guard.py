@@ -1,8 +1,8 @@
-"""The way into a namespace: beat for the first time, and go again if it belongs to another app.
+"""Joining a namespace: beat for the first time, and leave again if the namespace belongs to another app.
 
-Nodes come in one at a time, so that of two that start at the same instant one stays and the other sees it. Should the
-place at the door be lost because the store was slow, nobody is admitted beside a stranger all the same: whoever beats
-second sees the first. Then it can be that both go.
+Nodes join one at a time, so that of two that start at the same instant one stays and the other sees it. If the turn is
+lost because the store was slow, two apps still never share a namespace: the one that beats second sees the first. Then
+it can happen that both leave.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from shiftwork.errors import NamespaceInUseError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
 
-NAME: Final = "door"
+NAME: Final = "namespace guard"
 HELD_SECONDS: Final = 5.0
-"""How long a node that died at the door keeps others out."""
+"""How long a node that died while it joined keeps others from joining."""
 LOOK_AGAIN_SECONDS: Final = 0.05
 
 
@@ -31,7 +31,7 @@ async def enter(
     leave: Callable[[], Awaitable[object]],
 ) -> None:
     """Beat, unless a live node here shares no worker with these: then leave, and raise `NamespaceInUseError`."""
-    while not await store.hold(NAME, node, 1, HELD_SECONDS, clock.now()):  # noqa: ASYNC110 - no bell tells of places
+    while not await store.hold(NAME, node, 1, HELD_SECONDS, clock.now()):  # noqa: ASYNC110 - no bell rings when it is free
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
     try:
         await beat()

@@ -1,4 +1,4 @@
-"""A node: its crew, the leases, the leader and all that they share, composed in this process; its beginning and end."""
+"""A node: its instances, their leases, the leader and all that they share, put together; its beginning and its end."""
 
 import logging
 import os
@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from shiftwork.core.history import MINUTE
-from shiftwork.core.model import LIVE, JobFilter, JobStatus, PoolConfig, WorkerState
+from shiftwork.core.model import PoolConfig, WorkerState
+from shiftwork.core.plan import Planned
+from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 from shiftwork.runtime.clock import Clock
@@ -21,20 +23,24 @@ from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planned, Planner, read_plan
+from shiftwork.runtime.leader.planner import LOOK_SECONDS
 from shiftwork.runtime.node.condition import Condition
+from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
+from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
-from shiftwork.runtime.node.node_instances import NodeInstances, Parts
+from shiftwork.runtime.node.node_instances import NodeInstances
+from shiftwork.runtime.node.planning import Planning
 from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.settings import Settings, Shared
-from shiftwork.runtime.processes.messages import Hello
+from shiftwork.runtime.node.pulse import Poke
+from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.processes.messages import Setup
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
 FLUSH_SECONDS: Final = 10.0
-"""How long a stopping node tries to write its last outcomes; the rest is recovered once its lease has ended."""
+"""How long a stopping node tries to write its last outcomes; the rest is recovered once its leases have ended."""
 LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 
@@ -51,117 +57,120 @@ class Node:
         hooks: Listeners,
         states: dict[str, WorkerState],
         settings: Settings,
-        hello: Hello | None = None,
+        setup: Setup | None = None,
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.gauge = OwnGauge(clock.monotonic)
+        self.reporter = reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
         self._registry = registry
         self._store = store
         self._clock = clock
         self._settings = settings
         self._draining = False
-        self._gauge = OwnGauge(clock.monotonic)
-        self.reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
-        self._notebook = Notebook(store, clock)
-        self._outbox = self._new_outbox()
-        self.leader = self._new_leader()
-        shared = Shared(node=self.name, registry=registry, store=store, clock=clock, settings=settings)
-        self._crew = NodeInstances(shared, self._parts(hello))
-        self._keeper = LeaseKeeper(shared, self._crew, self.leader, self._gauge)
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
+        self._notebook = notebook = Notebook(store, clock)
+        self._outbox = outbox = Outbox(
+            store,
+            clock,
+            stopwatch=self.gauge.stopwatch,
+            before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
+            written=reporter.written,
+        )
+        self.leader = leader = Leader(
+            registry,
+            store=store,
+            clock=clock,
+            outbox=outbox,
+            reporter=reporter,
+            node=self.name,
+            ttl=settings.lease_seconds,
+        )
+        self._planning = Planning(
+            self._pools,
+            registry,
+            store=store,
+            clock=clock,
+            leader=leader,
+            reporter=reporter,
+            longest_sleep=settings.tick_interval,
+        )
+        environment = NodeEnvironment(
+            node=self.name,
+            registry=registry,
+            store=store,
+            clock=clock,
+            settings=settings,
+            gauge=self.gauge,
+            notebook=notebook,
+            outbox=outbox,
+            emit=reporter.emit,
+            setup=setup,
+        )
+        poke = Poke()
+        self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
+        self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
         for pool in registry.pools.values():
             self._serve(pool)
-        self.planner = Planner(self._pools, registry.workers, store, clock)
-        self._plan_duty: Duty | None = None
-        self._planned_at = 0.0
-
-    # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _new_outbox(self) -> Outbox:
-        breakers = Breakers(self._registry, self._store, self.reporter.emit)
-        return Outbox(
-            self._store,
-            self._clock,
-            stopwatch=self._gauge.stopwatch,
-            before=(self._notebook.before_end, breakers.judge),
-            written=self.reporter.written,
-        )
-
-    def _new_leader(self) -> Leader:
-        return Leader(
-            self._registry,
-            store=self._store,
-            clock=self._clock,
-            outbox=self._outbox,
-            reporter=self.reporter,
-            node=self.name,
-            ttl=self._settings.lease_seconds,
-        )
-
-    def _parts(self, hello: Hello | None) -> Parts:
-        return Parts(
-            outbox=self._outbox,
-            notebook=self._notebook,
-            gauge=self._gauge,
-            emit=self.reporter.emit,
-            full=self._plan_soon,
-            hired=lambda: self._keeper.poke(),  # noqa: PLW0108 - it is not there yet
-            hello=hello,
-        )
 
     def _serve(self, pool: PoolConfig) -> None:
         self._pools[pool.name] = pool
-        self._duties.append(self._crew.add(pool))
+        self._duties.append(self._instances.add(pool))
 
     def add_duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
     ) -> Duty:
-        """One more thing to do for as long as the node runs, now and whenever one of these topics rings."""
+        """Do one more thing for as long as the node runs: at its start, and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
         duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
         self._duties.append(duty)
         return duty
 
-    # ── how it is ────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def teams(self) -> dict[str, PoolInstances]:
+    def pools(self) -> dict[str, PoolInstances]:
         """The instances here, by pool."""
-        return self._crew.teams
+        return self._instances.pools
 
     @property
     def engines(self) -> list[Engine]:
         """The instances here, of all pools."""
-        return self._crew.engines
+        return self._instances.engines
+
+    @property
+    def duties(self) -> list[Duty]:
+        """Everything that it does over and over, on its own event loop."""
+        return [*self._duties, *self._lease_keeper.duties]
 
     def strays(self) -> dict[str, int]:
         """How many runs were given up on and go on regardless, by instance."""
         return {engine.instance: len(engine.runner.strays) for engine in self.engines}
 
     def condition(self) -> Condition:
-        """How it is, in one line for people."""
-        words = f"{_counted(self._crew.running, 'job')} running"
+        """How the node is, in one line for people."""
+        words = f"{counted(self._instances.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
         else:
-            workers = sum(team.target for team in self.teams.values())
+            slots = sum(pool.target for pool in self.pools.values())
             role = "leads" if self.leader.leading else "follows"
-            words = f"{role}: {_counted(workers, 'worker')} in {_counted(len(self.teams), 'pool')}, {words}"
-        failing = sorted(team.pool.name for team in self.teams.values() if team.failing is not None)
+            words = f"{role}: {counted(slots, 'slot')} in {counted(len(self.pools), 'pool')}, {words}"
+        failing = sorted(name for name, pool in self.pools.items() if pool.failing is not None)
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"
-        silence = self._keeper.silence
+        silence = self._lease_keeper.silence
         leased = silence < self._settings.lease_seconds
         return Condition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
-    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── start ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> None:
-        """Make the definitions known, take out the leases, begin."""
+        """Publish the definitions, take the leases, begin."""
         try:
             await self._start()
         except BaseException:
-            self._crew.give_up()
+            self._instances.give_up()
             await self._leave()
             raise
 
@@ -169,35 +178,20 @@ class Node:
         self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
             await self._enter()
-            await publish(self._registry, self._store)
-            for pool in await self._left_pools():
-                self._serve(pool)
         await self.reporter.refresh()
         if self._settings.leads:
             await self.leader.poll()
-            await self.plan()  # whoever leads: it need not have seen us yet, and may be dead
+            await self.plan()  # whichever node leads: it may not know us yet, and it may be dead
             await self._follow_plan()
         else:
-            for team in self.teams.values():
-                team.resize(max(team.pool.min_workers, 1))
-        self._gauge.look()
-        await self._keeper.start()
+            self._instances.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
+        self.gauge.look()
+        await self._lease_keeper.start()
         self._add_duties()
         for duty in self._duties:
             duty.start()
-        workers, pools = len(self._registry.workers), len(self.teams)
-        self.reporter.emit("node.started", self.name, f"node {self.name} runs {workers} workers in {pools} pools")
-
-    def _add_duties(self) -> None:
-        self.add_duty("state", self._refresh, "state")
-        if self._settings.leads:
-            self.add_duty("leader", self.leader.poll, "leader")
-            historian = Historian(self._store, self._clock, lambda: self.leader.leading)
-            self.add_duty("historian", historian.poll, every=MINUTE)
-            self._plan_duty = self.add_duty("planner", self._plan_if_leading)
-            self.add_duty("teams", self._look, every=LOOK_SECONDS)
-        else:
-            self.add_duty("promoter", self.leader.promote, "leader")
+        what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
+        self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}")
 
     async def _enter(self) -> None:
         await enter(
@@ -206,48 +200,74 @@ class Node:
             node=self.name,
             workers=self._registry.workers.keys(),
             namespace=self._settings.namespace,
-            beat=self._keeper.beat,
+            beat=self._lease_keeper.beat,
             leave=self._leave,
         )
+        await publish(self._registry, self._store)
+        workers, now = self._registry.workers.keys(), self._clock.now()
+        for pool in await left_pools(self._store, registered=self._pools, workers=workers, now=now):
+            self._serve(pool)
 
-    async def _left_pools(self) -> list[PoolConfig]:
-        """Pools that nobody registers any more, but in which our workers still have jobs."""
-        left: list[PoolConfig] = []
-        live = tuple(JobStatus(status) for status in LIVE)
-        for name in (await self._store.stats(self._clock.now())).pools.keys() - self.teams.keys():
-            for worker in self._registry.workers:
-                if await self._store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
-                    logger.info("pool %s is not registered, but has jobs of %s; it is served, one by one", name, worker)
-                    left.append(PoolConfig(name=name, max_workers=1))
-                    break
-        return left
+    def _add_duties(self) -> None:
+        self.add_duty("state", self._refresh, "state")
+        if self._settings.leads:
+            self.add_duty("leader", self.leader.poll, "leader")
+            historian = Historian(self._store, self._clock, lambda: self.leader.leading)
+            self.add_duty("historian", historian.poll, every=MINUTE)
+            self._duties.append(self._planning.duty)
+            self.add_duty("instances", self._look, every=LOOK_SECONDS)
+        else:
+            self.add_duty("promoter", self.leader.promote, "leader")
+
+    # ── while it runs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def plan(self) -> Planned:
+        """Decide how many slots each pool has, here and elsewhere."""
+        return await self._planning.plan()
+
+    async def _follow_plan(self) -> None:
+        slots = await self._planning.slots_of(self.name)
+        if slots is not None:
+            self._instances.resize(slots)
+
+    async def _refresh(self) -> None:
+        await self.reporter.refresh()
+        if self._settings.leads:
+            await self._follow_plan()
+
+    async def _look(self) -> None:
+        self.gauge.look()
+        self._instances.look()
+        self.gauge.due_in(LOOK_SECONDS)
+
+    # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def stop(self, timeout_seconds: float) -> None:
-        """Let running work finish for so long, hand back the rest, and leave."""
+        """Let running work finish within this time, hand back the rest, and leave."""
         deadline = self._clock.now() + timeout_seconds
-        self._draining = self._keeper.draining = True
-        self._crew.drain()
+        self._draining = self._lease_keeper.draining = True
+        self._instances.drain()
         for duty in self._duties:
             await duty.stop()
-        await self._crew.idle(deadline)
+        await self._instances.idle(deadline)
         self.hurry()
-        await self._crew.idle()
-        await self._crew.close()
+        await self._instances.idle()
+        await self._instances.close()
         await self._write_the_last()
-        await self._crew.gone(LEAVE_SECONDS)
-        await self._keeper.stop()
+        await self._instances.gone(LEAVE_SECONDS)
+        await self._lease_keeper.stop()
         await self._leave()
 
     def hurry(self) -> None:
         """Stop waiting for running work: a second signal came."""
-        self._crew.hurry()
+        self._instances.hurry()
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()
         unwritten = await self._outbox.drain(FLUSH_SECONDS)
         if unwritten:
             logger.error(
-                "%d outcomes could not be written; their jobs will run again once the lease has ended", unwritten
+                "cannot write %s; the jobs will run again once the lease has ended", counted(unwritten, "outcome")
             )
         self.reporter.emit("node.stopped", self.name, f"node {self.name} has stopped")
         await self.reporter.drain()
@@ -259,49 +279,4 @@ class Node:
             await self._store.leave([*instances, self.leader.holder], self._clock.now())
             await self.reporter.refresh()
         except StoreError as error:
-            logger.warning("could not leave in good order: %s; the lease will end by itself", error)
-
-    # ── the plan, and what else goes on ──────────────────────────────────────────────────────────────────────────
-
-    async def plan(self) -> Planned:
-        """Decide how many workers each pool shall have, here and elsewhere."""
-        planned = await self.planner.plan()
-        for event in planned.events:
-            self.reporter.tell(event)
-        return planned
-
-    async def _plan_if_leading(self) -> float | None:
-        now = self._clock.now()
-        if now < self._planned_at + SOON_SECONDS:
-            return self._planned_at + SOON_SECONDS
-        if self.leader.leading:
-            await self.plan()
-        self._planned_at = now  # not where it failed: coming too early would count as having worked
-        return now + LOOK_SECONDS
-
-    def _plan_soon(self) -> None:
-        if self._plan_duty is not None:
-            self._plan_duty.ring()
-
-    async def _follow_plan(self) -> None:
-        _, plan = await read_plan(self._store)
-        # Drained is drained, even before the leader has planned without us.
-        mine = {} if self.name in plan.drained else plan.nodes.get(self.name)
-        if mine is None:
-            return  # not placed yet; or nobody leads: go on with what we were told
-        for name, team in self.teams.items():
-            team.resize(mine.get(name, 0))
-
-    async def _refresh(self) -> None:
-        await self.reporter.refresh()
-        if self._settings.leads:
-            await self._follow_plan()
-
-    async def _look(self) -> None:
-        self._gauge.look()
-        self._crew.look()
-        self._gauge.due_in(LOOK_SECONDS)
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+            logger.warning("cannot give up the leases: %s; they will run out by themselves", error)

@@ -1,71 +1,67 @@
-"""The instances of one pool on this node: as many as the plan wants, each replaced when it is spent.
+"""The instances of one pool on this node: as many as the plan wants, each replaced when it is worn out.
 
-In place, a pool is one instance with as many slots as it shall have workers. In processes of their own, an async or
-thread pool likewise, in one process; a process pool has an instance for each worker.
+In the node's own process a pool is one instance, with as many slots as the plan gives it. In processes of their own an
+async or thread pool likewise is one instance, in one process; a process pool has an instance for each slot.
 """
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from shiftwork.core.model import PoolConfig
-from shiftwork.runtime.clock import Clock, Timer
+from shiftwork.core.plurals import counted
 from shiftwork.runtime.engine.engine import Engine
-from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.engine.runner import Runner
+from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.node.instance_starter import InstanceStarter
+from shiftwork.runtime.node.start_failures import (
+    LONGEST_WAIT_AFTER_KILL_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    StartFailures,
+)
 from shiftwork.store.protocol import Bell
 
 logger: Final = logging.getLogger("shiftwork")
 
-FIRST_WAIT_SECONDS: Final = 0.2
-LONGEST_WAIT_SECONDS: Final = 30.0
-"""How long to wait before a process is started again that could not even begin; it doubles from the first."""
-LONGEST_WAIT_AFTER_KILL_SECONDS: Final = 1.0
-"""Likewise, where somebody has killed it: that says little about the next."""
 STEADY_SECONDS: Final = 5.0
-"""One that has been there for so long, or has run a job, could begin; one that dies earlier could not."""
-FAILING_AFTER: Final = 3
-"""So many of them in a row make the pool a failing one, which is said aloud."""
-BURSTING: Final = 1.5
-"""A process whose memory is so many times its limit is ended, whatever it runs."""
-
-
-class Emit(Protocol):
-    """Something happened."""
-
-    def __call__(self, name: str, subject: str, message: str) -> None: ...
+"""A process that lives this long, or has run a job, could begin; one that dies earlier could not."""
 
 
 class PoolInstances:
-    """Keeps as many instances as it shall, and claims for them."""
+    """Keeps as many instances as the plan wants, and claims for them."""
 
     def __init__(
         self,
         pool: PoolConfig,
+        environment: NodeEnvironment,
+        starter: InstanceStarter,
         *,
-        apart: bool,
-        hire: Callable[["PoolInstances"], Engine],
-        dismissed: Callable[[Engine], None],
-        full: Callable[[], None],
-        clock: Clock,
         bell: Bell,
-        emit: Emit,
+        full: Callable[[], None],
+        changed: Callable[[], None],
+        ended: Callable[[Engine], None],
     ) -> None:
         self.pool = pool
         self.engines: list[Engine] = []
         self.target = 0
-        self.failing: str | None = None
-        """Why its processes cannot be started, if they cannot."""
-        self._one_each = apart and pool.kind == "process"
-        """Whether each worker is an instance of its own."""
-        self._hire = hire
-        self._dismissed = dismissed
-        self._full = full
-        self._clock = clock
+        """How many slots the pool has on this node, by the plan."""
+        self._one_each = environment.settings.runs_apart(pool) and pool.kind == "process"
+        """Whether each slot is an instance of its own."""
+        self._starter = starter
         self._bell = bell
-        self._emit = emit
-        self._failures = 0
-        self._again: Timer | None = None
-        self._over = False
+        self._full = full
+        """Called when all slots are busy and the pool may grow."""
+        self._changed = changed
+        """Called when a run or a process has ended."""
+        self._ended = ended
+        """Called with an instance that has ended and holds nothing."""
+        self._failures = StartFailures(pool.name, clock=environment.clock, emit=environment.emit, retry=self.reconcile)
+        self._closed = False
+
+    @property
+    def failing(self) -> str | None:
+        """Why its processes cannot be started, if they cannot."""
+        return self._failures.failing
 
     # ── claiming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,177 +76,144 @@ class PoolInstances:
             if len(claims.jobs) < free:
                 return next_at
         if self.target < self.pool.max_workers:
-            self._full()  # all are busy, and there may be more to do
+            self._full()
         return next_at
 
     # ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def resize(self, target: int) -> None:
-        """Have so many workers from now on. Running jobs are never interrupted for it."""
+        """Have this many slots from now on. Running jobs are never interrupted for it."""
         self.target = target
         self.reconcile()
 
     def reconcile(self) -> None:
-        """Start what is missing, let go of what is too many."""
-        if self._over:
+        """Start instances that are missing, and let go of those that are too many."""
+        if self._closed:
             return
         serving = sorted(self._serving(), key=lambda engine: -len(engine.runs))
         wanted = self.target if self._one_each else min(self.target, 1)
         for engine in serving[wanted:]:  # the idle ones
-            self._retire(engine)
+            engine.drain()
+            self._end_if_idle(engine)
         for _ in range(self._missing(wanted, len(serving))):
-            if not self._add():
+            if not self._start():
                 break
         if not self._one_each:
             for engine in self._serving():
                 engine.resize(self.target)
 
-    def _missing(self, wanted: int, serving: int) -> int:
-        """How many to start now: where the last one failed, one is enough to see whether the next will, too."""
-        if self._again is not None or (self._failures and any(not self._begun(engine) for engine in self.engines)):
-            return 0
-        return min(wanted - serving, 1) if self._failures else wanted - serving
-
-    def _begun(self, engine: Engine) -> bool:
-        return not isinstance(engine.runner, RemoteRunner) or engine.runner.ready
-
     def _serving(self) -> Iterator[Engine]:
         for engine in self.engines:
-            runner = engine.runner
-            if engine.draining or (isinstance(runner, RemoteRunner) and (runner.dead or self._stuck(runner))):
-                continue
-            yield engine
+            if not engine.draining and not engine.runner.dead and not self._stuck(engine.runner):
+                yield engine
 
-    def _stuck(self, runner: RemoteRunner) -> bool:
-        """Whether it has been silent for so long that another takes its place."""
-        return runner.ready and not runner.alone and runner.silence > self.pool.heartbeat_interval
+    def _stuck(self, runner: Runner) -> bool:
+        """Whether the runner has been silent for so long that another takes its place."""
+        return runner.ready and runner.silence > self.pool.heartbeat_interval
 
-    def _add(self) -> bool:
+    def _missing(self, wanted: int, serving: int) -> int:
+        """How many to start now. After a failure, one is enough to see whether the next one fails too."""
+        if self._failures.waiting:
+            return 0
+        if not self._failures.count:
+            return wanted - serving
+        if any(not engine.runner.ready for engine in self.engines):
+            return 0
+        return min(wanted - serving, 1)
+
+    def _start(self) -> bool:
         try:
-            engine = self._hire(self)
+            engine = self._starter.start(self.pool, self._bell, self)
         except OSError as error:
-            self._failed_to_start(f"no process can be started: {error}")
+            self._failures.failed(str(error))
             return False
         engine.resize(1 if self._one_each else self.target)
         self.engines.append(engine)
         return True
 
-    def _retire(self, engine: Engine) -> None:
-        engine.drain()
-        self.ended(engine)
+    # ── what happens to them ─────────────────────────────────────────────────────────────────────────────────────
 
-    def ended(self, engine: Engine) -> None:
-        """A run of this one has ended: perhaps it was the last thing that kept it."""
+    def engine_ready(self, _engine: Engine) -> None:
+        self.reconcile()
+
+    def run_ended(self, engine: Engine) -> None:
+        """Replace an instance that is worn out. The run may have been the last thing that kept one that drains."""
+        if self._failures.count and engine.runner.served:
+            self._succeeded()
+        if engine.runner.apart:
+            self._replace_if_worn_out(engine)
+        if engine.tenure.draining:
+            self._end_if_idle(engine)
+        self._changed()
+
+    def engine_gone(self, engine: Engine, *, expected: bool) -> None:
         runner = engine.runner
-        if self._failures and isinstance(runner, RemoteRunner) and runner.served:
-            self._is_steady()
-        if isinstance(runner, RemoteRunner) and not engine.draining and self._spent(engine, runner):
+        if not expected and not self._closed and not runner.lapsed and self._could_not_begin(engine):
+            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
+            self._failures.failed(runner.error or "it ended as soon as it was ready", longest)
+        self._end_if_idle(engine)
+        self.reconcile()
+        self._changed()
+
+    def _could_not_begin(self, engine: Engine) -> bool:
+        runner = engine.runner
+        return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
+
+    def _succeeded(self) -> None:
+        self._failures.succeeded()
+        self.reconcile()
+
+    def _replace_if_worn_out(self, engine: Engine) -> None:
+        if not engine.draining and self._worn_out(engine):
             engine.drain()
             self.reconcile()
-        if engine.draining and not engine.runs and not self._over:
-            if isinstance(runner, RemoteRunner) and not runner.dead:
-                if runner.strays:
-                    runner.kill("a run that was given up on goes on in it")
-                else:
-                    runner.close()
-            else:
-                self._dismiss(engine)
 
-    def _spent(self, engine: Engine, runner: RemoteRunner) -> bool:
-        most = self.pool.max_jobs_per_instance
-        limit = self.pool.max_memory_per_instance
+    def _worn_out(self, engine: Engine) -> bool:
+        runner, most, limit = engine.runner, self.pool.max_jobs_per_instance, self.pool.max_memory_per_instance
         if runner.strays:
             return True
         if most is not None and runner.served >= most:
-            logger.info("%s has run %d jobs and is replaced", engine.instance, runner.served)
+            logger.info("replacing %s: it has run %s", engine.instance, counted(runner.served, "job"))
             return True
         if limit is not None and runner.load.memory > limit:
-            logger.info(
-                "%s uses %d bytes of memory, its limit is %d; it is replaced",
-                engine.instance,
-                runner.load.memory,
-                limit,
-            )
+            used = runner.load.memory
+            logger.info("replacing %s: it uses %d bytes of memory, and its limit is %d", engine.instance, used, limit)
             return True
         return False
 
-    def _dismiss(self, engine: Engine) -> None:
-        if engine in self.engines:  # the end of its last run and the end of its process may both bring us here
-            self.engines.remove(engine)
-            self._dismissed(engine)
+    def _end_if_idle(self, engine: Engine) -> None:
+        """Let go of an instance that claims no more, once its last run has ended: first its runner, then its lease."""
+        if not engine.draining or engine.runs or self._closed:
+            return
+        if engine.runner.dead:
+            if engine in self.engines:  # the ends of its last run and of its runner may both lead here
+                self.engines.remove(engine)
+                self._ended(engine)
+        elif engine.runner.strays:
+            engine.runner.kill("a run that was given up on goes on in it")
+        else:
+            engine.runner.close()
 
-    # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def ready(self) -> None:
-        """One of its processes has begun."""
-        self.reconcile()
-        self._bell.ring()
-
-    def _is_steady(self) -> None:
-        self._failures = 0
-        if self.failing is not None:
-            self.failing = None
-            self._emit("pool.recovered", self.pool.name, f"the processes of pool {self.pool.name} can be started again")
-        self.reconcile()
-
-    def gone(self, engine: Engine) -> None:
-        """Its process is dead."""
-        runner = engine.runner
-        expected = engine.draining or self._over
-        engine.draining = True
-        if isinstance(runner, RemoteRunner) and not expected and not runner.lapsed and self._stillborn(engine, runner):
-            longest = LONGEST_WAIT_AFTER_KILL_SECONDS if runner.killed_from_outside else LONGEST_WAIT_SECONDS
-            self._failed_to_start(runner.error or "it ended as soon as it was ready", longest)
-        if not engine.runs and not self._over:
-            self._dismiss(engine)
-        self.reconcile()
-
-    def _stillborn(self, engine: Engine, runner: RemoteRunner) -> bool:
-        return not runner.ready or (not runner.used and engine.age < STEADY_SECONDS)
-
-    def _failed_to_start(self, error: str, longest: float = LONGEST_WAIT_SECONDS) -> None:
-        self._failures += 1
-        wait = min(longest, FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 1, 10))
-        logger.error("a process of pool %s cannot be started: %s; trying again in %.1f s", self.pool.name, error, wait)
-        if self._failures >= FAILING_AFTER and self.failing is None:
-            self.failing = error
-            message = f"pool {self.pool.name} is failing: its processes cannot be started: {error}"
-            self._emit("pool.failing", self.pool.name, message)
-        if self._again is None:
-            self._again = self._clock.call_in(wait, self._try_again)
-
-    def _try_again(self) -> None:
-        self._again = None
-        self.reconcile()
+    # ── looking after them ───────────────────────────────────────────────────────────────────────────────────────
 
     def look(self) -> None:
-        """Now and then: are they there, and how much do they use?"""
+        """Find instances that do not answer, or use too much memory. Called every second."""
+        limit = self.pool.max_memory_per_instance
         for engine in list(self.engines):
             runner = engine.runner
-            if not isinstance(runner, RemoteRunner) or runner.dead or not runner.ready:
+            if runner.dead or not runner.ready:
                 continue
-            if self._failures and not engine.draining and engine.age > STEADY_SECONDS:
-                self._is_steady()
-            self._look_at_memory(engine, runner)
+            if self._failures.count and not engine.draining and engine.age > STEADY_SECONDS:
+                self._succeeded()
             if self._stuck(runner):
                 engine.hand_back(runner.take_back())
-            runner.ping()
+            runner.look(limit)
+            if limit is not None and runner.apart and runner.load.memory > limit:
+                self._replace_if_worn_out(engine)
+                self._end_if_idle(engine)
         self.reconcile()
 
-    def _look_at_memory(self, engine: Engine, runner: RemoteRunner) -> None:
-        used, limit = runner.measure(), self.pool.max_memory_per_instance
-        if limit is None or used <= limit:
-            return
-        words = f"used {used:,} bytes of memory; max_memory_per_instance of pool {self.pool.name} is {limit:,}"
-        if runner.alone and engine.runs:
-            runner.fail(words)
-        elif used > BURSTING * limit:
-            runner.kill(words)
-        else:
-            self.ended(engine)
-
     def close(self) -> None:
-        """No more: the node stops."""
-        self._over = True
-        if self._again is not None:
-            self._again.cancel()
+        """Start and end no more instances: the node stops."""
+        self._closed = True
+        self._failures.close()

@@ -1,7 +1,8 @@
 """The heartbeat: renew the leases of all instances here, and fetch their orders.
 
-It beats in a thread with an event loop of its own, so a blocked user's loop does not cost a lease. When it cannot
-renew, it says so before the lease can have ended: nobody may go on with jobs that somebody else may have.
+It beats in a thread with an event loop of its own, so that a function that blocks the other loop does not cost a lease.
+When it cannot renew the leases, it stops the running jobs before the leases can have ended: no job may go on that
+another node may have.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from shiftwork.core.health import SILENT_SHARE
 from shiftwork.core.model import Beat, Orders
@@ -23,14 +24,48 @@ logger: Final = logging.getLogger("shiftwork")
 
 BEATS_A_LEASE: Final = 3
 REBIRTH_SECONDS: Final = 0.05
-"""How soon to beat again when an instance is lost: it has a new name by then, under which it may not claim before."""
+"""How soon to beat again when an instance has lost its lease: it has a new name by then, which needs a lease."""
 LATE_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
-
 AGAIN_SECONDS: Final = 1.0
-"""How long to wait at most before the next try when a beat has failed,"""
+"""How long to wait at most before the next try when a beat has failed."""
 QUIET_SECONDS: Final = 10.0
-"""and how often to say so once there is nothing left to save."""
+"""How often to log that beats fail, once the running jobs are stopped."""
+
+
+class LeaseHolders(Protocol):
+    """Those for whom a pulse beats. Everything is called in the pulse's thread."""
+
+    def beats(self) -> Sequence[Beat]:
+        """A beat for each of them."""
+
+    def renewed(self, instances: Sequence[str], until: float) -> None:
+        """The leases of these hold until then, by the monotonic clock, with some time to spare."""
+
+    def obey(self, orders: Orders) -> None:
+        """Carry out what the store asks for."""
+
+    def step_down(self) -> None:
+        """Stop all running jobs: the leases could not be renewed, and may end soon."""
+
+    def orphaned(self) -> bool:
+        """Whether nothing runs the jobs: then the leases must end."""
+
+
+class Poke:
+    """Makes a pulse beat soon, once it beats at all. It exists before the pulse does, for all who will need it."""
+
+    def __init__(self) -> None:
+        self._bell: Bell | None = None
+
+    def reach(self, bell: Bell) -> None:
+        """Ring this bell from now on."""
+        self._bell = bell
+
+    def __call__(self) -> None:
+        """Beat soon: there is a new instance to beat for. Safe from any thread."""
+        if self._bell is not None:
+            self._bell.ring()
 
 
 class Pulse:
@@ -43,37 +78,26 @@ class Pulse:
         *,
         ttl: float,
         stopwatch: Stopwatch,
-        beats: Callable[[], Sequence[Beat]],
-        renewed: Callable[[Sequence[str], float], None],
-        obey: Callable[[Orders], None],
-        step_down: Callable[[], None],
-        orphaned: Callable[[], bool],
+        holders: LeaseHolders,
+        poke: Poke,
     ) -> None:
         self._store = store
         self._clock = clock
         self._ttl = ttl
         self._stopwatch = stopwatch
-        self._beats = beats
-        self._renewed = renewed
-        self._obey = obey
-        self._step_down = step_down
-        self._orphaned = orphaned
+        self._holders = holders
+        self._poke = poke
         self.over = asyncio.Event()
-        """Set when there is nothing left to beat for."""
+        """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
-        self._said_at = 0.0
-        self._bell: Bell | None = None
+        self._logged_at = 0.0
 
     def duty(self) -> Duty:
         """The duty that beats, for the running event loop."""
-        self._bell = self._store.listen({"orders"})
-        return Duty("pulse", self.poll, clock=self._clock, bell=self._bell, longest_sleep=self._ttl / BEATS_A_LEASE)
-
-    def poke(self) -> None:
-        """Beat soon: there is somebody new to beat for. Safe from any thread."""
-        if self._bell is not None:
-            self._bell.ring()
+        bell = self._store.listen({"orders"})
+        self._poke.reach(bell)
+        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=self._ttl / BEATS_A_LEASE)
 
     @property
     def silence(self) -> float:
@@ -82,10 +106,10 @@ class Pulse:
 
     async def poll(self) -> float | None:
         """Beat once."""
-        if self._orphaned():  # nobody runs those jobs any more: the lease must end
+        if self._holders.orphaned():
             self.over.set()
             return None
-        # The store may fail, but it may also just not answer: the watch does not wait for it.
+        # The store may fail, or just not answer: this timer does not wait for it.
         watch = self._clock.call_in(max(self._left(), LATE_SECONDS), self._give_up)
         try:
             return await self.beat()
@@ -95,28 +119,28 @@ class Pulse:
             watch.cancel()
 
     async def beat(self) -> float:
-        """Renew the leases now, and obey; answers when to do it again. Raises what the store raises."""
+        """Renew the leases now, and obey; returns when to do it again. Raises what the store raises."""
         began = self._clock.monotonic()
         self._clock.follow(await self._store.server_time())
         now = self._clock.now()
-        beats = self._beats()
+        beats = self._holders.beats()
         orders = await self._stopwatch.time(self._store.beat(beats, self._ttl, now))
         self._renewed_at = began
         self._stepped_down = False
         until = began + self._ttl * SILENT_SHARE
-        self._renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
+        self._holders.renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
-            self._obey(orders)
+            self._holders.obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
     def _failed(self, error: Exception) -> float:
         left, now = self._left(), self._clock.monotonic()
-        if not self._stepped_down or now >= self._said_at + QUIET_SECONDS:
-            self._said_at = now
+        if not self._stepped_down or now >= self._logged_at + QUIET_SECONDS:
+            self._logged_at = now
             logger.warning(
-                "cannot renew the lease: %s; %s",
+                "cannot renew the leases: %s; %s",
                 error,
-                f"{left:.1f} s left until running jobs are stopped" if left > 0 else "running jobs are stopped",
+                f"running jobs will be stopped in {left:.1f} s" if left > 0 else "running jobs are stopped",
                 exc_info=None if isinstance(error, StoreError) else error,
             )
         if left <= 0:
@@ -131,11 +155,11 @@ class Pulse:
     def _give_up(self) -> None:
         if not self._stepped_down:
             self._stepped_down = True
-            self._step_down()
+            self._holders.step_down()
 
 
 class PulseThread:
-    """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is held up."""
+    """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is blocked."""
 
     def __init__(self, pulse: Pulse, beside: Callable[[], Sequence[Duty]]) -> None:
         self._pulse = pulse
@@ -151,7 +175,7 @@ class PulseThread:
         self._ready.wait()
 
     async def stop(self) -> None:
-        """End, without holding up the caller's loop."""
+        """End, without blocking the caller's loop."""
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._pulse.over.set)

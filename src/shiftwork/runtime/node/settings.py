@@ -1,4 +1,4 @@
-"""How a node behaves, and what all its parts share."""
+"""How a node behaves."""
 
 from math import inf
 from typing import Literal
@@ -6,10 +6,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.model import PoolConfig
 from shiftwork.errors import ConfigurationError
-from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.registry import Registry
-from shiftwork.store.protocol import Store
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -18,7 +16,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tick_interval: float = 5.0
     lease_seconds: float = 15.0
     leads: bool = True
-    """False for a visitor that runs one job and goes."""
+    """False for a visitor, which runs one job and leaves."""
     apart: Literal["none", "process", "all"] = "process"
     """Which pools run in processes of their own."""
     labels: tuple[str, ...] = ()
@@ -26,7 +24,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
     namespace: str = ""
-    """Its name, for messages; empty if nobody knows it here."""
+    """The namespace, for messages; empty if it is not known here."""
 
     def __post_init__(self) -> None:
         for name in ("tick_interval", "lease_seconds"):
@@ -36,16 +34,9 @@ class Settings(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(message)
 
     def visitor(self) -> "Settings":
-        """For a node that comes for one errand and leads nobody."""
+        """The settings of a node that runs one job and leaves, and never leads."""
         return replace(self, leads=False, health_checks=False, apart="none")
 
-
-class Shared(Struct, frozen=True, kw_only=True):
-    """What all parts of a node share."""
-
-    node: str
-    """Its name."""
-    registry: Registry
-    store: Store
-    clock: Clock
-    settings: Settings
+    def runs_apart(self, pool: PoolConfig) -> bool:
+        """Whether the jobs of this pool run in processes of their own."""
+        return self.apart == "all" or (self.apart == "process" and pool.kind == "process")

@@ -1,111 +1,62 @@
-"""People who want to see what a running job is doing, and the nodes that tell them: a mailbox in the store.
-
-It is one small record. Whoever wants to see something puts a question in; writing it wakes every node; the one that
-has the job puts the answer beside the question; whoever asked takes both out again. At rest it is empty.
-"""
+"""Replying to requests for the stacks of running jobs, which are a record in the store (`core.stack_requests`)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from msgspec import MsgspecError, Struct, field, msgpack
 from msgspec.structs import replace
 
-from shiftwork.core.model import Doc
+from shiftwork.core.docs import STACK_REQUESTS, STACKS_NAME
+from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests, kept
 from shiftwork.runtime.clock import Clock
+from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store
 
-KIND: Final = "look"
-NAME: Final = "stacks"
-ANSWER_SECONDS: Final = 5.0
-"""How long whoever asks waits for an answer."""
-KEPT_SECONDS: Final = 30.0
-"""What lies there for longer was left behind by somebody who has died."""
-MOST_KEPT: Final = 20
+REPLY_SECONDS: Final = 5.0
+"""How long the process that asked waits for a reply."""
+
+Requests = Mapping[str, StackRequest]
 
 
-class Seen(Struct, frozen=True, kw_only=True):
-    """What a job was doing."""
-
-    at: float
-    instance: str
-    pid: int
-    stack: str
+async def read_stack_requests(store: Store) -> dict[str, StackRequest]:
+    """Return the open requests, by key."""
+    return (await read(store, STACK_REQUESTS, STACKS_NAME) or StackRequests()).requests
 
 
-class Look(Struct, frozen=True, kw_only=True):
-    """Somebody wants to see what this run is doing; and the answer, once there is one."""
-
-    job: str
-    fence: int
-    asked_at: float
-    seen: Seen | None = None
+async def change_stack_requests(store: Store, now: float, new: Callable[[Requests], Requests]) -> None:
+    """Change the open requests. Those that were left behind are removed."""
+    await change(store, STACK_REQUESTS, STACKS_NAME, lambda found: kept(new((found or StackRequests()).requests), now))
 
 
-class Mailbox(Struct, frozen=True):
-    """All that is asked, by a key that only the asker knows."""
+class StackResponder:
+    """Replies for the jobs of one node."""
 
-    looks: dict[str, Look] = field(default_factory=dict)
-
-
-Change = Callable[[dict[str, Look]], dict[str, Look]]
-
-
-async def read_looks(store: Store) -> dict[str, Look]:
-    """What is in the mailbox."""
-    return (await _read(store))[1]
-
-
-async def change_looks(store: Store, now: float, change: Change) -> None:
-    """Change what is in the mailbox; what nobody will come for any more is thrown away."""
-    while True:
-        doc, before = await _read(store)
-        fresh = {key: look for key, look in change(before).items() if look.asked_at > now - KEPT_SECONDS}
-        newest = sorted(fresh.items(), key=lambda item: item[1].asked_at)[-MOST_KEPT:]
-        after = dict(newest)
-        if after == before or await store.put(Doc(KIND, NAME, msgpack.encode(Mailbox(after)), doc.version)):
-            return
-
-
-async def _read(store: Store) -> tuple[Doc, dict[str, Look]]:
-    for doc in await store.docs(KIND):
-        if doc.name == NAME:
-            try:
-                return doc, msgpack.decode(doc.body, type=Mailbox).looks
-            except (MsgspecError, UnicodeDecodeError):
-                return doc, {}
-    return Doc(KIND, NAME, b""), {}
-
-
-class Witness:
-    """Answers for the jobs of one node."""
-
-    def __init__(self, store: Store, clock: Clock, see: Callable[[str, int], Awaitable[Seen | None]]) -> None:
+    def __init__(self, store: Store, clock: Clock, see: Callable[[str, int], Awaitable[StackReply | None]]) -> None:
         self._store = store
         self._clock = clock
         self._see = see
-        """What the run of this job, under this fence, is doing; None if it is not here."""
+        """Returns what the run of a job under a fence is doing; None if that run is not on this node."""
 
     async def poll(self) -> None:
-        """Answer what has been asked."""
-        oldest = self._clock.now() - ANSWER_SECONDS
-        looks = {
-            key: look
-            for key, look in (await read_looks(self._store)).items()
-            if look.seen is None and look.asked_at > oldest
+        """Reply to the requests for jobs that run here."""
+        oldest = self._clock.now() - REPLY_SECONDS
+        requests = {
+            key: request
+            for key, request in (await read_stack_requests(self._store)).items()
+            if request.reply is None and request.asked_at > oldest
         }
-        seen = await asyncio.gather(*(self._look(look) for look in looks.values()))
-        answers = {key: answer for key, answer in zip(looks, seen, strict=True) if answer is not None}
-        if answers:
-            await change_looks(
-                self._store,
-                self._clock.now(),
-                lambda looks: {key: replace(look, seen=answers.get(key, look.seen)) for key, look in looks.items()},
-            )
+        found = await asyncio.gather(*(self._reply(request) for request in requests.values()))
+        replies = {key: reply for key, reply in zip(requests, found, strict=True) if reply is not None}
+        if replies:
+            await change_stack_requests(self._store, self._clock.now(), lambda open_ones: _with(open_ones, replies))
 
-    async def _look(self, look: Look) -> Seen | None:
+    async def _reply(self, request: StackRequest) -> StackReply | None:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._see(look.job, look.fence)
-        except TimeoutError:  # nobody waits for it any more
+            async with asyncio.timeout(REPLY_SECONDS):
+                return await self._see(request.job, request.fence)
+        except TimeoutError:  # nothing waits for it now
             return None
+
+
+def _with(requests: Requests, replies: Mapping[str, StackReply]) -> dict[str, StackRequest]:
+    return {key: replace(request, reply=replies.get(key, request.reply)) for key, request in requests.items()}

@@ -1,6 +1,6 @@
-"""Messages over a socket, gathered into frames: one write for all that was said in one turn of the event loop.
+"""Messages over a socket, gathered into frames: one write for all messages of one turn of the event loop.
 
-A reader takes all that has arrived before it acts on any of it: whoever takes something back in time has taken it back.
+A reader takes in everything that has arrived before it acts on any of it, so that a message can still be revoked.
 """
 
 import asyncio
@@ -19,25 +19,25 @@ T = TypeVar("T")
 _LENGTH: Final = 4
 _CHUNK: Final = 262_144
 LONGEST_FRAME: Final = 1 << 30
-"""Nobody says so much at a time: what announces itself as longer is no frame."""
+"""Real frames are much shorter. A length beyond this means that the bytes are not a frame."""
 
 
 class Link(Generic[T]):
-    """One end of a connection. `heard` gets every list of frames that has arrived; `gone` is called at its end."""
+    """One end of a connection. `receive` gets the frames that arrive; `closed` is called when the other end is gone."""
 
     def __init__(
         self,
         sock: socket.socket,
         frame: type[T],
         *,
-        heard: Callable[[list[T]], None],
-        gone: Callable[[], None],
+        receive: Callable[[list[T]], None],
+        closed: Callable[[], None],
         wrap: Callable[[list[Any]], Any],
     ) -> None:
         sock.setblocking(False)  # noqa: FBT003
         self._sock = sock
-        self._heard = heard
-        self._gone = gone
+        self._receive = receive
+        self._other_end_closed = closed
         self._wrap = wrap
         self._decoder = msgpack.Decoder(frame)
         self._encoder = msgpack.Encoder()
@@ -51,16 +51,16 @@ class Link(Generic[T]):
 
     @property
     def unsent(self) -> bool:
-        """Whether something that was said has not left this process yet."""
+        """Whether a message has not left this process yet."""
         return bool(self._waiting or self._outgoing)
 
     @property
     def backlog(self) -> int:
-        """How many bytes the other end has not taken yet."""
+        """How many bytes the other end has not read yet, beyond what the socket holds."""
         return len(self._outgoing)
 
     def send(self, message: Any) -> None:
-        """Say it, with everything else of this turn."""
+        """Send a message, with everything else of this turn of the event loop."""
         if self.closed:
             return
         if not self._waiting:
@@ -68,21 +68,21 @@ class Link(Generic[T]):
         self._waiting.append(message)
 
     def flush(self) -> None:
-        """Send what there is, as far as the other end takes it."""
+        """Send every message now, as far as the socket takes them."""
         if self._waiting and not self.closed:
-            said, self._waiting = self._waiting, []
-            body = self._encoder.encode(self._wrap(said))
+            messages, self._waiting = self._waiting, []
+            body = self._encoder.encode(self._wrap(messages))
             self._outgoing += len(body).to_bytes(_LENGTH, "little")
             self._outgoing += body
         self._write()
 
     def catch_up(self) -> None:
-        """Take in what has arrived, without waiting for the event loop to notice. Also while something is taken in."""
+        """Receive what has arrived, without waiting for the event loop to notice. Allowed while receiving."""
         if not self.closed:
             self._readable()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close our end."""
         if not self.closed:
             self.closed = True
             with suppress(OSError, ValueError):
@@ -124,11 +124,11 @@ class Link(Generic[T]):
         try:
             frames = self._frames()
         except (MsgspecError, UnicodeDecodeError, ValueError) as error:
-            logger.error("the other end of a connection speaks gibberish (%s); hanging up", error)  # noqa: TRY400
+            logger.error("closing a connection whose other end sends garbage: %s", error)  # noqa: TRY400
             frames, over = [], True
         try:
             if frames:
-                self._heard(frames)
+                self._receive(frames)
         finally:
             if over:
                 self._end()
@@ -151,4 +151,4 @@ class Link(Generic[T]):
     def _end(self) -> None:
         if not self.closed:
             self.close()
-            self._gone()
+            self._other_end_closed()

@@ -1,4 +1,4 @@
-"""What a node and the processes it started say to each other. The only words that cross the socket."""
+"""The messages between a node and the processes it started. Nothing else crosses the socket."""
 
 from typing import Literal
 
@@ -11,13 +11,13 @@ from shiftwork.core.retry import End, EndKind
 # ── from the node ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Hello(Struct, frozen=True, kw_only=True, tag=True):
-    """The first word: what to be."""
+class Setup(Struct, frozen=True, kw_only=True, tag=True):
+    """The first message: what the process is for, and how it imports the app."""
 
     app: str
-    """How to import it: `module:name`, or a file's path and a name."""
-    role: Literal["herald", "shared", "alone"]
-    """Describe the app and call its hooks; run many jobs at a time; run one job at a time."""
+    """How to import the app: `module:name`, or a file's path and a name."""
+    role: Literal["hooks", "shared", "alone"]
+    """Describe the app and call its hooks; or run many jobs at a time; or run one job at a time."""
     now: float
     path: list[str] = field(default_factory=list)
     """Where to look for modules."""
@@ -30,7 +30,7 @@ class Start(Struct, frozen=True, tag=True):
 
     job: Claimed
     number: int
-    """How manieth `Start` it is."""
+    """The position of this message among all `Start` messages, from 1."""
 
 
 class Stop(Struct, frozen=True, tag=True):
@@ -42,48 +42,48 @@ class Stop(Struct, frozen=True, tag=True):
 
 
 class Revoke(Struct, frozen=True, tag=True):
-    """Forget the jobs that you were to start and have not heard of until now."""
+    """Do not start these jobs, whose `Start` was read together with this message or just before."""
 
     ids: list[str]
 
 
 class Drain(Struct, frozen=True, tag=True):
-    """The end is near: let the functions know."""
+    """Tell the running functions that the end is near."""
 
 
 class Ping(Struct, frozen=True, tag=True):
-    """Are you there? And this is the time, by the store's clock."""
+    """Send a sign of life. It also carries the time, by the store's clock."""
 
     now: float
 
 
-class Show(Struct, frozen=True, tag=True):
-    """Say what this run is doing."""
+class ShowStack(Struct, frozen=True, tag=True):
+    """Report what this run is doing."""
 
     id: str
     fence: int
 
 
-class Happened(Struct, frozen=True, tag=True):
-    """Call the hooks."""
+class CallHooks(Struct, frozen=True, tag=True):
+    """Call the hooks for this event."""
 
     event: Event
 
 
-class Bye(Struct, frozen=True, tag=True):
-    """Go."""
+class Exit(Struct, frozen=True, tag=True):
+    """End the process."""
 
 
-FromNode = Hello | Start | Stop | Revoke | Drain | Ping | Show | Happened | Bye
+FromNode = Setup | Start | Stop | Revoke | Drain | Ping | ShowStack | CallHooks | Exit
 
 # ── from the process ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Definition(Struct, frozen=True, kw_only=True, tag=True):
-    """An app, as a node needs to know it."""
+    """An app, as far as a node needs to know it."""
 
     store: str
-    """Its URL, whole."""
+    """The URL of the store, with its password."""
     namespace: str
     tick_interval: float
     lease_seconds: float
@@ -92,43 +92,43 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     pools: list[PoolConfig]
     gates: dict[str, Gates]
     schemas: dict[str, bytes]
-    """What each worker takes, as JSON Schema."""
+    """The parameters of each worker, as JSON Schema."""
     hooks: bool
-    """Whether somebody wants to hear of events."""
+    """Whether the app has hooks."""
 
 
 class Ready(Struct, frozen=True, tag=True):
-    """The app is imported: let jobs come."""
+    """The app is imported, and jobs may come."""
 
 
-class Failed(Struct, frozen=True, tag=True):
-    """It could not be imported, or does not hold together."""
+class SetupFailed(Struct, frozen=True, tag=True):
+    """The app could not be imported, or its definitions do not fit together."""
 
     error: str
 
 
-class Ended(Struct, frozen=True, tag=True):
+class RunEnded(Struct, frozen=True, tag=True):
     """A run has ended."""
 
     id: str
     fence: int
     end: End
     outcome: Outcome | None = None
-    """What the function wrote itself, in a transaction."""
+    """The outcome that the function wrote itself, in a transaction."""
     stray: bool = False
-    """Whether it was given up on: its function goes on."""
+    """Whether the run was given up on while its function goes on."""
 
 
-class Said(Struct, frozen=True, tag=True):
-    """How far a run is."""
+class Progressed(Struct, frozen=True, tag=True):
+    """A run has made progress."""
 
     id: str
     fence: int
     progress: Progress
 
 
-class Shown(Struct, frozen=True, tag=True):
-    """What a run is doing."""
+class StackShown(Struct, frozen=True, tag=True):
+    """What a run is doing: the answer to `ShowStack`."""
 
     id: str
     fence: int
@@ -136,21 +136,21 @@ class Shown(Struct, frozen=True, tag=True):
 
 
 class Pong(Struct, frozen=True, tag=True):
-    """Here."""
+    """A sign of life."""
 
 
-FromProcess = Definition | Ready | Failed | Ended | Said | Shown | Pong
+FromProcess = Definition | Ready | SetupFailed | RunEnded | Progressed | StackShown | Pong
 
 
-class Frame(Struct, frozen=True, array_like=True):
-    """What is sent at a time, by a process."""
+class ProcessFrame(Struct, frozen=True, array_like=True):
+    """The messages that a process sends at a time."""
 
     seen: int
-    """How many `Start` it has read."""
+    """How many `Start` messages the process has read."""
     messages: list[FromProcess]
 
 
-class Orders(Struct, frozen=True, array_like=True):
-    """What is sent at a time, by a node."""
+class NodeFrame(Struct, frozen=True, array_like=True):
+    """The messages that a node sends at a time."""
 
     messages: list[FromNode]

@@ -1,29 +1,26 @@
 """The small versioned records of a memory store, and what a claim reads out of them.
 
-A record of a kind that claims look into is decoded once, when it is written. One that cannot be decoded counts as
+A record of a kind that claims read is decoded once, when it is written. A record that cannot be decoded counts as
 absent and is named in `unreadable`; it never makes a claim fail.
 """
 
-from typing import Any, Final
+from typing import Any
 
-from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
 from shiftwork.core.model import Doc, PoolDoc
-
-READ: Final = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds that claims look into."""
 
 
 class DocTable:
     """All docs by kind and name."""
 
     def __init__(self) -> None:
-        self.gates: dict[str, Gates] = {}
-        self.pools: dict[str, PoolDoc] = {}
-        self.breakers: dict[str, BreakerState] = {}
+        self.gates = dict[str, Gates]()
+        self.pools = dict[str, PoolDoc]()
+        self.breakers = dict[str, BreakerState]()
         self.unreadable: dict[tuple[str, str], str] = {}
         self._docs: dict[tuple[str, str], Doc] = {}
 
@@ -35,18 +32,19 @@ class DocTable:
         if doc.version != (there.version if there else 0):
             return False
         self._docs[doc.kind, doc.name] = replace(doc, version=doc.version + 1)
-        if doc.kind in READ:
+        if doc.kind in READ_BY_CLAIMS:
             self._read(doc)
         return True
 
     def _read(self, doc: Doc) -> None:
         decoded: dict[str, Any] = self._decoded(doc.kind)
+        decoded.pop(doc.name, None)
         self.unreadable.pop((doc.kind, doc.name), None)
-        try:
-            decoded[doc.name] = msgpack.decode(doc.body, type=READ[doc.kind])
-        except (MsgspecError, UnicodeDecodeError) as error:
-            decoded.pop(doc.name, None)
-            self.unreadable[doc.kind, doc.name] = str(error)
+        value = READ_BY_CLAIMS[doc.kind].decode(doc.body)
+        if value is not None:
+            decoded[doc.name] = value
+        else:
+            self.unreadable[doc.kind, doc.name] = damaged_doc(doc) or ""
 
     def _decoded(self, kind: str) -> Any:
         return {"gates": self.gates, "pool": self.pools, "breaker": self.breakers}[kind]

@@ -1,4 +1,4 @@
-"""The events of the memory store: numbered in one sequence, pruned by who caused them."""
+"""The events of a memory store: numbered in one sequence, pruned apart by whether a person caused them."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -9,26 +9,26 @@ from shiftwork.core.model import EVENTS_KEPT, Event
 
 
 class EventLog:
-    """What happened, oldest first."""
+    """The events, oldest first."""
 
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._last = 0
 
     def add(self, events: Iterable[Event]) -> None:
-        """Number them upwards."""
+        """Keep these events, numbered upwards."""
         for event in events:
             self._last += 1
             self._events.append(replace(event, seq=self._last))
 
     def between(self, after: int, before: int | None, limit: int) -> list[Event]:
-        """The newest between two numbers, oldest of them first."""
+        """The newest events between two numbers, oldest first."""
         first = bisect_right(self._events, after, key=_number)
         end = len(self._events) if before is None else bisect_left(self._events, before, key=_number)
         return self._events[max(first, end - max(0, limit)) : end]
 
     def prune(self, n: int) -> int:
-        """Forget up to `n` of each kind that are not among its newest; answers how many."""
+        """Delete up to `n` events of each kind that are not among its newest. Returns how many."""
         doomed: set[int] = set()
         for kind in (True, False):
             numbers = [event.seq for event in self._events if event.by_person is kind]

@@ -1,4 +1,4 @@
-"""Looking for jobs the simple way: every one of them is looked at."""
+"""Finding jobs the simple way, by looking at every one."""
 
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -12,7 +12,7 @@ EXACT: Final = ("worker", "pool", "key", "unique_key", "instance")
 
 
 def find(jobs: Mapping[str, JobRecord], wanted: JobFilter) -> list[JobRecord]:
-    """The newest jobs that match, without their attempts. Behind an id that is gone there is nothing."""
+    """The newest jobs that match, without their attempts. Paging after a deleted id returns nothing."""
     if wanted.after is not None and wanted.after not in jobs:
         return []
     last = jobs[wanted.after] if wanted.after is not None else None

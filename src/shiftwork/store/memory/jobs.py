@@ -1,7 +1,7 @@
-"""Every job of a memory store, and the indices over them. It owns which jobs are parked behind their concurrency key.
+"""Every job of a memory store, and the indices over them. It writes `parked` as `shiftwork.core.parking` decides.
 
-All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and what a change means to
-others gathers in `topics`. It decides nothing else: what becomes of a job is the store's business.
+All changes go through `JobTable.write` and `JobTable.delete`, so no index can be forgotten, and the topics that a
+change concerns gather in `topics`. What becomes of a job is for the store to decide.
 """
 
 from bisect import bisect_left, insort
@@ -13,12 +13,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.model import LIVE, JobRecord, JobStatus
+from shiftwork.core.parking import free
 
 QUEUED, PROCESSING = JobStatus.QUEUED, JobStatus.PROCESSING
 
 
-class Line:
-    """Ids in the order of a number, then of the id."""
+class OrderedIds:
+    """Ids in the order of a number and then of the id."""
 
     def __init__(self) -> None:
         self._places: list[tuple[float, str]] = []
@@ -41,7 +42,7 @@ class Line:
         return [id for _, id in self._places[:n]]
 
     def until(self, at: float, n: int) -> list[str]:
-        """The first `n` that come no later."""
+        """The first `n` ids whose number is at most this."""
         return [id for _, id in takewhile(lambda place: place[0] <= at, self._places[:n])]
 
     @property
@@ -54,34 +55,35 @@ class Line:
 
 
 class KeyGroup(Struct):
-    """The jobs of one worker that share a concurrency key. Of the queued ones, the first `free` are not parked."""
+    """The jobs of one worker that share a concurrency key."""
 
-    queued: Line = field(default_factory=Line)
+    queued: OrderedIds = field(default_factory=OrderedIds)
     processing: int = 0
-    free: int = 0
+    free: set[str] = field(default_factory=set)
+    """The queued jobs that are not parked."""
 
 
 class JobTable:
-    """All jobs by id, and by everything that a store is asked for."""
+    """All jobs by id, and by everything else that a store looks them up by."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, JobRecord] = {}
-        self.ready: defaultdict[str, dict[str, Line]] = defaultdict(dict)
-        """By worker and pool: queued and not parked, by rank."""
-        self.running: defaultdict[str, Line] = defaultdict(Line)
-        """By worker: processing, by start."""
+        self.ready: defaultdict[str, dict[str, OrderedIds]] = defaultdict(dict)
+        """By worker and pool: the queued jobs that are not parked, by rank."""
+        self.running: defaultdict[str, OrderedIds] = defaultdict(OrderedIds)
+        """By worker: the processing jobs, by start."""
         self.held: defaultdict[str, set[str]] = defaultdict(set)
-        """By instance: processing."""
-        self.due = Line()
-        """Scheduled and to be retried, by `run_at`."""
-        self.disposable = Line()
-        """Ended, by `keep_until`."""
+        """By instance: the processing jobs."""
+        self.due = OrderedIds()
+        """The scheduled and failed jobs, by `run_at`."""
+        self.disposable = OrderedIds()
+        """The ended jobs that may be pruned, by `keep_until`."""
         self.unique: dict[tuple[str, str], str] = {}
         """By worker and `unique_key`: the live job that has it."""
         self.by_pool: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self.by_worker: defaultdict[str, Counter[JobStatus]] = defaultdict(Counter)
         self.topics: set[str] = set()
-        """What has to be rung for the changes so far."""
+        """The topics to ring for the changes so far."""
         self._groups: defaultdict[tuple[str, str], KeyGroup] = defaultdict(KeyGroup)
 
     def write(self, job: JobRecord) -> None:
@@ -91,7 +93,7 @@ class JobTable:
         self._repark(job)
 
     def delete(self, id: str) -> None:
-        """Forget the job without a trace."""
+        """Delete the job without a trace."""
         job = self.by_id.get(id)
         self._take_out(id)
         if job is not None:
@@ -102,7 +104,7 @@ class JobTable:
         return job.unique_key is not None and self.unique.get((job.worker, job.unique_key), job.id) != job.id
 
     def best(self, worker: str) -> JobRecord | None:
-        """The first of a worker's jobs that are queued and not parked, in whatever pool."""
+        """The first of a worker's jobs that are queued and not parked, in any pool."""
         heads = [line.head for line in self.ready.get(worker, {}).values() if line.head]
         return self.by_id[min(heads)[1]] if heads else None
 
@@ -112,7 +114,7 @@ class JobTable:
         return self.by_id[min(head for head in heads if head)[1]] if heads else None
 
     def stir(self, workers: Iterable[str] | None = None) -> None:
-        """What these workers (or all) waited for may have changed: ring wherever a job of theirs is ready."""
+        """Ring every pool where a job of these workers (or of all) is ready: what it waits for may have changed."""
         for worker in list(self.ready) if workers is None else workers:
             self.topics |= {f"pool:{pool}" for pool in self.ready.get(worker, ())}
 
@@ -140,7 +142,7 @@ class JobTable:
             self._make_ready(job)
 
     def _make_ready(self, job: JobRecord) -> None:
-        self.ready[job.worker].setdefault(job.pool, Line()).add(job.rank, job.id)
+        self.ready[job.worker].setdefault(job.pool, OrderedIds()).add(job.rank, job.id)
         self.topics.add(f"pool:{job.pool}")
 
     def _put_in_run(self, job: JobRecord) -> None:
@@ -177,7 +179,7 @@ class JobTable:
         if job.key is not None:
             group = self._groups[job.worker, job.key]
             group.queued.discard(job.rank, job.id)
-            group.free -= not job.parked
+            group.free.discard(job.id)
         if not job.parked:
             self._unready(job)
 
@@ -200,21 +202,18 @@ class JobTable:
             self._groups[job.worker, job.key].processing -= 1
 
     def _repark(self, changed: JobRecord) -> None:
-        """Let the best of a key's queued jobs be free, as many as the limit allows, and park the others."""
+        """Park and free the queued jobs of a key, now that one of its jobs has changed."""
         if changed.key is None:
             return
         group = self._groups[changed.worker, changed.key]
-        free = 0
-        for position, (_, id) in enumerate(group.queued):
-            job = self.by_id[id]
-            fits = free == position and group.processing + free < job.key_limit
-            # Those that were free are still ahead, but for one place if the changed job pushed itself in before them.
-            if not fits and position > group.free:
-                break
-            free += fits
-            if job.parked == fits:
-                self._set_parked(job, parked=not fits)
-        group.free = free
+        limits = ((id, self.by_id[id].key_limit) for _, id in group.queued)
+        fitting = list(free(limits, processing=group.processing))
+        for id in group.free.difference(fitting):
+            self._set_parked(self.by_id[id], parked=True)
+        for id in fitting:
+            if id not in group.free:
+                self._set_parked(self.by_id[id], parked=False)
+        group.free = set(fitting)
         if not group.queued and not group.processing:
             del self._groups[changed.worker, changed.key]
 

@@ -1,4 +1,4 @@
-"""What a memory store shows to `shiftwork.core.admission`: copies, to be changed by it at will."""
+"""The facts that a memory store gives to `shiftwork.core.admission`: copies, which it may change."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.core.model import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.docs import DocTable
-from shiftwork.store.memory.jobs import JobTable, Line
+from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.states import StateTable
 
 
 def facts(workers: Iterable[str], jobs: JobTable, docs: DocTable, *, states: StateTable, served: set[str]) -> Facts:
-    """All that an admission of jobs of these workers looks at."""
+    """Everything that an admission of jobs of these workers looks at."""
     near = neighbours(workers, docs.gates)
     return Facts(
         lanes={worker: _lane(worker, jobs, states) for worker in near},
@@ -29,7 +29,7 @@ def heads(jobs: JobTable, pool: str, *, worker: str, n: int) -> list[Head]:
 
 
 def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
-    running = jobs.running.get(worker) or Line()
+    running = jobs.running.get(worker) or OrderedIds()
     eldest = jobs.by_id[running.head[1]] if running.head else None
     best = jobs.best(worker)
     counts = jobs.by_worker.get(worker) or Counter()

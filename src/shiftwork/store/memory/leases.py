@@ -1,6 +1,6 @@
-"""Names held until a time, in a memory store: the instances, and the places under a name.
+"""The instances and places of a memory store: names held until a time.
 
-A lease until an instant has ended at that instant.
+A lease that lasts until an instant has ended at that instant.
 """
 
 from collections import defaultdict
@@ -10,25 +10,25 @@ from shiftwork.core.model import Beat, InstanceRecord
 
 
 class Instances:
-    """The instances that have beaten, and those that have lost their jobs for ever."""
+    """The instances that have beaten, and those that have lost their jobs for good."""
 
     def __init__(self) -> None:
         self.lost: set[str] = set()
         self._records: dict[str, InstanceRecord] = {}
 
     def renew(self, beat: Beat, ttl: float, now: float) -> bool:
-        """Renew or make the lease; not if the instance is lost."""
+        """Renew or create the lease. False if the instance is lost."""
         if beat.instance in self.lost:
             return False
         self._records[beat.instance] = InstanceRecord(beat, expires_at=now + ttl, last_beat_at=now)
         return True
 
     def live(self, now: float) -> dict[str, Beat]:
-        """The last beat of each instance whose lease goes on."""
+        """The last beat of each instance whose lease has not ended."""
         return {name: record.beat for name, record in self._records.items() if record.expires_at > now}
 
     def forget(self, names: Iterable[str]) -> bool:
-        """Whether there was one to forget."""
+        """Forget these instances. True if any of them was known."""
         gone = [self._records.pop(name) for name in names if name in self._records]
         return bool(gone)
 
@@ -37,7 +37,7 @@ class Instances:
 
 
 class Places:
-    """Who holds which name, until when."""
+    """The holders of each name, and until when."""
 
     def __init__(self) -> None:
         self._holders: defaultdict[str, dict[str, float]] = defaultdict(dict)

@@ -1,14 +1,15 @@
-"""What a memory store remembers of each worker. How a run counts is `shiftwork.core.worker_state`."""
+"""The workers' states in a memory store. How they change is `shiftwork.core.worker_state`."""
 
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from shiftwork.core import worker_state
 from shiftwork.core.model import WorkerState
 
 
 class StateTable:
-    """The states by worker. A worker without one is as good as new."""
+    """The states by worker. A worker without one is new."""
 
     def __init__(self) -> None:
         self._states: dict[str, WorkerState] = {}
@@ -21,16 +22,12 @@ class StateTable:
         return self._states.setdefault(worker, WorkerState(worker=worker))
 
     def copy_of(self, worker: str) -> WorkerState:
-        """The state as it is now, for others to look at."""
+        """A copy of the state as it is now."""
         return replace(self._states.get(worker) or WorkerState(worker=worker))
 
     def keep(self, state: WorkerState) -> None:
-        """This is the state from now on."""
+        """Replace the state of its worker."""
         self._states[state.worker] = replace(state)
 
     def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
-        state = self.of(worker)
-        state.enabled, state.changed_at = enabled, now
-        state.reason = None if enabled else reason
-        if enabled:
-            state.failures = 0
+        worker_state.switch(self.of(worker), enabled=enabled, reason=reason, now=now)

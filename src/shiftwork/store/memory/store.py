@@ -1,27 +1,27 @@
 """The store in memory: the contract of `shiftwork.store.protocol`, written to be read.
 
-One lock makes every call happen at once, from whatever thread it comes; no call ever waits for anything else. Admission
-is `shiftwork.core.admission`, called directly. Which index a job is in is `shiftwork.store.memory.jobs`.
+One lock makes every call happen at once, from any thread; no call ever waits for anything else. Every rule is called
+directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`, and `core.parking` through
+`shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from shiftwork.core.admission import Choice, Facts, choose, neighbours
+from shiftwork.core.amending import amended
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.health import Finding, integrity
+from shiftwork.core.landing import accepts, landed
 from shiftwork.core.model import (
-    SECONDS_A_DAY,
     Added,
     Amended,
     Beat,
-    Cancel,
     Change,
     Claimed,
     DeadJob,
@@ -42,20 +42,18 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
-from shiftwork.core.worker_state import after_run
+from shiftwork.core.statuses import allows
+from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
 from shiftwork.store.memory import lanes
-from shiftwork.store.memory.docs import READ, DocTable
+from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
 from shiftwork.store.memory.finding import dead, find
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import Totals
+from shiftwork.store.memory.totals import PoolTotals
 from shiftwork.store.protocol import Bell, Claims, Promoted
-
-ENDED: Final = (JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.CANCELLED)
-REQUEUABLE: Final = (JobStatus.DEAD, JobStatus.CANCELLED, JobStatus.FAILED, JobStatus.SCHEDULED)
 
 
 class MemoryStore:
@@ -71,12 +69,12 @@ class MemoryStore:
         self._states = StateTable()
         self._instances = Instances()
         self._places = Places()
-        self._totals = Totals()
+        self._totals = PoolTotals()
         self._events = EventLog()
 
     @contextmanager
     def _change(self, *topics: str) -> Iterator[JobTable]:
-        """Alone with the data; afterwards, ring these topics and those that the jobs' changes concern."""
+        """Hold the lock; afterwards, ring these topics and those that the changed jobs concern."""
         with self._lock:
             yield self._jobs
             concerned = {*topics, *self._jobs.topics}
@@ -86,10 +84,10 @@ class MemoryStore:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        """Nothing to connect to."""
+        """Do nothing: there is nothing to connect to."""
 
     async def close(self) -> None:
-        """Nothing to release: the data live as long as this object, also for others who hold it."""
+        """Do nothing: the data live as long as this object, also for others who hold it."""
 
     async def server_time(self) -> float:
         return time.time()
@@ -106,8 +104,7 @@ class MemoryStore:
         twin = table.unique.get((job.worker, job.unique_key)) if job.unique_key is not None else None
         if twin is not None:
             return Added(twin, created=False)
-        status = _waiting(job.run_at, now)
-        table.write(JobRecord(**msgspec.structs.asdict(job), status=status, created_at=now))
+        table.write(JobRecord.of(job, now))
         self._totals.added(job.pool)
         return Added(job.id, created=True)
 
@@ -126,7 +123,7 @@ class MemoryStore:
         state.last_started = now
         state.rate_at = choice.rate_at.get(worker, state.rate_at)
         gates = self._docs.gates.get(worker)
-        # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+        # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
         if gates is not None and (gates.after or self._docs.breakers.get(gates.breaker or "", BreakerState()).open):
             self._stir(table, worker)
 
@@ -149,32 +146,21 @@ class MemoryStore:
             answer = Finished([], [])
             for outcome in outcomes:
                 job = table.by_id.get(outcome.id)
-                current = job is not None and job.status is JobStatus.PROCESSING and job.fence == outcome.fence
-                answer.accepted.append(current)
-                if job is not None and current and self._settle(table, job, outcome, now):
+                if job is None or not accepts(job, outcome):
+                    answer.accepted.append(False)
+                    continue
+                answer.accepted.append(True)
+                if self._settle(table, job, outcome, now):
                     answer.disabled.append(job.worker)
             return answer
 
     def _settle(self, table: JobTable, job: JobRecord, outcome: Outcome, now: float) -> bool:
-        """Write an accepted outcome; whether that disabled the worker."""
-        status = _landing(job, outcome, now)
-        settled = replace(
-            job,
-            status=status,
-            run_at=outcome.run_at,
-            attempt=outcome.attempt,
-            crashes=outcome.crashes,
-            result=outcome.result,
-            error=outcome.error,
-            ended_at=outcome.ended_at,
-            attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
-            cancelling=False,
-            keep_until=_keep_until(outcome, status, now),
-        )
+        """Write an accepted outcome. True if that disabled the worker."""
+        settled = landed(job, outcome, now)
         table.write(settled)
         self._totals.finished(job, outcome)
         self._stir(table, job.worker)
-        disabled = after_run(self._states.of(job.worker), replace(outcome, status=status))
+        disabled = after_run(self._states.of(job.worker), outcome, settled.status)
         if disabled:
             table.topics |= {"state", "leader"}
         return disabled
@@ -220,7 +206,7 @@ class MemoryStore:
             return taken
 
     def _bury(self, table: JobTable, live: Collection[str]) -> None:
-        """Forget the dead: those that lost their jobs, and those that have none."""
+        """Forget the dead instances: those that lost their jobs, and those that have none."""
         dead = {record.beat.instance for record in self._instances.all()}.difference(live)
         self._forget(table, [name for name in dead if name in self._instances.lost or name not in table.held])
 
@@ -261,7 +247,7 @@ class MemoryStore:
             written = self._docs.put(doc)
             if written:
                 table.topics |= {"state", "leader"}
-            if written and doc.kind in READ:
+            if written and doc.kind in READ_BY_CLAIMS:
                 table.stir()
             return written
 
@@ -296,8 +282,8 @@ class MemoryStore:
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
         with self._change() as table:
-            everybody = {*self._states, *self._docs.gates, *table.by_worker}
-            return self._facts(everybody if workers is None else workers, now)
+            every_worker = {*self._states, *self._docs.gates, *table.by_worker}
+            return self._facts(every_worker if workers is None else workers, now)
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         with self._change() as table:
@@ -319,37 +305,23 @@ class MemoryStore:
         job = table.by_id.get(id)
         if job is None:
             return Amended(id, ok=False, status=None)
-        if isinstance(change, Cancel):
-            ok = self._cancel(table, job, change, now)
-        elif isinstance(change, Requeue):
-            ok = self._requeue(table, job, change, now)
-        else:
-            ok = job.status in ENDED
-            if ok:
-                table.delete(id)
+        ok = allows(job.status, change) and not (isinstance(change, Requeue) and table.clashes(job))
+        if ok:
+            self._change_job(table, job, change, now)
         return Amended(id, ok=ok, status=job.status)
 
-    def _cancel(self, table: JobTable, job: JobRecord, change: Cancel, now: float) -> bool:
-        if job.status is JobStatus.PROCESSING:
-            table.write(replace(job, cancelling=True))
+    def _change_job(self, table: JobTable, job: JobRecord, change: Change, now: float) -> None:
+        changed = amended(job, change, now)
+        if changed is None:
+            table.delete(job.id)
+            return
+        table.write(changed)
+        if changed.cancelling:
             table.topics.add("orders")
-            return True
-        if job.status in ENDED:
-            return False
-        cancelled = replace(job, status=JobStatus.CANCELLED, ended_at=now, error=change.reason)
-        table.write(replace(cancelled, keep_until=now + SECONDS_A_DAY))
-        self._states.of(job.worker).last_ended = now
+            return
+        if changed.status is JobStatus.CANCELLED:
+            after_end(self._states.of(job.worker), now)
         self._stir(table, job.worker)
-        return True
-
-    def _requeue(self, table: JobTable, job: JobRecord, change: Requeue, now: float) -> bool:
-        if job.status not in REQUEUABLE or table.clashes(job):
-            return False
-        payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
-        waiting = replace(job, status=_waiting(change.run_at, now), run_at=change.run_at, payload=payload, key=key)
-        table.write(replace(waiting, attempt=0, crashes=0, ended_at=None, keep_until=None, result=None, progress=None))
-        self._stir(table, job.worker)
-        return True
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - others count at a time
         with self._change() as table:
@@ -372,10 +344,7 @@ class MemoryStore:
 
     async def check(self) -> dict[str, Finding]:
         with self._change():
-            unreadable = [
-                f"the doc {kind} {name} cannot be read: {why}"
-                for (kind, name), why in sorted(self._docs.unreadable.items())
-            ]
+            unreadable = [why for _, why in sorted(self._docs.unreadable.items())]
             return {
                 "store": Finding("memory"),
                 "durability": Finding("none: everything ends with this process"),
@@ -389,7 +358,7 @@ class MemoryStore:
         return self._fence
 
     def _stir(self, table: JobTable, worker: str) -> None:
-        """Something changed about a worker that others may wait for."""
+        """Ring for the workers that may wait for something that changed about this one."""
         gates = self._docs.gates.get(worker)
         if gates is not None and not gates.open:
             table.stir(neighbours([worker], self._docs.gates))
@@ -397,24 +366,3 @@ class MemoryStore:
     def _facts(self, workers: Iterable[str], now: float) -> Facts:
         served = {beat.pool for beat in self._instances.live(now).values()}
         return lanes.facts(workers, self._jobs, self._docs, states=self._states, served=served)
-
-
-def _waiting(run_at: float, now: float) -> JobStatus:
-    return JobStatus.QUEUED if run_at <= now else JobStatus.SCHEDULED
-
-
-def _landing(job: JobRecord, outcome: Outcome, now: float) -> JobStatus:
-    """The status that an outcome leads to: it says what it wants, the clock and a cancel that was asked for decide."""
-    if outcome.status in ENDED:
-        return outcome.status
-    if job.cancelling:
-        return JobStatus.CANCELLED
-    if outcome.status is JobStatus.FAILED and outcome.run_at > now:
-        return JobStatus.FAILED
-    return _waiting(outcome.run_at, now)
-
-
-def _keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
-    if status.live:
-        return None
-    return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY

@@ -1,51 +1,53 @@
-"""The numbers of a memory store: what only grows is counted here, what is now is counted by the jobs' own table."""
+"""The numbers of a memory store: totals that only grow are counted here, the present is counted by the job table."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from shiftwork.core.landing import COUNTED, run_seconds
 from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats, WorkerStats
 from shiftwork.store.memory.jobs import JobTable
 
 
-class Totals:
-    """By pool, since the store was made."""
+class PoolTotals:
+    """The totals by pool, since the store was made."""
 
     def __init__(self) -> None:
         self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
 
     def know(self, pool: str) -> None:
-        """A pool that has jobs is listed, even before anything was counted."""
+        """List a pool that has jobs, even before anything is counted."""
         self._pools.setdefault(pool, PoolStats())
 
     def keep(self, totals: Mapping[str, PoolStats]) -> None:
-        """These are the totals from now on."""
-        for pool, told in totals.items():
+        """Replace the totals of these pools."""
+        for pool, given in totals.items():
             self._pools[pool] = PoolStats(
-                added=told.added,
-                completed=told.completed,
-                failed=told.failed,
-                run_seconds=told.run_seconds,
-                wait_seconds=told.wait_seconds,
-                marks=dict(told.marks),
+                added=given.added,
+                completed=given.completed,
+                failed=given.failed,
+                run_seconds=given.run_seconds,
+                wait_seconds=given.wait_seconds,
+                marks=dict(given.marks),
             )
 
     def added(self, pool: str) -> None:
         self._pools[pool].added += 1
 
     def finished(self, job: JobRecord, outcome: Outcome) -> None:
-        """Count an attempt that ended: its marks, and how long it waited and ran if it completed or failed."""
+        """Count an ended attempt: its marks, and how long it waited and ran if it completed or failed."""
         totals = self._pools[job.pool]
         for mark in outcome.marks.split():
             totals.marks[mark] = totals.marks.get(mark, 0) + 1
-        completed = outcome.status is JobStatus.COMPLETED
-        failed = outcome.status in (JobStatus.FAILED, JobStatus.DEAD)
-        if completed or failed:
-            totals.completed += completed
-            totals.failed += failed
-            totals.run_seconds += max(0.0, outcome.ended_at - (job.started_at or outcome.ended_at))
-            totals.wait_seconds += outcome.waited
+        if outcome.status not in COUNTED:
+            return
+        if outcome.status is JobStatus.COMPLETED:
+            totals.completed += 1
+        else:
+            totals.failed += 1
+        totals.run_seconds += run_seconds(outcome, job.started_at)
+        totals.wait_seconds += outcome.waited
 
     def stats(self, jobs: JobTable) -> Stats:
         return Stats(

@@ -1,8 +1,8 @@
-"""A PostgreSQL URL taken apart: what goes to the driver, what is ours, and how it is shown.
+"""A PostgreSQL URL, parsed: the options of the driver, our own, and the form that may be shown.
 
     postgresql://user:password@host:5432/database?schema=shiftwork&pooling=transaction&sslmode=require
 
-Ours are `schema`, `pooling` and `pool_size`; all others are libpq's.
+`schema`, `pooling` and `pool_size` are ours; all other parameters are libpq's.
 """
 
 import re
@@ -19,49 +19,49 @@ from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
 
 OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
-PATIENCE: Final = {
+DRIVER_DEFAULTS: Final = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     "application_name": "shiftwork",
-    "client_encoding": "UTF8",  # whatever the environment says: messages and payloads are of any language
+    "client_encoding": "UTF8",  # whatever the environment says: messages and payloads may be in any language
 }
-"""What libpq is told unless the URL says otherwise: a server that vanished is noticed."""
-LONGEST_LOCK_WAIT: Final = "10s"
+"""Options of libpq unless the URL sets them. They make it notice a server that has vanished."""
+LOCK_TIMEOUT: Final = "10s"
 _SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
-class Address(Struct, frozen=True, kw_only=True):
-    """Where the store is."""
+class PostgresAddress(Struct, frozen=True, kw_only=True):
+    """Where the store is, and how to connect."""
 
     url: str
-    """Without its password."""
+    """The URL without its password."""
     schema: str
     pooling: str
     pool_size: int
     options: dict[str, Any]
-    """What the driver is given."""
+    """The options of the driver."""
 
     @property
     def place(self) -> str:
-        """The store, in an error message."""
+        """The URL without parameters, for messages."""
         return self.url.partition("?")[0]
 
     @property
     def transaction_pooling(self) -> bool:
-        """Whether a proxy in between hands out the server by the transaction."""
+        """Whether a proxy between us and the server pools by transaction."""
         return self.pooling == "transaction"
 
     @property
     def prepare_threshold(self) -> int | None:
-        """After how many uses a statement is prepared."""
+        """The number of uses after which a statement is prepared; None for never."""
         return None if self.transaction_pooling else 3
 
 
-def parse(url: str) -> Address:
-    """Take a URL apart, or say what is wrong with it."""
+def parse(url: str) -> PostgresAddress:
+    """Parse a URL. Raises `UnknownStoreError` that names what is wrong with it."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     own = {name: value for name, value in pairs if name in OWN}
@@ -69,14 +69,15 @@ def parse(url: str) -> Address:
     pooling = own.get("pooling", "session")
     if pooling not in POOLING:
         raise UnknownStoreError(
-            f"the parameter 'pooling' of postgresql:// cannot be {pooling!r}; {' or '.join(POOLING)}"
+            f"the parameter 'pooling' of postgresql:// cannot be {pooling!r}; use {' or '.join(POOLING)}"
         )
     schema = own.get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise UnknownStoreError(
-            f"the parameter 'schema' of postgresql:// cannot be {schema!r}: letters, digits and _, and no pg_ in front"
+            f"the parameter 'schema' of postgresql:// cannot be {schema!r}: use letters, digits and _, not beginning "
+            "with a digit or pg_"
         )
-    return Address(
+    return PostgresAddress(
         url=_public(base, own, theirs),
         schema=schema,
         pooling=pooling,
@@ -87,7 +88,9 @@ def parse(url: str) -> Address:
 
 def _size(value: str) -> int:
     if not value.isdigit() or int(value) < 1:
-        raise UnknownStoreError(f"the parameter 'pool_size' of postgresql:// is a number of connections, not {value!r}")
+        raise UnknownStoreError(
+            f"the parameter 'pool_size' of postgresql:// must be a positive number of connections, not {value!r}"
+        )
     return int(value)
 
 
@@ -101,11 +104,11 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
             raise UnknownStoreError(
                 f"postgresql:// has no parameter {unknown[1]!r}; {nearest(unknown[1], OWN)}"
             ) from None
-        raise UnknownStoreError(f"a PostgreSQL URL is postgresql://user@host:5432/database: {shown(error)}") from None
-    options = {**PATIENCE, **given}
+        raise UnknownStoreError(f"write postgresql://user@host:5432/database: {shown(error)}") from None
+    options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:
-        # Proxies refuse what they cannot keep apart; behind one, functions bring their own settings.
-        options["options"] = f"-c lock_timeout={LONGEST_LOCK_WAIT} -c jit=off"
+        # A proxy that pools by transaction refuses session settings; behind one, only functions have settings.
+        options["options"] = f"-c lock_timeout={LOCK_TIMEOUT} -c jit=off"
     return options
 
 

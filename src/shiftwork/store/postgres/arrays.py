@@ -1,6 +1,6 @@
-"""Lists as PostgreSQL reads them: one text for a whole column of a batch.
+"""Lists as PostgreSQL array literals: one text for a whole column of a batch.
 
-The driver would look at every element's type; a batch of a hundred jobs has fifteen hundred of them.
+The driver would inspect the type of every element, and a batch of a hundred jobs has fifteen hundred elements.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ T = TypeVar("T")
 _encode: Final = Encoder().encode
 
 
-def alike(values: Sequence[T]) -> Sequence[T]:
-    """One element for all, where all are the same."""
+def collapsed(values: Sequence[T]) -> Sequence[T]:
+    """Return a single element if all elements are equal, otherwise the values."""
     return values[:1] if values.count(values[0]) == len(values) else values
 
 
 def texts(values: Sequence[str | None]) -> str | None:
-    """A text[]; None if every element is."""
+    """Return a text[] literal; None if every element is None."""
     if None not in values:
         return _quoted(values)  # type: ignore[arg-type]
     if all(value is None for value in values):
@@ -45,17 +45,17 @@ def _escaped(value: str) -> str:
 
 
 def numbers(values: Sequence[float | None]) -> str:
-    """An array of any numeric type. JSON writes finite numbers as PostgreSQL reads them, and fast."""
+    """Return an array literal of any numeric type. JSON writes finite numbers as PostgreSQL reads them."""
     return "{" + _encode(values)[1:-1].decode() + "}"
 
 
 def optional_numbers(values: Sequence[float | None]) -> str | None:
-    """The same; None if every element is."""
+    """Return an array literal of numbers; None if every element is None."""
     return None if all(value is None for value in values) else numbers(values)
 
 
 def blobs(values: Sequence[bytes | None]) -> str | None:
-    """A bytea[]; None if every element is."""
+    """Return a bytea[] literal; None if every element is None."""
     if None not in values:
         return '{"\\\\x' + '","\\\\x'.join([value.hex() for value in values if value is not None]) + '"}'
     if all(value is None for value in values):

@@ -1,8 +1,8 @@
 """Claiming: which jobs an instance gets.
 
-Where nothing but pause and disable can hold a pool's jobs back, one statement takes the first by rank. Otherwise a
-short transaction locks the workers that gates tie together, reads the facts, lets `core.admission` choose, and
-starts what it chose: the rules are in one place for every store.
+Where only pausing and disabling can hold a pool's jobs back, one statement takes the first by rank. Otherwise a short
+transaction locks the workers that gates tie together, reads the facts, lets `core.admission` choose, and starts what
+it chose. So the rules are in one place for all stores.
 """
 
 from collections.abc import Collection
@@ -14,34 +14,35 @@ from shiftwork.core.admission import Choice, Head, choose
 from shiftwork.core.model import Claimed
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.rows import StartedRow
+from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.protocol import Claims
 
 _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 
 class Claimer:
-    """Claims for one store. It remembers which pools had gates, to ask the right way first; either way is right."""
+    """Claims for one store. It remembers which pools had gates, to try the cheaper way first; both are correct."""
 
     def __init__(self) -> None:
         self._gated: set[str] = set()
 
     async def claim(
-        self, session: Session, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]
+        self, session: PostgresSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]
     ) -> Claims:
-        """Hand up to `n` jobs of these workers in this pool to the instance."""
+        """Start up to `n` jobs of these workers in this pool for the instance."""
         if n <= 0 or not workers:
             return Claims([])
         args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)))
         if pool not in self._gated:
-            found = await session.rows("claim", args)
-            if not found or found[0][1] is not None:
+            found = _started(await session.rows("claim", args))
+            if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
             self._gated.add(pool)
         async with session.conn.transaction():
             return await self._choose(session, pool, args)
 
-    async def _choose(self, session: Session, pool: str, args: tuple[Any, ...]) -> Claims:
+    async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims:
         namespace, instance, _, n, now, _ = args
         known, ahead = await session.row("consider", args)
         if known is None:
@@ -53,17 +54,21 @@ class Claimer:
         choice = choose(heads, facts, limit=n, now=now)
         if not choice.ids:
             return Claims([], choice.next_at)
-        found = await session.rows("start", (namespace, instance, pool, now, arrays.texts(choice.ids)))
+        found = _started(await session.rows("start", (namespace, instance, pool, now, arrays.texts(choice.ids))))
         await _note_starts(session, choice)
         return Claims(_claimed(found, pool), choice.next_at)
 
 
-async def _note_starts(session: Session, choice: Choice) -> None:
+async def _note_starts(session: PostgresSession, choice: Choice) -> None:
     limited = list(choice.rate_at)
-    told = (arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(list(choice.rate_at.values())))
-    session.ring(await session.value("note_starts", (session.namespace, *told)))
+    args = (arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(list(choice.rate_at.values())))
+    session.ring(await session.value("note_starts", (session.namespace, *args)))
 
 
-def _claimed(found: list[tuple[Any, ...]], pool: str) -> list[Claimed]:
-    found.sort(key=lambda row: (row[0], row[1]))
+def _started(found: list[tuple[Any, ...]]) -> list[StartedRow]:
+    return [StartedRow(*row) for row in found]
+
+
+def _claimed(found: list[StartedRow], pool: str) -> list[Claimed]:
+    found.sort(key=lambda row: (row.rank, row.id))
     return [rows.claimed(row, pool) for row in found]

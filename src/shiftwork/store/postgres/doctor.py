@@ -1,19 +1,19 @@
-"""What `shiftwork doctor` should know about the server. It only reads."""
+"""The findings of `shiftwork doctor` about the server. This module only reads."""
 
 from typing import Any, Final
 
 from shiftwork.core.health import Finding, integrity
 from shiftwork.store.postgres import migrations
-from shiftwork.store.postgres.address import Address
+from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.records import unreadable
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.session import PostgresSession
 
 SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
 RELOAD: Final = "ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();"
 
 
-async def check(session: Session, address: Address, *, listens: bool) -> dict[str, Finding]:
-    """The findings, by name."""
+async def check(session: PostgresSession, address: PostgresAddress, *, listens: bool) -> dict[str, Finding]:
+    """Return the findings by name."""
     settings = await _settings(session)
     steps = await migrations.status(session.conn, address.schema)
     version = max((step.number for step in steps if step.done), default=0)
@@ -31,42 +31,42 @@ async def check(session: Session, address: Address, *, listens: bool) -> dict[st
     }
 
 
-async def _settings(session: Session) -> dict[str, str]:
-    """As they are for the user of the URL: a role or a database may have its own."""
+async def _settings(session: PostgresSession) -> dict[str, str]:
+    """Return the settings as they are for the user of the URL: a role or a database may have its own."""
     rows: list[Any] = await session.query("SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS))
     return dict(zip(SETTINGS, rows[0], strict=True))
 
 
 def durability(settings: dict[str, str]) -> Finding:
-    """What a power cut could lose, in plain words."""
-    said = ", ".join(f"{name}={settings[name]}" for name in SETTINGS[:3])
+    """Return what a crash or a power cut could lose."""
+    shown = ", ".join(f"{name}={settings[name]}" for name in SETTINGS[:3])
     if settings["fsync"] == "off":
-        loss = "a power cut or a crash of the system can lose every job, and can damage the whole database"
-        return Finding(f"{said}: {loss}", RELOAD.format(name="fsync"), "critical")
+        loss = "a power cut or an operating system crash can lose every job and damage the whole database"
+        return Finding(f"{shown}: {loss}", RELOAD.format(name="fsync"), "critical")
     if settings["full_page_writes"] == "off":
-        loss = "a power cut in the middle of a page can damage the database, unless its file system writes pages whole"
-        return Finding(f"{said}: {loss}", RELOAD.format(name="full_page_writes"), "critical")
+        loss = "a power cut in the middle of a write can damage the database, unless the file system writes whole pages"
+        return Finding(f"{shown}: {loss}", RELOAD.format(name="full_page_writes"), "critical")
     if settings["synchronous_commit"] == "off":
         loss = (
-            "a crash of the server or a power cut loses the last moments of acknowledged jobs, up to a second, and a "
-            "fence may then be handed out twice"
+            "a server crash or a power cut loses the last acknowledged jobs, up to a second of them, and a fence may "
+            "then be issued twice"
         )
         remedy = "turn it on for the user of the URL: ALTER ROLE … SET synchronous_commit = on; then restart the nodes"
-        return Finding(f"{said}: {loss}", remedy, "critical")
-    return Finding(f"{said}: neither a crash nor a power cut loses an acknowledged job")
+        return Finding(f"{shown}: {loss}", remedy, "critical")
+    return Finding(f"{shown}: neither a crash nor a power cut loses an acknowledged job")
 
 
-async def _replication(session: Session) -> str:
+async def _replication(session: PostgresSession) -> str:
     [(n, waited_for)] = await session.query(
         "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names') <> '' "
         "AND current_setting('synchronous_commit') IN ('on', 'remote_apply')"
     )
     if not n:
-        return "no standbys: when this server and its disk are gone for good, so are the jobs"
+        return "no standbys: if this server and its disk are lost for good, so are the jobs"
     loss = (
-        "a failover to a synchronous one loses nothing acknowledged"
+        "a failover to a synchronous standby loses no acknowledged job"
         if waited_for
-        else "a failover can lose the last moments"
+        else "a failover can lose the last acknowledged jobs"
     )
     return f"{n} standby{'s' * (n > 1)}; {loss}"
 
@@ -74,28 +74,28 @@ async def _replication(session: Session) -> str:
 def _vacuum(settings: dict[str, str]) -> Finding:
     if settings["autovacuum"] == "on":
         return Finding("autovacuum is on")
-    text = "autovacuum is off: what ended jobs leave behind is never cleared away, and everything becomes slower"
+    text = "autovacuum is off: rows of ended jobs are never cleaned up, and every query becomes slower"
     return Finding(text, RELOAD.format(name="autovacuum"), "warning")
 
 
 def _steps(waiting: list[str]) -> Finding:
     if not waiting:
         return Finding("all done")
-    remedy = "shiftwork db upgrade, once no process of the version before is left"
-    return Finding(f"to be done: {', '.join(waiting)}", remedy, "warning")
+    remedy = "run `shiftwork db upgrade` once no process of an older version is left"
+    return Finding(f"to do: {', '.join(waiting)}", remedy, "warning")
 
 
-async def _integrity(session: Session) -> Finding:
+async def _integrity(session: PostgresSession) -> Finding:
     rows: list[Any] = await session.query(session.sql["docs_read"], (session.namespace,))
     return integrity(unreadable(rows))
 
 
-def _wake_up(address: Address, *, listens: bool) -> str:
+def _wake_up(address: PostgresAddress, *, listens: bool) -> str:
     if address.transaction_pooling:
-        return "by polling, about seven times a second: behind a pooler of transactions nobody can listen"
+        return "by polling, about seven times a second: LISTEN does not work behind a proxy that pools by transaction"
     if listens:
         return "by LISTEN and NOTIFY"
     return (
-        "by polling, because LISTEN does not work here. If a proxy that pools transactions is in between, add "
-        "?pooling=transaction to the URL"
+        "by polling, because LISTEN does not work here. If a proxy pools by transaction, add ?pooling=transaction to "
+        "the URL"
     )

@@ -1,9 +1,9 @@
-"""Rings across processes: a thread with one connection that listens, and tells others what was written here.
+"""Bells across processes: a thread with one connection, which listens to others and notifies them.
 
-NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics gather, and each of
-them is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its
-NOTIFY, a connection breaks), so every bell rings now and then without one. Behind a proxy that hands out the server by
-the transaction nobody can listen: there, bells ring by the clock alone.
+NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics are gathered, and each
+is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its
+NOTIFY, a connection breaks), so every bell also rings now and then without one. LISTEN does not work behind a proxy
+that pools by transaction: there, bells ring at intervals only.
 """
 
 import os
@@ -20,24 +20,24 @@ import psycopg
 from msgspec import MsgspecError, json
 
 from shiftwork.store.bells import Bells, LoopBell
-from shiftwork.store.postgres.address import Address
+from shiftwork.store.postgres.address import PostgresAddress
 
 DEBOUNCE_SECONDS: Final = 0.006
-MOST_BYTES: Final = 7_000
-"""A notification may have 8,000."""
-NET_SECONDS: Final = (2.0, 4.0)
-"""How often bells ring without a notification, while notifications come."""
+MAX_BYTES: Final = 7_000
+"""The size of a notification; the server allows 8,000 bytes."""
+FALLBACK_SECONDS: Final = (2.0, 4.0)
+"""The interval at which bells ring without a notification, while notifications work; random within these bounds."""
 POLL_SECONDS: Final = (0.1, 0.2)
-"""How often they ring where no notification can come."""
-PATIENCE: Final = 10.0
+"""The interval at which bells ring where notifications do not work."""
+READY_TIMEOUT: Final = 10.0
 
 
 class Doorbell:
-    """The bells of one store in this process, and their wire to those of other processes."""
+    """The bells of one store in this process, and their link to other processes."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: PostgresAddress) -> None:
         self.listens = False
-        """Whether notifications come in."""
+        """Whether notifications arrive."""
         self._address = address
         self._bells = Bells()
         self._channel: str | None = None
@@ -51,11 +51,11 @@ class Doorbell:
         self._wake_in = self._wake_out = -1
 
     def listen(self, topics: Collection[str]) -> LoopBell:
-        """A bell for these topics, on this event loop."""
+        """Return a bell for these topics, on this event loop."""
         return self._bells.listen(topics)
 
     def ring(self, topics: Iterable[str]) -> None:
-        """Something was written: ring here at once, and elsewhere soon. From any thread."""
+        """Ring these topics, here at once and in other processes soon; from any thread."""
         topics = set(topics)
         if not topics:
             return
@@ -71,7 +71,7 @@ class Doorbell:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, channel: str) -> None:
-        """Begin to listen, if that has not begun."""
+        """Start the thread, unless it runs."""
         with self._lock:
             if self._thread is not None:
                 return
@@ -85,15 +85,15 @@ class Doorbell:
 
     @property
     def started(self) -> bool:
-        """Whether it has begun, and got through or failed once."""
+        """Whether the thread runs, and has connected or failed to once."""
         return self._thread is not None and self._ready.is_set()
 
     def wait_ready(self) -> None:
-        """Return when it listens, or when that has failed once."""
-        self._ready.wait(PATIENCE)
+        """Wait until it listens, or has failed to once."""
+        self._ready.wait(READY_TIMEOUT)
 
     def stop(self) -> None:
-        """Send what is to be sent, and end the thread."""
+        """Send what is pending, and end the thread."""
         with self._lock:
             thread = self._thread
             self._closing = True
@@ -132,11 +132,11 @@ class Doorbell:
     def _serve_connected(self) -> None:
         conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
         try:
-            conn.add_notify_handler(self._heard)
+            conn.add_notify_handler(lambda notify: self._receive(notify.payload))
             conn.execute(f'LISTEN "{self._channel}"'.encode())
             self.listens = True
             self._ready.set()
-            self._bells.ring_all()  # whatever was written before is not told again
+            self._bells.ring_all()  # nothing notifies of what was written before
             self._serve(conn)
         finally:
             conn.close()
@@ -145,23 +145,23 @@ class Doorbell:
         with selectors.DefaultSelector() as selector:
             selector.register(conn.fileno(), selectors.EVENT_READ, conn)
             selector.register(self._wake_out, selectors.EVENT_READ)
-            net_at = time.monotonic() + random.uniform(*NET_SECONDS)
+            fallback_at = time.monotonic() + random.uniform(*FALLBACK_SECONDS)
             while True:
                 wait = self._send_due(conn)
                 if self._closing and wait is None:
                     return
                 now = time.monotonic()
-                for key, _ in selector.select(max(0.0, min(net_at - now, wait if wait is not None else 60.0))):
+                for key, _ in selector.select(max(0.0, min(fallback_at - now, wait if wait is not None else 60.0))):
                     if key.data is None:
                         self._drain()
                     else:
-                        self._take_in(conn)
-                if time.monotonic() >= net_at:
+                        self._read_notifications(conn)
+                if time.monotonic() >= fallback_at:
                     self._bells.ring_all()
-                    net_at = time.monotonic() + random.uniform(*NET_SECONDS)
+                    fallback_at = time.monotonic() + random.uniform(*FALLBACK_SECONDS)
 
     def _send_due(self, conn: psycopg.Connection[Any]) -> float | None:
-        """Send the topics whose time has come; answers in how many seconds the next ones are due."""
+        """Send the topics that are due, and return the seconds until the next ones are; None if there are none."""
         now = time.monotonic()
         with self._lock:
             held = {topic for topic in self._pending if now < self._sent_at.get(topic, 0.0) + DEBOUNCE_SECONDS}
@@ -177,19 +177,16 @@ class Doorbell:
             self._sent_at |= dict.fromkeys(due, sent_at)
         return None if next_at is None else max(0.0, next_at - now)
 
-    def _take_in(self, conn: psycopg.Connection[Any]) -> None:
+    def _read_notifications(self, conn: psycopg.Connection[Any]) -> None:
         conn.pgconn.consume_input()
         while (note := conn.pgconn.notifies()) is not None:
-            self._hear(note.extra.decode())
+            self._receive(note.extra.decode())
 
-    def _heard(self, note: psycopg.Notify) -> None:
-        self._hear(note.payload)
-
-    def _hear(self, payload: str) -> None:
+    def _receive(self, payload: str) -> None:
         try:
             sender, *topics = json.decode(payload, type=list[str])
         except (MsgspecError, ValueError):
-            self._bells.ring_all()  # somebody else's, or damaged
+            self._bells.ring_all()  # not ours, or damaged
             return
         if sender != self._sender:
             self._bells.ring(topics)
@@ -200,12 +197,12 @@ class Doorbell:
 
 
 def _payloads(sender: str, topics: list[str]) -> Iterable[str]:
-    """The topics as notifications, as many as it takes."""
+    """Yield notifications that carry all topics."""
     batch: list[str] = []
     size = 0
     for topic in topics:
         length = len(json.encode(topic)) + 1
-        if batch and size + length > MOST_BYTES:
+        if batch and size + length > MAX_BYTES:
             yield payload(sender, batch)
             batch, size = [], 0
         batch.append(topic)
@@ -215,10 +212,10 @@ def _payloads(sender: str, topics: list[str]) -> Iterable[str]:
 
 
 def payload(sender: str, topics: list[str]) -> str:
-    """One notification."""
+    """Return the text of one notification."""
     return json.encode([sender, *topics]).decode()
 
 
 def channel(schema: str, namespace: int) -> str:
-    """Where the rings of a namespace go. Databases do not hear each other anyway."""
+    """Return the channel of a namespace. Databases have separate channels anyway."""
     return f"shiftwork:{schema[:40]}:{namespace}"

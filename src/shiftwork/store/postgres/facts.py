@@ -1,21 +1,18 @@
-"""What `shiftwork.core.admission` wants to know, from the one document in which the function `facts` tells it."""
+"""The facts of `shiftwork.core.admission`, decoded from the JSON that the function `facts` returns."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import MsgspecError, Struct, json, msgpack
+from msgspec import Struct, json
 
-from shiftwork.core.admission import Facts, Gates, Head, Lane, Running, neighbours
-from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import PoolDoc, WorkerState
+from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
+from shiftwork.core.docs import READ_BY_CLAIMS
+from shiftwork.core.model import WorkerState
 from shiftwork.store.postgres import arrays
-from shiftwork.store.postgres.session import Session
-
-READ: dict[str, type[Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims look into."""
+from shiftwork.store.postgres.session import PostgresSession
 
 
-class _Lane(Struct):
+class _LaneJson(Struct):
     state: WorkerState
     running: int
     eldest: tuple[str, str, float] | None
@@ -36,44 +33,36 @@ class _Lane(Struct):
         )
 
 
-class _Told(Struct):
-    lanes: list[_Lane]
+class _FactsJson(Struct):
+    lanes: list[_LaneJson]
     docs: list[tuple[str, str, bytes]]
     served: list[str]
 
 
-_told = json.Decoder(_Told)
-
-
-def read_doc(kind: str, body: bytes) -> Any:
-    """A doc that claims look into; None if it cannot be decoded, which is as good as absent."""
-    try:
-        return msgpack.decode(body, type=READ[kind])
-    except (MsgspecError, UnicodeDecodeError):
-        return None
+_facts = json.Decoder(_FactsJson)
 
 
 def decode(text: str, workers: Iterable[str] | None) -> Facts:
-    """The facts about these workers and their neighbours, or about all."""
-    told = _told.decode(text)
-    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
-    for kind, name, body in told.docs:
-        doc = read_doc(kind, body)
+    """Return the facts about these workers and their neighbours, or about all workers."""
+    found = _facts.decode(text)
+    docs: dict[str, dict[str, Any]] = {kind: {} for kind in READ_BY_CLAIMS}
+    for kind, name, body in found.docs:
+        doc = READ_BY_CLAIMS[kind].decode(body)
         if doc is not None:
             docs[kind][name] = doc
-    lanes = {lane.state.worker: lane.lane() for lane in told.lanes}
+    lanes = {lane.state.worker: lane.lane() for lane in found.lanes}
     near = neighbours(lanes if workers is None else workers, docs["gates"])
     return Facts(
         lanes={name: lanes.get(name) or Lane(state=WorkerState(worker=name)) for name in near},
         gates={name: gates for name, gates in docs["gates"].items() if name in near},
         breakers=docs["breaker"],
         pools=docs["pool"],
-        served=set(told.served),
+        served=set(found.served),
     )
 
 
-async def survey(session: Session, workers: Iterable[str] | None, now: float) -> Facts:
-    """The facts, for people."""
+async def survey(session: PostgresSession, workers: Iterable[str] | None, now: float) -> Facts:
+    """Return the facts for people, without locking anything."""
     names = None if workers is None else list(workers)
     asked = None if names is None else arrays.texts(names)
     return decode(await session.value("facts", (session.namespace, now, asked)), names)

@@ -1,6 +1,6 @@
-"""What went wrong, in shiftwork's words: every error of PostgreSQL becomes one of the error tree, with the remedy.
+"""Errors of PostgreSQL as errors of shiftwork, each with its remedy.
 
-It looks at codes and messages only, and never shows a password.
+This module reads codes and messages only, and never shows a password.
 """
 
 import re
@@ -17,43 +17,43 @@ from shiftwork.errors import (
     StoreUnavailableError,
 )
 
-TRY_AGAIN: Final = (pg.DeadlockDetected, pg.SerializationFailure)
-"""The server has undone the whole call: it can be made again."""
+UNDONE: Final = (pg.DeadlockDetected, pg.SerializationFailure)
+"""Errors after which the server has undone the whole call, so that it can be made again."""
 _PASSWORD: Final = re.compile(r"(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)", re.IGNORECASE)
-_CONNECTION_WORDS: Final = (
-    # libpq gives no code for what happens before there is a session, only words
+_CONNECTION_ADVICE: Final = (
+    # Before a session exists, libpq reports no code, only a message.
     (r"password authentication failed|no password supplied|SCRAM", "the user or the password is wrong"),
-    (r'role ".*" does not exist', "there is no such user; make it with CREATE ROLE, or name another in the URL"),
-    (r'database ".*" does not exist', "make it with `createdb`, or name another in the URL"),
-    (r"no pg_hba.conf entry", "the server does not let this user in from here: its pg_hba.conf wants another line"),
-    (r"Connection refused|No such file or directory", "nothing listens there: look at the server, the host, the port"),
-    (r"could not translate host name|Name or service not known|failed to resolve", "no such host: look at the URL"),
-    (r"timeout expired|timed out", "it does not answer: look at the network, or at a firewall in between"),
-    (r"too many clients|remaining connection slots", "it has no connection left: raise max_connections, or pool"),
-    (r"the database system is (starting up|shutting down|in recovery)", "it is on its way up or down; this passes"),
-    (r"unsupported startup parameter", "a proxy such as PgBouncer is in between: add pooling=transaction to the URL"),
-    (r"SSL|certificate", "TLS does not come about: look at sslmode and the certificates in the URL"),
+    (r'role ".*" does not exist', "the user does not exist: create it with CREATE ROLE, or name another in the URL"),
+    (r'database ".*" does not exist', "create it with `createdb`, or name another in the URL"),
+    (r"no pg_hba.conf entry", "the server admits no such connection: add a line to its pg_hba.conf"),
+    (r"Connection refused|No such file or directory", "nothing listens there: check the server, the host and the port"),
+    (r"could not translate host name|Name or service not known|failed to resolve", "unknown host: check the URL"),
+    (r"timeout expired|timed out", "it does not answer: check the network and firewalls"),
+    (r"too many clients|remaining connection slots", "no connection is left: raise max_connections, or use a pooler"),
+    (r"the database system is (starting up|shutting down|in recovery)", "it is starting or stopping: wait"),
+    (r"unsupported startup parameter", "this is a proxy such as PgBouncer: add pooling=transaction to the URL"),
+    (r"SSL|certificate", "TLS failed: check sslmode and the certificates in the URL"),
 )  # fmt: skip
 
 
 def shown(text: object) -> str:
-    """A message without any password that may be in it, in one line."""
+    """Return a message in one line, without any password that may be in it."""
     bare = _PASSWORD.sub(lambda found: (found[1] or found[3]) + "***", str(text))
     return " ".join(bare.split())
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection is gone, so that nobody knows if the call happened."""
+    """Whether the connection is gone, so that it is unknown whether the call happened."""
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not isinstance(
         error, pg.DiskFull | pg.LockNotAvailable | pg.QueryCanceled | pg.OutOfMemory | pg.DeadlockDetected
     )
 
 
 def translate(error: Exception, place: str) -> StoreError:
-    """The error that tells a person what to do about it."""
+    """Return the error of shiftwork, with what to do about it."""
     if isinstance(error, StoreError):
         return error
-    # Where the server says which statement failed, that is for the traceback.
+    # The primary message only: the failed statement belongs into the traceback.
     said = shown((error.diag.message_primary if isinstance(error, psycopg.Error) else None) or error)
     for kinds, make in _KINDS:
         if isinstance(error, kinds):
@@ -61,42 +61,50 @@ def translate(error: Exception, place: str) -> StoreError:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnavailableError(f"{place} cannot be reached: {said}{_advice(said)}")
     if isinstance(error, UnicodeEncodeError | psycopg.DataError):
-        return StoreError(f"{place} cannot keep this: {said}")
+        return StoreError(f"{place} cannot store this: {said}")
     return StoreError(f"{place}: {said}")
 
 
 def _advice(said: str) -> str:
-    return next((f" ({advice})" for words, advice in _CONNECTION_WORDS if re.search(words, said)), "")
+    return next((f" ({advice})" for words, advice in _CONNECTION_ADVICE if re.search(words, said)), "")
 
 
 def _full(place: str, said: str) -> StoreError:
-    return StoreFullError(f"{place}: no room left ({said}). Free some space; nothing that was acknowledged is lost.")
+    return StoreFullError(f"{place}: no space left ({said}). Free some space; no acknowledged job is lost.")
 
 
 def _busy(place: str, said: str) -> StoreError:
     return StoreBusyError(
-        f"{place}: somebody holds a lock for too long ({said}). Look for an open transaction in pg_stat_activity."
+        f"{place}: another session has held a lock for too long ({said}). Look for an open transaction in "
+        "pg_stat_activity."
     )
 
 
 def _read_only(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
-        f"{place} only reads: {said}. It is a hot standby, or default_transaction_read_only is on; name the primary "
-        "(several hosts in the URL and target_session_attrs=read-write find it)."
+        f"{place} is read-only: {said}. It is a hot standby, or default_transaction_read_only is on. Name the primary "
+        "in the URL; several hosts with target_session_attrs=read-write find it."
     )
 
 
 def _no_rights(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
-        f"{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can make its schema; or "
-        "have an administrator run what `shiftwork db sql --grant-to USER` prints."
+        f"{place}: {said}. The user of the URL needs CREATE on the database, so that shiftwork can create its schema. "
+        "Or let an administrator run `shiftwork db sql --grant-to USER` (with --pending if there is a schema)."
     )
 
 
 def _foreign(place: str, said: str) -> StoreError:
     return StoreUnavailableError(
-        f"{place}: the tables are not as shiftwork made them ({said}). If something else lives in this schema, choose "
-        "another one with ?schema=NAME; if something was taken away from it, restore a backup."
+        f"{place}: the tables are not those of shiftwork ({said}). If the schema belongs to something else, choose "
+        "another one with ?schema=NAME; if a part of it was dropped, restore a backup."
+    )
+
+
+def _no_function(place: str, said: str) -> StoreError:
+    return StoreUnavailableError(
+        f"{place}: the functions of this version of shiftwork are not installed ({said}). Run `shiftwork db upgrade` "
+        "with this version."
     )
 
 
@@ -109,7 +117,8 @@ _KINDS: Final = (
     ((pg.LockNotAvailable, pg.QueryCanceled), _busy),
     ((pg.ReadOnlySqlTransaction,), _read_only),
     ((pg.InsufficientPrivilege,), _no_rights),
-    ((pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn, pg.InvalidSchemaName), _foreign),
+    ((pg.UndefinedFunction,), _no_function),
+    ((pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName), _foreign),
     ((pg.DuplicateTable, pg.DuplicateObject, pg.DuplicateFunction), _foreign),
     ((pg.DataCorrupted, pg.IndexCorrupted), _corrupt),
 )

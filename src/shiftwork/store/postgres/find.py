@@ -1,4 +1,4 @@
-"""Looking for jobs: from the filter to the index that has them in order."""
+"""Searching for jobs: from a filter to the index that has them in order."""
 
 from collections.abc import Sequence
 from heapq import nlargest
@@ -6,12 +6,11 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
+from shiftwork.core.statuses import COMPLETED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.postgres import rows
-from shiftwork.store.postgres.rows import NUMBERS
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.session import PostgresSession
 
-QUEUED, PROCESSING, COMPLETED = 2, 3, 4
 CONDITIONS: Final = (
     ("pool", "j.pool = %(pool)s"),
     ("worker", "j.worker = %(worker)s"),
@@ -25,14 +24,15 @@ CONDITIONS: Final = (
     ("status", "j.status = ANY (%(status)s::int2[])"),
 )
 FEW: Final = 10_000
-"""Up to so many queued jobs are sorted rather than looked for among all others."""
+"""With no more queued jobs than this, they are read and sorted instead of searched for among all jobs."""
 EVERYTHING: Final = (inf, "")
-"""The place that all jobs are behind."""
+"""The position before all jobs."""
+_ID, _CREATED_AT = COLUMNS.index("id"), COLUMNS.index("created_at")
 _COLUMNS: Final = ", ".join(f"j.{name}" for name in COLUMNS)
 
 
-async def find(session: Session, wanted: JobFilter) -> list[JobRecord]:
-    """Jobs that match, newest first, without their attempts."""
+async def find(session: PostgresSession, wanted: JobFilter) -> list[JobRecord]:
+    """Return the jobs that match, newest first, without their attempts."""
     statuses = None if wanted.status is None else sorted({NUMBERS[status] for status in wanted.status})
     if wanted.limit <= 0 or statuses == [] or wanted.ids == ():
         return []
@@ -45,20 +45,20 @@ async def find(session: Session, wanted: JobFilter) -> list[JobRecord]:
     found: list[tuple[Any, ...]] = []
     for statement, more in await _searches(session, wanted, statuses):
         found += await _search(session, statement, args | more)
-    newest = nlargest(wanted.limit, found, key=lambda row: (row[COLUMNS.index("created_at")], row[0]))
+    newest = nlargest(wanted.limit, found, key=lambda row: (row[_CREATED_AT], row[_ID]))
     return [rows.record(row) for row in newest]
 
 
-async def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
-    """The newest dead jobs behind a place."""
+async def dead(session: PostgresSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+    """Return the newest dead jobs after a position."""
     found = await session.rows("dead", (session.namespace, *(behind or EVERYTHING), limit))
     return [DeadJob(*row) for row in found]
 
 
 async def _searches(
-    session: Session, wanted: JobFilter, statuses: Sequence[int] | None
+    session: PostgresSession, wanted: JobFilter, statuses: Sequence[int] | None
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Which indices to look into, and for what."""
+    """Return the statements to run, each of which reads one index, and their arguments."""
     if wanted.ids is not None:
         return [("find_ids", {"ids": list(wanted.ids)})]
     lanes = await _lanes(session, wanted)
@@ -76,13 +76,13 @@ async def _searches(
         waiting = [(worker, pool) for worker, pool, queued in lanes if queued]
         of = {"workers": [worker for worker, _ in waiting], "pools": [pool for _, pool in waiting]}
         searches.append(("find_queued", {**of, "status": None}))
-    elif usual:  # also those that run: in one statement, a job that starts meanwhile is found once
+    elif usual:  # running jobs too: in one statement, a job that starts meanwhile is found exactly once
         searches.append(("find_by_worker", {"workers": workers, "status": usual}))
     return searches
 
 
-async def _lanes(session: Session, wanted: JobFilter) -> list[tuple[str, str, int]]:
-    """The workers and pools that can have such jobs, and how many of each are queued."""
+async def _lanes(session: PostgresSession, wanted: JobFilter) -> list[tuple[str, str, int]]:
+    """Return the workers and pools that can have such jobs, and the number of queued jobs of each."""
     return [
         (worker, pool, queued)
         for worker, pool, queued in await session.rows("lanes_seen", (session.namespace,))
@@ -90,7 +90,7 @@ async def _lanes(session: Session, wanted: JobFilter) -> list[tuple[str, str, in
     ]
 
 
-async def _search(session: Session, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
+async def _search(session: PostgresSession, statement: str, args: dict[str, Any]) -> list[tuple[Any, ...]]:
     conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
     text = session.sql[statement].replace("{columns}", _COLUMNS).replace("{wanted}", " AND ".join(conditions) or "true")
     return await session.query(text, args)

@@ -1,30 +1,31 @@
-"""What the leader asks for, and who is alive: due jobs, lost jobs, what may be deleted, leases, places."""
+"""Calls of the leader, and leases: promoting, reaping, pruning, beats, and names held until a time."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 from msgspec.structs import replace
 
+from shiftwork.core.docs import BEAT
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.protocol import Promoted
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long a gone instance is remembered, as one that lost its jobs."""
+"""How long an instance that has lost its jobs is remembered."""
 
 
-async def promote(session: Session, n: int, now: float) -> Promoted:
+async def promote(session: PostgresSession, n: int, now: float) -> Promoted:
     """Queue up to `n` jobs whose time has come, earliest first."""
     moved, next_at, topics = await session.row("promote", (session.namespace, n, now))
     session.ring(topics)
     return Promoted(moved, next_at)
 
 
-async def reap(session: Session, holder: str, n: int, now: float) -> list[JobRecord]:
-    """Take up to `n` jobs from instances without a lease, and hand them to `holder` under new fences."""
+async def reap(session: PostgresSession, holder: str, n: int, now: float) -> list[JobRecord]:
+    """Hand up to `n` jobs of instances without a lease to `holder`, under new fences."""
     async with session.conn.transaction():
         ids, losers, topics = await session.row("reap", (session.namespace, holder, n, now))
         taken = await get(session, ids) if ids else []
@@ -32,15 +33,15 @@ async def reap(session: Session, holder: str, n: int, now: float) -> list[JobRec
     return [replace(job, instance=loser) for job, loser in zip(taken, losers or (), strict=True) if job is not None]
 
 
-async def prune(session: Session, n: int, now: float) -> int:
-    """Delete up to `n` jobs that need not be kept, old events, and instances that nobody remembers."""
+async def prune(session: PostgresSession, n: int, now: float) -> int:
+    """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
     args = (session.namespace, n, now, EVENTS_KEPT, now - INSTANCES_KEPT_SECONDS)
     pruned: int = await session.value("prune", args)
     return pruned
 
 
-async def beat(session: Session, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
-    """Renew these leases, and answer with the orders of those that have not lost them."""
+async def beat(session: PostgresSession, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+    """Renew these leases, and return the orders for their instances."""
     names = arrays.texts([each.instance for each in beats])
     pools = arrays.texts([each.pool for each in beats])
     bodies = arrays.blobs([msgpack.encode(each) for each in beats])
@@ -48,28 +49,27 @@ async def beat(session: Session, beats: Sequence[Beat], ttl: float, now: float) 
     return Orders(list(zip(ids or (), fences or (), strict=True)), lost)
 
 
-async def leave(session: Session, names: Sequence[str], now: float) -> None:
-    """These instances are gone. What they hold can be reaped at once."""
+async def leave(session: PostgresSession, names: Sequence[str], now: float) -> None:
+    """End the leases of these instances, so that their jobs can be reaped at once."""
     session.ring(await session.value("leave", (session.namespace, arrays.texts(list(names)), now)))
 
 
-async def instances(session: Session) -> list[InstanceRecord]:
-    """All that have beaten and neither left nor were reaped."""
+async def instances(session: PostgresSession) -> list[InstanceRecord]:
+    """Return all instances that have sent a beat and have neither left nor lost their jobs."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in await session.rows("instances", (session.namespace,)):
-        try:
-            found.append(InstanceRecord(msgpack.decode(body, type=Beat), expires_at, last_beat_at))
-        except (MsgspecError, UnicodeDecodeError):
-            continue  # the next beat writes it anew
+        known = BEAT.decode(body)
+        if known is not None:  # the next beat replaces a damaged one
+            found.append(InstanceRecord(known, expires_at, last_beat_at))
     return found
 
 
-async def hold(session: Session, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
-    """Hold one of `limit` places, if one is free or already held."""
+async def hold(session: PostgresSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
+    """Hold one of `limit` places under a name; False if all are taken by others."""
     held: bool = await session.value("hold", (session.namespace, name, holder, limit, ttl, now))
     return held
 
 
-async def drop(session: Session, name: str, holder: str) -> None:
-    """Give the place back."""
+async def drop(session: PostgresSession, name: str, holder: str) -> None:
+    """Release the place."""
     await session.run("drop", (session.namespace, name, holder))

@@ -1,36 +1,39 @@
-"""From one version of the schema to the next. It owns the table `migrations`, and the files beside it.
+"""Bringing a schema from one version to the next: tables by numbered files, functions as a whole set.
 
-Each file is numbered, and has two phases. What is under `-- before` may be done while processes of the version before
-still run; what is under `-- after` only when none is left. Opening the store does what comes before, and on an empty
-database all of it; `upgrade` does everything.
+It owns the table `migrations` and the files in migrations/. Each file has two phases. What is under `-- before` may be
+done while processes of an older version still run; what is under `-- after` only when none is left. The same holds for
+functions: installing a set comes before, dropping the sets of older versions comes after. Opening the store does what
+comes before, and on an empty database everything; `upgrade` does everything.
 """
 
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
-from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted
+from shiftwork.store.postgres import functions
+from shiftwork.store.postgres.sql import DEFAULT_SCHEMA, in_schema, quoted, read_folder
 from shiftwork.store.protocol import SchemaStep
 
 OLDEST_SERVER: Final = 14
 _PHASES: Final = re.compile(r"^-- (before|after)$", re.MULTILINE)
 _LOCK: Final = 0x736869667477726B
-"""Who migrates holds this advisory lock; it says "shiftwork"."""
+"""The advisory lock that is held while a schema changes; the number spells "shiftwrk"."""
 
 Connection = Any
 """An `AsyncConnection` of psycopg, in autocommit."""
 Done = frozenset[tuple[int, Literal["before", "after"]]]
-"""Which phases of which files have been done."""
+"""Numbers of files and the phases of them that were done."""
+StepSql = tuple[SchemaStep, str]
+"""A step, and the SQL that does it and records that it was done."""
 
 
 class Migration(Struct, frozen=True):
-    """One file."""
+    """One file of migrations/."""
 
     number: int
     name: str
@@ -38,95 +41,160 @@ class Migration(Struct, frozen=True):
     after: str
 
 
+class InstalledSchema(Struct, frozen=True):
+    """What a schema has already."""
+
+    done: Done = frozenset()
+    """The phases that were done; none in an empty database."""
+    sets: tuple[str, ...] = ()
+    """The versions of complete sets of functions, oldest first."""
+
+
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All that this version knows, in order."""
-    folder = files("shiftwork.store.postgres").joinpath("migrations")
-    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".sql")), key=lambda path: path.name)
-    return tuple(_read(path.name, path.read_text(encoding="utf-8")) for path in paths)
+    """Return all files that this version has, in order."""
+    return tuple(_parse(name, text) for name, text in read_folder("migrations"))
 
 
-def _read(name: str, text: str) -> Migration:
+def _parse(name: str, text: str) -> Migration:
     _, _, before, _, after = _PHASES.split(text)
     return Migration(int(name.split("_", 1)[0]), name.removesuffix(".sql"), before.strip(), after.strip())
 
 
 def newest() -> int:
-    """The version of the schema that this version of shiftwork works with."""
+    """Return the version of the schema that this version of shiftwork works with."""
     return migrations()[-1].number
 
 
 def sql(
-    schema: str = DEFAULT_SCHEMA, *, done: Done = frozenset(), after: bool = True, grant_to: str | None = None
+    schema: str = DEFAULT_SCHEMA,
+    *,
+    installed: InstalledSchema | None = None,
+    after: bool = True,
+    grant_to: str | None = None,
 ) -> str:
-    """What is left to do, for an administrator to read and run; without `done`, everything."""
-    missing = _missing(done, after=after)
-    body = [] if done else [_begin(schema)]
-    for step, text in missing:
-        body += [f"-- {step.name}, {step.phase}", in_schema(text, schema), in_schema(_note(step), schema)]
+    """Return the SQL of the steps that are left to do, for an administrator; for an empty database by default."""
+    installed = installed or InstalledSchema()
+    body = [] if installed.done else [_begin(schema)]
+    for step, text in _missing(schema, installed, after=after):
+        body += [f"-- {step.name}, {step.phase}", text]
     body += [_GRANTS.format(schema=quoted(schema), user=quoted(grant_to))] if grant_to else []
     if not body:
-        return f"-- The schema {schema} is of version {newest()}: nothing is left to do.\n"
+        return f"-- The schema {schema} has version {newest()}: nothing is left to do.\n"
     parts = [_HEADER.format(schema=schema, version=newest()), "BEGIN;", f"SELECT pg_advisory_xact_lock({_LOCK});"]
     return "\n\n".join([*parts, *body, "COMMIT;"]) + "\n"
 
 
 async def status(conn: Connection, schema: str = DEFAULT_SCHEMA) -> list[SchemaStep]:
-    """Every phase there is, known here or only to the database, and whether it has been done."""
-    done = await done_in(conn, schema)
-    steps = [replace(step, done=(step.number, step.phase) in done) for step, _ in _all()]
-    known = {(step.number, step.phase) for step in steps}
-    return steps + [
-        SchemaStep(number, "of a newer shiftwork", phase, done=True) for number, phase in sorted(done - known)
+    """Return every step, known here or only to the database, and whether it was done."""
+    installed = await installed_in(conn, schema)
+    tables = [replace(step, done=(step.number, step.phase) in installed.done) for step, _ in _table_steps(schema)]
+    known = {(step.number, step.phase) for step in tables}
+    unknown = [
+        SchemaStep(number, "of a newer shiftwork", phase, done=True) for number, phase in sorted(installed.done - known)
+    ]
+    return tables + unknown + _function_status(installed)
+
+
+def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
+    own = functions.current().version
+    older = _older_sets(installed)
+    newer = [version for version in installed.sets if version != own and version not in older]
+    return [
+        _functions_step(own, done=own in installed.sets),
+        *(_drop_step(version) for version in older),
+        *(SchemaStep(newest(), f"functions {version} of another shiftwork", "before", done=True) for version in newer),
     ]
 
 
 async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool = True) -> list[SchemaStep]:
-    """Do what has not been done, all at once or not at all; answers with what it did."""
+    """Do what is left to do, in one transaction, and return the steps that were done."""
     await _require_server(conn)
-    if not _missing(await done_in(conn, schema), after=after):
+    if not _missing(schema, await installed_in(conn, schema), after=after):
         return []
     async with conn.transaction():
         await conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        done = await done_in(conn, schema)  # somebody else may have been faster
-        if not done:
+        installed = await installed_in(conn, schema)  # another process may have been faster
+        if not installed.done:
             await conn.execute(_begin(schema))
-        missing = _missing(done, after=after)
-        for step, text in missing:
-            await conn.execute(in_schema(text, schema))
-            await conn.execute(in_schema(_note(step), schema))
+        missing = _missing(schema, installed, after=after)
+        for _, text in missing:
+            await conn.execute(text)
     return [replace(step, done=True) for step, _ in missing]
 
 
-def _all() -> Iterator[tuple[SchemaStep, str]]:
-    for each in migrations():
-        yield SchemaStep(each.number, each.name, "before", done=False), each.before
-        yield SchemaStep(each.number, each.name, "after", done=False), each.after
+# ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _missing(done: Done, *, after: bool) -> list[tuple[SchemaStep, str]]:
-    """What is left to do. On an empty database there is no version before this one: everything is."""
-    return [
+def _missing(schema: str, installed: InstalledSchema, *, after: bool) -> list[StepSql]:
+    """Return what is left to do. An empty database has no older version, so everything is done there at once.
+
+    Old functions go first, because a table can have a type of which a function has a parameter; new ones come last.
+    """
+    own = functions.current()
+    old = [(_drop_step(version), functions.drop_sql(schema, version)) for version in _older_sets(installed)]
+    tables = [
         (step, text)
-        for step, text in _all()
-        if (step.number, step.phase) not in done and (step.phase == "before" or after or not done)
+        for step, text in _table_steps(schema)
+        if (step.number, step.phase) not in installed.done and (step.phase == "before" or after or not installed.done)
     ]
+    new = [] if own.version in installed.sets else [(_functions_step(own.version), own.install_sql(schema))]
+    return [*(old if after else ()), *tables, *new]
 
 
-async def done_in(conn: Connection, schema: str) -> Done:
-    """What has been done there. Refuses what a newer shiftwork has finished."""
-    # Not by to_regclass: what that knew before somebody else's commit it goes on believing until the transaction ends.
+def _table_steps(schema: str) -> Iterator[StepSql]:
+    for each in migrations():
+        before = SchemaStep(each.number, each.name, "before", done=False)
+        yield before, in_schema(f"{each.before}\n{_note(before)}", schema)
+        after = SchemaStep(each.number, each.name, "after", done=False)
+        yield after, in_schema(f"{each.after}\n{_note(after)}", schema)
+
+
+def _functions_step(version: str, *, done: bool = False) -> SchemaStep:
+    return SchemaStep(newest(), f"functions {version}", "before", done=done)
+
+
+def _drop_step(version: str) -> SchemaStep:
+    return SchemaStep(newest(), f"drop functions {version}", "after", done=False)
+
+
+def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
+    """Return the sets that were installed before our own; all of them, while ours is not installed."""
+    own = functions.current().version
+    return installed.sets[: installed.sets.index(own)] if own in installed.sets else installed.sets
+
+
+# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def installed_in(conn: Connection, schema: str) -> InstalledSchema:
+    """Return what the schema has already. Raises `SchemaVersionError` if a newer shiftwork has finished changing it."""
+    # Not by to_regclass: within a transaction that does not see what another one has committed meanwhile.
     there = await conn.execute(
         "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relname = 'migrations'",
         (schema,),
     )
     if await there.fetchone() is None:
-        return frozenset()
+        return InstalledSchema()
     rows = await conn.execute(in_schema("SELECT number, phase FROM shiftwork.migrations", schema))
     done: Done = frozenset((number, phase) for number, phase in await rows.fetchall())
     _require_known(done, conn)
-    return done
+    return InstalledSchema(done, await _complete_sets(conn, schema) if done else ())
+
+
+async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
+    """Return the versions of installed sets, oldest first; our own only if no function of it is missing."""
+    own = functions.current()
+    rows = await conn.execute(in_schema("SELECT version FROM shiftwork.functions ORDER BY made_at, version", schema))
+    versions = [version for (version,) in await rows.fetchall()]
+    counted = await conn.execute(
+        "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = %s AND p.proname = ANY (%s)",
+        (schema, [f"{name}_{own.version}" for name in own.names]),
+    )
+    (n,) = await counted.fetchone()
+    return tuple(version for version in versions if version != own.version or n == len(own.names))
 
 
 async def _require_server(conn: Connection) -> None:
@@ -136,21 +204,24 @@ async def _require_server(conn: Connection) -> None:
             f"PostgreSQL {version // 10_000} is too old: shiftwork needs {OLDEST_SERVER} or newer. Upgrade the server."
         )
     encoding = conn.info.parameter_status("server_encoding")
-    if encoding not in (None, "UTF8"):  # a proxy may not say
+    if encoding not in (None, "UTF8"):  # a proxy may not report it
         raise StoreUnavailableError(
-            f"database {conn.info.dbname} is encoded in {encoding}, and shiftwork needs UTF8. Make one that is: "
+            f"database {conn.info.dbname} is encoded in {encoding}, and shiftwork needs UTF8. Create another one: "
             "createdb --encoding=UTF8 --template=template0 NAME"
         )
 
 
 def _require_known(done: Done, conn: Connection) -> None:
-    """What only comes before is for us too; what comes after is not."""
+    """Refuse a schema in which a newer version has done what comes after; what comes before is compatible with us."""
     foreign = max((number for number, phase in done if phase == "after"), default=0)
     if foreign > newest():
         raise SchemaVersionError(
             f"database {conn.info.dbname} has schema version {foreign}; this shiftwork works with version {newest()}. "
             "Upgrade shiftwork in every process that uses it."
         )
+
+
+# ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _note(step: SchemaStep) -> str:
@@ -175,5 +246,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {user};
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {user};"""
 _HEADER: Final = """\
--- The schema {schema} of shiftwork, version {version}. All of it is done, or nothing:
+-- The schema {schema} of shiftwork, version {version}. Everything is done, or nothing:
 --   psql --set ON_ERROR_STOP=1 --file THIS DATABASE"""

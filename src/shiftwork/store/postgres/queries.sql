@@ -1,8 +1,8 @@
--- Every statement of the PostgreSQL store. migrations/ draws the tables, and holds the functions that are called here:
--- whatever must happen at once is one function, so that it costs one round trip. The statements for people name the index
--- that serves them, and tests/store/test_postgres_plans.py holds them to that.
+-- Every statement of the PostgreSQL store. The tables are in migrations/0001_tables.sql. What must happen atomically is one
+-- function, in functions/, so that it costs one round trip. A statement that reads jobs for people names the index that serves
+-- it, and tests/store/test_postgres_plans.py checks that.
 --
--- A whole column of a batch travels as one array literal; see arrays.py.
+-- A whole column of a batch is sent as one array literal; see arrays.py.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,7 +214,7 @@ SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 
 -- name: stats
 -- serves: lanes_pkey, jobs_ready, marks_pkey
--- The marks of a pool are told with the first of its workers.
+-- The marks of a pool are in the row of its first worker.
 SELECT
     l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
     l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at, m.marks
@@ -255,15 +255,15 @@ SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq
 SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')
 ORDER BY kind, name;
 
--- ── in other people's transactions ──────────────────────────────────────────────────────────────────────────────────
+-- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
 
--- name: add_borrowed
--- Every driver takes a text where a text is cast to an array. What is too long to be told rings everybody.
+-- name: add_in_transaction
+-- Every driver accepts a text where a text is cast to an array. A list of topics that is too long rings all bells.
 SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
-    added.channel, CASE WHEN length(added.told) < 3000 THEN added.told ELSE '[]' END
+    added.channel, CASE WHEN length(added.payload) < 3000 THEN added.payload ELSE '[]' END
 )::text END
 FROM (
-    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS told
+    SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
     FROM (SELECT %s::text AS channel, (SELECT no FROM shiftwork.namespaces WHERE name = %s::text) AS no) AS n
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],

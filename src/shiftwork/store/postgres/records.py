@@ -1,41 +1,79 @@
-"""Small records: docs, the switch, events, and the numbers for people.
+"""Small records: docs, worker states, events, and statistics for people.
 
-Whoever writes gates also writes down which workers they tie together, so that the database can lock and ring all of
-them without being able to read the docs.
+A write of gates also stores which workers the gates tie together, so that the database can lock and wake all of them
+without decoding docs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from msgspec import MsgspecError, json, msgpack
-from msgspec.structs import replace
+from msgspec import json, msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
 from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.facts import READ, read_doc, survey
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.facts import survey
+from shiftwork.store.postgres.session import PostgresSession
 
-LAST: Final = 2**63 - 1
-"""A number that no event has."""
+END: Final = 2**63 - 1
+"""A number above that of every event."""
 
 
-async def docs(session: Session, kind: str | None) -> list[Doc]:
-    """All docs of a kind, by name; or of every kind."""
+class LaneStatsRow(NamedTuple):
+    """One row of the statement `stats`: the counters of one worker in one pool."""
+
+    pool: str
+    worker: str
+    scheduled: int
+    retrying: int
+    queued: int
+    processing: int
+    completed: int
+    dead: int
+    cancelled: int
+    added: int
+    succeeded: int
+    failed: int
+    run_seconds: float
+    head_rank: float | None
+    head_id: str | None
+    head_run_at: float | None
+    marks: str | None
+    """The marks of the pool as JSON, in the row of its first worker."""
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether there is any job, in whatever status."""
+        return any(self[self._fields.index("scheduled") : self._fields.index("added")])
+
+
+async def docs(session: PostgresSession, kind: str | None) -> list[Doc]:
+    """Return all docs of a kind, or of every kind, by name."""
     if kind is None:
         return [Doc(*row) for row in await session.rows("all_docs", (session.namespace,))]
     found = await session.rows("docs", (session.namespace, kind))
     return [Doc(kind, name, body, version) for name, body, version in found]
 
 
-async def put(session: Session, doc: Doc) -> bool:
-    """Write the doc, if the stored version is the one it was made from."""
-    read = read_doc(doc.kind, doc.body) if doc.kind in READ else None
+async def put(session: PostgresSession, doc: Doc) -> bool:
+    """Write the doc if the stored version is the one it was made from."""
+    read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
     paused = isinstance(read, PoolDoc) and read.paused
-    stirs = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
+    wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
     guard = read.breaker if isinstance(read, Gates) else None
-    args = (session.namespace, doc.kind, doc.name, doc.version, doc.body, paused, stirs, guard, doc.kind in READ)
+    args = (
+        session.namespace,
+        doc.kind,
+        doc.name,
+        doc.version,
+        doc.body,
+        paused,
+        wakes,
+        guard,
+        doc.kind in READ_BY_CLAIMS,
+    )
     if doc.kind != "gates":
         written, topics = await session.row("put", args)
     else:
@@ -46,15 +84,15 @@ async def put(session: Session, doc: Doc) -> bool:
     return bool(written)
 
 
-async def _tie(session: Session, written: str, gate: Gates | None) -> None:
-    """Write down anew which workers are tied together. Nobody claims, and nobody else writes gates, meanwhile.
+async def _tie(session: PostgresSession, written: str, gate: Gates | None) -> None:
+    """Store again which workers are tied together. The lock keeps out claims and other writers of gates.
 
-    One that was tied to nobody, and is not now, changes nothing: an app may have ten thousand of them.
+    A worker that was not tied to others, and is not now, changes nothing: an app may have ten thousand of them.
     """
     if (gate is None or gate.open) and await session.value("ties_of", (session.namespace, written)) is None:
         return
     found = await session.rows("tied", (session.namespace,))
-    gates = {name: read for name, body, _ in found if isinstance(read := read_doc("gates", body), Gates)}
+    gates = {name: read for name, body, _ in found if (read := GATES.decode(body))}
     tied = ties(gates)
     for name, _, had in found:
         names = tied.get(name)
@@ -63,7 +101,7 @@ async def _tie(session: Session, written: str, gate: Gates | None) -> None:
 
 
 def ties(gates: Mapping[str, Gates]) -> dict[str, list[str]]:
-    """For each worker whose gates are not open: all workers that gates tie to it, in one direction or the other."""
+    """Return, for each worker whose gates are not open, all workers that gates tie to it, in either direction."""
     bound = {name: {name, *gate.conflicts, *gate.after, *gate.before} for name, gate in gates.items() if not gate.open}
     guarded: dict[str, set[str]] = {}
     for name in bound:
@@ -77,8 +115,10 @@ def ties(gates: Mapping[str, Gates]) -> dict[str, list[str]]:
     return {name: sorted(group) for group in groups for name in group if name in bound}
 
 
-async def switch(session: Session, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-    """Enable a worker, with its failures forgotten, or disable it with a reason."""
+async def switch(
+    session: PostgresSession, worker: str, *, enabled: bool, reason: str | None, now: float
+) -> WorkerState:
+    """Enable a worker and reset its failures, or disable it with a reason."""
     async with session.conn.transaction():
         args = (session.namespace, worker, enabled, rows.storable(reason), now)
         session.ring(await session.value("switch", args))
@@ -86,61 +126,57 @@ async def switch(session: Session, worker: str, *, enabled: bool, reason: str | 
     return known.lanes[worker].state
 
 
-async def record(session: Session, events: Sequence[Event]) -> None:
-    """Keep these events, numbered upwards."""
+async def record(session: PostgresSession, events: Sequence[Event]) -> None:
+    """Store these events, with ascending numbers."""
     persons = [event.by_person for event in events]
     bodies = arrays.blobs([msgpack.encode(event) for event in events])
     await session.value("record", (session.namespace, persons, bodies))
 
 
-async def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
-    """The newest events between two numbers, oldest of them first."""
-    end = LAST if before is None else before
+async def events(session: PostgresSession, after: int, before: int | None, limit: int) -> list[Event]:
+    """Return the newest events between two numbers, the oldest of them first."""
+    end = END if before is None else before
     found = await session.rows("events", (session.namespace, after, end, limit))
-    return [_event(seq, body) for seq, body in reversed(found)]
+    return [read_event(seq, body) for seq, body in reversed(found)]
 
 
-def _event(seq: int, body: bytes) -> Event:
-    try:
-        return replace(msgpack.decode(body, type=Event), seq=seq)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        message = f"event {seq} cannot be read: {error}"
-        return Event(at=0.0, name="unreadable", subject="store", message=message, seq=seq)
-
-
-async def stats(session: Session) -> Stats:
-    """All pools and workers that have jobs, in numbers."""
+async def stats(session: PostgresSession) -> Stats:
+    """Return the numbers of all pools and workers that have jobs."""
     answer = Stats()
     heads: dict[str, tuple[float, str, float]] = {}
-    for pool, worker, *counts in await session.rows("stats", {"namespace": session.namespace}):
-        numbers = answer.pools.setdefault(pool, PoolStats())
-        _count(numbers, counts)
-        numbers.added += counts[7]
-        numbers.completed += counts[8]
-        numbers.failed += counts[9]
-        numbers.run_seconds += counts[10]
-        if counts[14] is not None:
-            marks = json.decode(counts[14], type=dict[str, float])
-            numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
-            numbers.marks = {name: int(n) for name, n in marks.items()}
-        if any(counts[:7]):
-            _count(answer.workers.setdefault(worker, WorkerStats()), counts)
-        if counts[11] is not None:
-            head = (counts[11], counts[12], counts[13])
-            heads[pool] = min(heads.get(pool, head), head)
+    for lane in map(LaneStatsRow._make, await session.rows("stats", {"namespace": session.namespace})):
+        numbers = answer.pools.setdefault(lane.pool, PoolStats())
+        _count(numbers, lane)
+        _count_totals(numbers, lane)
+        if lane.has_jobs:
+            _count(answer.workers.setdefault(lane.worker, WorkerStats()), lane)
+        if lane.head_rank is not None and lane.head_id is not None and lane.head_run_at is not None:
+            head = (lane.head_rank, lane.head_id, lane.head_run_at)
+            heads[lane.pool] = min(heads.get(lane.pool, head), head)
     for pool, (_, _, run_at) in heads.items():
         answer.pools[pool].oldest_run_at = run_at
     return answer
 
 
-def _count(numbers: PoolStats | WorkerStats, counts: Sequence[Any]) -> None:
-    numbers.scheduled += counts[0]
-    numbers.retrying += counts[1]
-    numbers.queued += counts[2]
-    numbers.processing += counts[3]
-    numbers.dead += counts[5]
+def _count(numbers: PoolStats | WorkerStats, lane: LaneStatsRow) -> None:
+    numbers.scheduled += lane.scheduled
+    numbers.retrying += lane.retrying
+    numbers.queued += lane.queued
+    numbers.processing += lane.processing
+    numbers.dead += lane.dead
+
+
+def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:
+    numbers.added += lane.added
+    numbers.completed += lane.succeeded
+    numbers.failed += lane.failed
+    numbers.run_seconds += lane.run_seconds
+    if lane.marks is not None:
+        marks = json.decode(lane.marks, type=dict[str, float])
+        numbers.wait_seconds = marks.pop(rows.WAITED, 0.0)
+        numbers.marks = {name: int(n) for name, n in marks.items()}
 
 
 def unreadable(found: Iterable[tuple[str, str, bytes]]) -> list[str]:
-    """Docs (kind, name, body) that claims look into and cannot decode, in words."""
-    return [f"the doc {kind} {name} cannot be read" for kind, name, body in found if read_doc(kind, body) is None]
+    """Return a message for each doc (kind, name, body) that claims read and that cannot be decoded."""
+    return [why for kind, name, body in found if (why := damaged_doc(Doc(kind, name, body)))]

@@ -1,27 +1,27 @@
-"""Moving in from another store: jobs as they were there, the states of workers, what only grows."""
+"""Moving in from another store: jobs as they were there, states of workers, totals and fences."""
 
 from collections.abc import Mapping, Sequence
 
 from shiftwork.core.model import JobRecord, PoolStats, WorkerState
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.session import Session
+from shiftwork.store.postgres.session import PostgresSession
 
 
-async def restore(session: Session, jobs: Sequence[JobRecord]) -> None:
-    """Keep these jobs as they are, in place of what is there under their ids."""
+async def restore(session: PostgresSession, jobs: Sequence[JobRecord]) -> None:
+    """Write these jobs as they are, replacing any under the same ids."""
     session.ring(await session.value("restore", (session.namespace, *rows.record_columns(jobs))))
 
 
 async def take_over(
-    session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int
+    session: PostgresSession, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int
 ) -> int:
-    """Go on with these states and totals, and above this fence."""
+    """Continue with these states and totals, and return a fence above the given one."""
     async with session.conn.transaction():
         for state in states:
             session.ring(await session.value("take_state", (session.namespace, *_state(state))))
-        for pool, told in totals.items():
-            grown = (told.added, told.completed, told.failed, told.run_seconds)
-            marks: dict[str, float] = {rows.WAITED: told.wait_seconds, **told.marks}
+        for pool, total in totals.items():
+            grown = (total.added, total.completed, total.failed, total.run_seconds)
+            marks: dict[str, float] = {rows.WAITED: total.wait_seconds, **total.marks}
             columns = (arrays.texts(list(marks)), arrays.numbers(list(marks.values())))
             await session.rows("take_totals", (session.namespace, pool, *grown, *columns))
         above: int = await session.value("fence_above", (fence,))

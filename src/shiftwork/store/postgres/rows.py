@@ -1,69 +1,73 @@
-"""Jobs into columns, and rows into jobs."""
+"""Jobs as columns of arguments, and rows as jobs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json, msgpack
 
+from shiftwork.core.docs import read_attempt
+from shiftwork.core.landing import COUNTED
 from shiftwork.core.model import (
-    Attempt,
     Claimed,
     JobPriority,
     JobRecord,
-    JobStatus,
     NewJob,
     Outcome,
     Progress,
 )
+from shiftwork.core.statuses import NUMBERS, STATUSES
 from shiftwork.errors import StoreError
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.postgres import arrays
 
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-"""By their number in the column `status`."""
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
-RAN: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
 WAITED: Final = ""
-"""The name under which the table of marks keeps how long runs had waited."""
+"""The name under which the table `marks` has the seconds that runs had waited."""
 VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
 
 Row = Sequence[Any]
 
 
+class StartedRow(NamedTuple):
+    """One row of the functions `claim` and `start`. `claim` returns one without an id where a gate has a say."""
+
+    rank: float
+    id: str | None
+    worker: str
+    payload: bytes
+    fence: int
+    attempt: int
+    crashes: int
+    run_at: float
+    cause: str
+    trace: str | None
+
+
 def new_columns(jobs: Sequence[NewJob], times: Sequence[float]) -> tuple[Any, ...]:
-    """New jobs as the function `add` takes them."""
+    """Return new jobs as arguments of the function `add`."""
     for job in jobs:
         _refuse_nul(job)
     keys = arrays.texts([job.key for job in jobs])
     workers = [job.worker for job in jobs]
     return (
         arrays.texts([job.id for job in jobs]),
-        arrays.texts(arrays.alike(workers) if keys is None else workers),
-        arrays.texts(arrays.alike([job.pool for job in jobs])),
+        arrays.texts(arrays.collapsed(workers) if keys is None else workers),
+        arrays.texts(arrays.collapsed([job.pool for job in jobs])),
         arrays.blobs([job.payload for job in jobs]),
-        arrays.numbers(arrays.alike([job.run_at for job in jobs])),
-        arrays.numbers(arrays.alike([int(job.priority) for job in jobs])),
-        arrays.numbers(arrays.alike([job.head_start for job in jobs])),
+        arrays.numbers(arrays.collapsed([job.run_at for job in jobs])),
+        arrays.numbers(arrays.collapsed([int(job.priority) for job in jobs])),
+        arrays.numbers(arrays.collapsed([job.head_start for job in jobs])),
         arrays.texts([job.unique_key for job in jobs]),
         keys,
-        arrays.numbers(arrays.alike([job.key_limit for job in jobs])),
-        arrays.texts(arrays.alike([job.cause for job in jobs])),
+        arrays.numbers(arrays.collapsed([job.key_limit for job in jobs])),
+        arrays.texts(arrays.collapsed([job.cause for job in jobs])),
         arrays.texts([job.trace for job in jobs]),
-        arrays.numbers(arrays.alike(times)),
+        arrays.numbers(arrays.collapsed(times)),
     )
 
 
 def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
-    """One new job without keys, as the function `add_one` takes it."""
+    """Return one new job without keys as arguments of the function `add_one`."""
     _refuse_nul(job)
     return (
         job.id,
@@ -82,11 +86,15 @@ def new_row(job: NewJob, now: float) -> tuple[Any, ...]:
 
 def _refuse_nul(job: NewJob) -> None:
     if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}":
-        raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
+        raise _nul_error(job)
+
+
+def _nul_error(job: NewJob | JobRecord) -> StoreError:
+    return StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL cannot store text with a NUL character")
 
 
 def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
-    """Outcomes as the function `finish` takes them."""
+    """Return outcomes as arguments of the function `finish`."""
     return (
         arrays.texts([one.id for one in outcomes]),
         arrays.numbers([one.fence for one in outcomes]),
@@ -106,29 +114,29 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
 
 
 def _outcome_marks(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
-    """What outcomes add to the counters of their pools: by pool and name, in order; and each alone."""
-    singly = [(one.pool, one.marks, one.waited if one.status in RAN else 0.0) for one in outcomes]
-    told: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for (pool, marks), n in Counter([one[:2] for one in singly]).items():
+    """Return what the outcomes add to the marks of their pools: summed up by pool and name, and one by one."""
+    one_by_one = [(one.pool, one.marks, one.waited if one.status in COUNTED else 0.0) for one in outcomes]
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for (pool, marks), n in Counter([(pool, marks) for pool, marks, _ in one_by_one]).items():
         for mark in marks.split():
-            told[pool, mark] += n
-    for pool, _, waited in singly:
-        told[pool, WAITED] += waited
-    keys = sorted(told)
+            sums[pool, mark] += n
+    for pool, _, waited in one_by_one:
+        sums[pool, WAITED] += waited
+    keys = sorted(sums)
     return (
         arrays.texts([pool for pool, _ in keys]),
         arrays.texts([name for _, name in keys]),
-        arrays.numbers([told[key] for key in keys]),
-        json.encode(singly).decode(),
+        arrays.numbers([sums[key] for key in keys]),
+        json.encode(one_by_one).decode(),
     )
 
 
 def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
-    """Whole jobs as the function `restore` takes them; behind them, of every attempt the place of its job and it."""
+    """Return whole jobs as arguments of the function `restore`; the last two are positions of jobs and attempts."""
     for job in jobs:
         if "\x00" in f"{job.id}{job.worker}{job.pool}{job.unique_key}{job.key}{job.cause}{job.trace}{job.instance}":
-            raise StoreError(f"job {job.id!r} of {job.worker!r}: PostgreSQL keeps no text with a NUL character in it")
-    attempts = [(place, one) for place, job in enumerate(jobs, 1) for one in job.attempts]
+            raise _nul_error(job)
+    attempts = [(position, one) for position, job in enumerate(jobs, 1) for one in job.attempts]
     return (
         arrays.texts([job.id for job in jobs]),
         arrays.texts([job.worker for job in jobs]),
@@ -154,31 +162,31 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
         arrays.blobs([msgpack.encode(job.progress) if job.progress else None for job in jobs]),
         arrays.texts([job.trace for job in jobs]),
         arrays.optional_numbers([job.keep_until for job in jobs]),
-        arrays.numbers([place for place, _ in attempts]),
+        arrays.numbers([position for position, _ in attempts]),
         arrays.blobs([msgpack.encode(one) for _, one in attempts]) if attempts else None,
     )
 
 
 def storable(text: str | None) -> str | None:
-    """Text as PostgreSQL keeps it: an error may hold a NUL, and must not fail for it."""
+    """Return text that PostgreSQL can store: an error message may contain a NUL character, and must not fail."""
     return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text
 
 
-def claimed(row: Row, pool: str) -> Claimed:
-    """A row of the function `claim`, behind its rank."""
+def claimed(row: StartedRow, pool: str) -> Claimed:
+    """Return a claimed job from its row."""
     _, id, worker, payload, fence, attempt, crashes, run_at, cause, trace = row
-    return Claimed(id, worker, pool, payload, fence, attempt, crashes, run_at, cause, trace)
+    return Claimed(id or "", worker, pool, payload, fence, attempt, crashes, run_at, cause, trace)
 
 
 def record(row: Row, attempts: Sequence[bytes] | None = None) -> JobRecord:
-    """A row of `COLUMNS`."""
+    """Return a job from the values of `COLUMNS`."""
     fields: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     fields["status"] = STATUSES[fields["status"]]
     fields["priority"] = JobPriority(fields["priority"])
     if fields["progress"] is not None:
         fields["progress"] = _progress(fields["progress"])
     if attempts:
-        fields["attempts"] = tuple(_attempt(body) for body in attempts)
+        fields["attempts"] = tuple(read_attempt(body) for body in attempts)
     return JobRecord(**fields)
 
 
@@ -186,11 +194,4 @@ def _progress(body: bytes) -> Progress | None:
     try:
         return msgpack.decode(body, type=Progress)
     except (MsgspecError, UnicodeDecodeError):
-        return None  # the next one overwrites it
-
-
-def _attempt(body: bytes) -> Attempt:
-    try:
-        return msgpack.decode(body, type=Attempt)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
+        return None  # the next progress note replaces it

@@ -1,4 +1,4 @@
-"""What an operation works with: a connection, the number of its namespace, the statements, and what it wants rung."""
+"""What one operation works with: a connection, the number of the namespace, the statements, and the topics to ring."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 
-class Session:
+class PostgresSession:
     """One operation on one connection."""
 
     def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str]) -> None:
@@ -16,30 +16,30 @@ class Session:
         self.topics: set[str] = set()
 
     async def rows(self, name: str, args: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a named statement, and read what it answers."""
+        """Run a named statement and return its rows."""
         return await self.query(self.sql[name], args)
 
     async def query(self, text: str, args: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that was put together."""
+        """Run a statement given as text and return its rows."""
         cursor = self.conn.cursor(binary=True)
         await cursor.execute(text.encode(), args)
         return await cursor.fetchall()
 
     async def row(self, name: str, args: Sequence[Any] = ()) -> tuple[Any, ...]:
-        """The one row of an answer."""
+        """Run a named statement and return its only row."""
         return (await self.rows(name, args))[0]
 
     async def value(self, name: str, args: Sequence[Any] = ()) -> Any:
-        """The one value of an answer; None if there is no row."""
+        """Run a named statement and return its only value; None if there is no row."""
         rows = await self.rows(name, args)
         return rows[0][0] if rows else None
 
     async def run(self, name: str, args: Sequence[Any] = ()) -> int:
-        """Run a named statement that answers nothing; how many rows it concerned."""
+        """Run a named statement that returns no rows, and return how many rows it changed."""
         cursor = self.conn.cursor()
         await cursor.execute(self.sql[name].encode(), args)
         return cursor.rowcount
 
     def ring(self, topics: Iterable[str] | None) -> None:
-        """Ring these once the operation is done."""
+        """Ring these topics once the operation is done."""
         self.topics.update(topics or ())

@@ -1,37 +1,41 @@
-"""Reads queries.sql: statements under the names they are called by, for the schema they are to work in."""
+"""SQL from files: it reads them, quotes names, and puts the name of the schema in place."""
 
 import re
-from functools import cache
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Final
 
 DEFAULT_SCHEMA: Final = "shiftwork"
-_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SCHEMA: Final = re.compile(r"\bshiftwork\.(?=\w|')")
 
 
 def read(name: str) -> str:
-    """A file that lies beside this one."""
-    return files("shiftwork.store.postgres").joinpath(name).read_text(encoding="utf-8")
+    """Return the text of a file beside this one."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def read_folder(name: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the SQL files in a folder beside this file, sorted by name."""
+    for path in sorted(files(__package__).joinpath(name).iterdir(), key=lambda path: path.name):
+        if path.name.endswith(".sql"):
+            yield path.name, path.read_text(encoding="utf-8")
 
 
 def quoted(name: str) -> str:
-    """A name as SQL wants it, whatever is in it."""
+    """Return a name as an SQL identifier, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
+def literal(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def in_schema(text: str, schema: str) -> str:
-    """SQL that is written for the schema "shiftwork", for another one."""
+    """Return SQL that is written for the schema "shiftwork" so that it works in another one."""
     return text if schema == DEFAULT_SCHEMA else _SCHEMA.sub(lambda _: f"{quoted(schema)}.", text)
 
 
-@cache
-def statements(schema: str) -> dict[str, str]:
-    """The statements by name, without their comments."""
-    parts = _NAME.split(in_schema(read("queries.sql"), schema))
-    return {name: _bare(body) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-def _bare(body: str) -> str:
-    lines = (line for line in body.splitlines() if line.strip() and not line.startswith("--"))
-    return "\n".join(lines).rstrip().removesuffix(";")
+def without_comments(text: str) -> str:
+    """Return SQL without empty lines and without lines that are only a comment."""
+    return "\n".join(line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("--"))

@@ -1,7 +1,7 @@
-"""The store in a PostgreSQL database: the contract of `shiftwork.store.protocol`, for processes on many machines.
+"""The store in a PostgreSQL database: it implements `shiftwork.store.protocol` for processes on many machines.
 
-This file is the way in: each method hands an operation to the line of the event loop it is called from. What an
-operation does is in the file it comes from, and mostly in the functions of migrations/; nothing here knows a table.
+This file is the entry point: each method queues an operation on a connection of its event loop. The operations are in
+the modules they are imported from, and mostly in functions/*.sql; nothing here knows a table.
 """
 
 import asyncio
@@ -35,31 +35,31 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
-from shiftwork.store.postgres import borrowed, doctor, find, jobs, leader, migrations, records, restore
+from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
 from shiftwork.store.postgres.claim import Claimer
+from shiftwork.store.postgres.connecting import connect, disconnect
+from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.faults import translate
-from shiftwork.store.postgres.line import connect, hang_up
-from shiftwork.store.postgres.lines import Lines
-from shiftwork.store.postgres.session import Session
-from shiftwork.store.postgres.sql import statements
+from shiftwork.store.postgres.queries import statements
+from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Transaction:
-    """An open transaction: it ends with the block it is used in, for good or not at all."""
+class PostgresTransaction:
+    """An open transaction. It commits when its block ends, and rolls back when the block raises."""
 
-    def __init__(self, session: Session, place: str) -> None:
+    def __init__(self, session: PostgresSession, place: str) -> None:
         self.connection = session.conn
         self._session = session
         self._place = place
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
-        """Write what becomes of a job; False if its run is stale, and then nothing must be committed."""
+        """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
         try:
             return (await jobs.finish(self._session, [outcome], now)).accepted[0]
         except psycopg.Error as error:
@@ -67,39 +67,39 @@ class Transaction:
 
 
 class PostgresStore:
-    """A store in one schema of a database. Any number of processes, machines and namespaces may share it."""
+    """A store in one schema of a database. Any number of processes, machines and namespaces can share it."""
 
     def __init__(self, url: str, *, namespace: str = "default") -> None:
         self._address = parse(url)
         self.url = self._address.url
-        self._lines = Lines(self._address, namespace)
+        self._connections = Connections(self._address, namespace)
         self._sql = statements(self._address.schema)
         self._claimer = Claimer()
 
     async def _call(
-        self, todo: Callable[Concatenate[Session, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+        self, operation: Callable[Concatenate[PostgresSession, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return await self._lines.call(lambda session: todo(session, *args, **kwargs))
+        return await self._connections.call(lambda session: operation(session, *args, **kwargs))
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        if not self._lines.open:
+        if not self._connections.open:
             await self._call(_nothing)
-            await asyncio.to_thread(self._lines.doorbell.wait_ready)
+            await asyncio.to_thread(self._connections.doorbell.wait_ready)
 
     async def close(self) -> None:
-        await self._lines.close()
+        await self._connections.close()
 
     async def server_time(self) -> float:
-        return await self._lines.call(_server_time)
+        return await self._connections.call(_server_time)
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         if not jobs:
             return []
-        return await self._lines.gather([(job, now) for job in jobs], _add)
+        return await self._connections.call_in_batch([(job, now) for job in jobs], _add)
 
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         return await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers)
@@ -150,7 +150,7 @@ class PostgresStore:
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
-    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
         if jobs:
             await self._call(restore.restore, jobs)
 
@@ -166,15 +166,15 @@ class PostgresStore:
         return await self._call(jobs.get, ids) if ids else []
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
-        return await self._lines.read(lambda session: find.find(session, wanted))
+        return await self._connections.read(lambda session: find.find(session, wanted))
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        return await self._lines.read(lambda session: find.dead(session, behind, limit))
+        return await self._connections.read(lambda session: find.dead(session, behind, limit))
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._call(jobs.amend, ids, change, now) if ids else []
 
-    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
         return await self._call(records.stats)
 
     async def instances(self) -> list[InstanceRecord]:
@@ -188,12 +188,12 @@ class PostgresStore:
         return await self._call(records.events, after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
-        return self._lines.doorbell.listen(topics)
+        return self._connections.doorbell.listen(topics)
 
     async def check(self) -> dict[str, Finding]:
         await self._call(_nothing)
-        listens = self._lines.doorbell.listens
-        return await self._lines.read(partial(doctor.check, address=self._address, listens=listens))
+        listens = self._connections.doorbell.listens
+        return await self._connections.read(partial(doctor.check, address=self._address, listens=listens))
 
     # ── the schema, by hand ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -205,52 +205,56 @@ class PostgresStore:
 
     async def schema_sql(self, *, pending: bool, after: bool, grant_to: str | None) -> str:
         schema = self._address.schema
-        done = await self._by_hand(lambda conn: migrations.done_in(conn, schema)) if pending else frozenset()
-        return migrations.sql(schema, done=done, after=after, grant_to=grant_to)
+        installed = await self._by_hand(lambda conn: migrations.installed_in(conn, schema)) if pending else None
+        return migrations.sql(schema, installed=installed, after=after, grant_to=grant_to)
 
-    async def _by_hand(self, todo: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
-        """Do this on a connection that knows nothing of our tables."""
+    async def _by_hand(self, work: Callable[[AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """Do this work on a connection of its own, without opening the store."""
         conn = await connect(self._address, _unprepared)
         try:
-            return await todo(conn)
+            return await work(conn)
         except psycopg.Error as error:
             raise translate(error, self._address.place) from error
         finally:
-            hang_up(conn)
+            disconnect(conn)
 
-    # ── transactions of others ───────────────────────────────────────────────────────────────────────────────────
+    # ── transactions of the user ───────────────────────────────────────────────────────────────────────────────────
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        """Keep these jobs if, and when, the transaction commits that the user's asynchronous connection is in."""
+        """Add these jobs within the transaction of the user's asynchronous connection: they exist once it commits."""
         await self.open()
-        return await borrowed.add(connection, self._sql["add_borrowed"], jobs, now=now, place=self._lines.place)
+        return await user_transaction.add(connection, self._sql["add_in_transaction"], jobs, now=now, place=self._place)
 
     def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        """The same on a blocking connection. The store must be open."""
-        statement = self._sql["add_borrowed"]
-        return borrowed.add_blocking(connection, statement, jobs, now=now, place=self._lines.place)
+        """Add these jobs within the transaction of the user's blocking connection. The store must be open."""
+        statement = self._sql["add_in_transaction"]
+        return user_transaction.add_blocking(connection, statement, jobs, now=now, place=self._place)
+
+    @property
+    def _place(self) -> user_transaction.Place:
+        return self._connections.namespace, self._connections.channel
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
-        """A transaction on a connection of the store's own, in which a job can be finished."""
-        async with self._lines.here().spares.one() as conn:
-            session = self._lines.session(conn)
+    async def transaction(self) -> AsyncIterator[PostgresTransaction]:
+        """Begin a transaction on a connection of the store's own, in which a job can be finished."""
+        async with self._connections.of_this_loop().transactions.borrow() as conn:
+            session = self._connections.session(conn)
             async with conn.transaction():
-                yield Transaction(session, self._address.place)
-            self._lines.doorbell.ring(session.topics)
+                yield PostgresTransaction(session, self._address.place)
+            self._connections.doorbell.ring(session.topics)
 
 
 async def _unprepared(conn: AsyncConnection[Any]) -> None:
-    """What a connection needs that only changes the schema."""
+    """Leave a connection as it is: it only changes the schema."""
 
 
-async def _nothing(session: Session) -> None:
-    """What a call does that only wants the store to be open."""
+async def _nothing(session: PostgresSession) -> None:
+    """Do nothing: the call only opens the store."""
 
 
-async def _add(session: Session, things: list[Any]) -> list[Any]:
-    return await jobs.add(session, things)
+async def _add(session: PostgresSession, timed: list[Any]) -> list[Any]:
+    return await jobs.add(session, timed)
 
 
-async def _server_time(session: Session) -> float:
+async def _server_time(session: PostgresSession) -> float:
     return float(await session.value("server_time"))

@@ -1,1 +1,1 @@
-"""The store on a Redis or Valkey server: alone, behind Sentinel, or as a cluster. `store.py` is the way in."""
+"""The store on a Redis or Valkey server: standalone, behind Sentinel, or a cluster. `store.py` is the entry point."""

@@ -1,12 +1,13 @@
--- add: how many, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit, created_at (which is
--- now, for whoever adds it); behind them i and payload of each job. Answers with what was rung, and nothing if all jobs are new; otherwise for each 1, 0 or the
--- id of its twin.
+-- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
+-- created_at (the time of the call that adds the job); followed by i and payload of each job. Returns the topics, and
+-- an empty list if all jobs are new; otherwise for each job 1 (created), 0 (the id exists) or the id of the live job
+-- with its unique key.
 
 local many, columns = A[1], A[2]
 local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows = unpack(columns, 1, 9)
-local answers, all_new, heard_of = {}, true, {}
+local answers, all_new, mentioned = {}, true, {}
 
--- Hardly ever is one there already, so they are asked about together, and one by one only if any is.
+-- Jobs hardly ever exist already, so one call checks many of them, and single checks follow only if any exists.
 local job_keys, seen, look = {}, {}, false
 for n = 1, many do
   job_keys[n] = J .. ids[n]
@@ -38,7 +39,7 @@ local function keep_plain(n)
     at.moved = true
     topics[at.topic] = true
   else
-    heard_of[at.worker] = true -- of the others, the first one in a line tells
+    mentioned[at.worker] = true -- for queued jobs, flush_line does this
     place(P .. 'st:' .. SCHEDULED, id, now)
     due_at(id, run_at)
   end
@@ -54,7 +55,7 @@ local function keep(n)
   }
   put_in(job)
   local at = lane(pool, worker)
-  at.added, heard_of[worker] = at.added + 1, true
+  at.added, mentioned[worker] = at.added + 1, true
   append_pair(at.fresh, score_of(now), id)
   call('HSET', J .. id, 's', state_of(job), 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
   if job.key then
@@ -80,7 +81,7 @@ for n = 1, many do
 end
 flush()
 flush_groups()
-for worker in pairs(heard_of) do
+for worker in pairs(mentioned) do
   know(worker)
 end
 return { rung(), all_new and {} or answers }

@@ -1,4 +1,4 @@
-"""Where the server is, as its URL says. It owns the forms of a URL; it never shows a password.
+"""The address of a server, parsed from its URL. It owns the forms of a URL, and never shows a password.
 
 redis://user:password@host:6379/0
 rediss://host:6380/0?ca_file=/etc/ssl/ca.pem                 TLS
@@ -26,8 +26,8 @@ FORMS: Final = {
 Node = tuple[str, int]
 
 
-class Address(Struct, frozen=True, kw_only=True):
-    """All that is needed to reach the server."""
+class RedisAddress(Struct, frozen=True, kw_only=True):
+    """Everything that is needed to reach the server."""
 
     scheme: str
     nodes: tuple[Node, ...]
@@ -37,9 +37,9 @@ class Address(Struct, frozen=True, kw_only=True):
     service: str | None = None
     sentinel_password: str | None = None
     timeout: float = 10.0
-    """Seconds without an answer after which the connection is given up."""
+    """Seconds without a reply after which the connection is closed."""
     keep: int | None = None
-    """How many completed jobs are kept, however young the others are; None is any number."""
+    """How many completed jobs are kept at most; None for no limit."""
     tls: bool = False
     verify: bool = True
     ca_file: str | None = None
@@ -55,7 +55,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """Hosts and ports, for messages."""
         return ",".join(named(node) for node in self.nodes)
 
     @property
@@ -65,7 +65,7 @@ class Address(Struct, frozen=True, kw_only=True):
         return "" if self.scheme == "redis+cluster" else f"/{self.db}"
 
     def context(self) -> ssl.SSLContext | None:
-        """What TLS connections are made with."""
+        """Return the TLS context of connections; None without TLS."""
         if not self.tls:
             return None
         context = ssl.create_default_context(cafile=self.ca_file)
@@ -78,19 +78,19 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def named(node: Node) -> str:
-    """A node as it is written."""
+    """Return host and port of a node as text."""
     host, port = node
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def parse(scheme: str, rest: str, options: dict[str, str]) -> Address:
-    """The address in what follows `scheme://`, without the parameters."""
+def parse(scheme: str, rest: str, options: dict[str, str]) -> RedisAddress:
+    """Parse what follows `scheme://`, without the parameters, which are given as options."""
     login, _, located = rest.rpartition("@")
     username, _, password = login.partition(":")
     hosts, _, path = located.partition("/")
     service, db = _path(scheme, path)
     shown = "&".join(f"{name}={quote(value, safe='/')}" for name, value in options.items() if name not in SECRET)
-    return Address(
+    return RedisAddress(
         scheme=scheme,
         nodes=_nodes(scheme, hosts),
         username=unquote(username) or None,
@@ -112,7 +112,7 @@ def parse(scheme: str, rest: str, options: dict[str, str]) -> Address:
 def _nodes(scheme: str, hosts: str) -> tuple[Node, ...]:
     nodes = tuple(_node(scheme, host) for host in hosts.split(",") if host)
     if not nodes:
-        raise UnknownStoreError(f"a {scheme}:// URL names a host: {FORMS[scheme]}")
+        raise UnknownStoreError(f"a {scheme}:// URL needs a host: {FORMS[scheme]}")
     if len(nodes) > 1 and scheme in ("redis", "rediss"):
         raise UnknownStoreError(
             f"{scheme}:// has one host; for several, {FORMS['redis+cluster']}, or {FORMS['redis+sentinel']}"
@@ -127,22 +127,22 @@ def _node(scheme: str, host: str) -> Node:
     else:
         name, _, port = host.partition(":")
     if not name or (port and not port.isdecimal()):
-        raise UnknownStoreError(f"{host!r} is no host of a {scheme}:// URL: {FORMS[scheme]}")
+        raise UnknownStoreError(f"{host!r} is not a host of a {scheme}:// URL: {FORMS[scheme]}")
     return name, int(port) if port else PORTS[scheme]
 
 
 def _path(scheme: str, path: str) -> tuple[str | None, int]:
-    """The service and the number of the database."""
+    """Return the service and the number of the database."""
     service, db = None, path.strip("/")
     if scheme == "redis+sentinel":
         service, _, db = db.partition("/")
         if not service:
-            raise UnknownStoreError(f"a redis+sentinel:// URL names the service: {FORMS[scheme]}")
+            raise UnknownStoreError(f"a redis+sentinel:// URL needs the name of the service: {FORMS[scheme]}")
         service = unquote(service)
     if db and not db.isdecimal():
         raise UnknownStoreError(f"the database of a {scheme}:// URL is a number: {FORMS[scheme]}")
     if scheme == "redis+cluster" and db not in ("", "0"):
-        raise UnknownStoreError("a cluster has one database, number 0; applications are kept apart by their namespace")
+        raise UnknownStoreError("a cluster has only database 0; separate applications by namespace instead")
     return service, int(db or 0)
 
 
@@ -152,11 +152,11 @@ def _timeout(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise UnknownStoreError(f"the parameter 'timeout' is a number of seconds, not {text!r}")
+        raise UnknownStoreError(f"the parameter 'timeout' must be a number of seconds, not {text!r}")
     return seconds
 
 
 def _keep(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise UnknownStoreError(f"the parameter 'keep' is a number of completed jobs, not {text!r}")
+        raise UnknownStoreError(f"the parameter 'keep' must be a number of completed jobs, not {text!r}")
     return int(text)

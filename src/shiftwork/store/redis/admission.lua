@@ -1,5 +1,5 @@
--- May this job start now? `shiftwork.core.admission`, to the letter: gates, then turn, then conflicts. Facts are read
--- when they are first looked at, and then changed as jobs start.
+-- May this job start now? `shiftwork.core.admission` is the original of this rule: gates, then turn, then conflicts.
+-- Facts are read when they are first needed, and then updated as jobs start.
 
 local facts = {}
 local paused, served
@@ -27,8 +27,8 @@ local function facts_of(worker)
   return known
 end
 
--- Only looked at while a breaker is half-open, and by people: then few jobs of the worker run, or there is time.
-local function running_of(worker) -- its jobs that run
+-- Needed only while a breaker is half-open, when few jobs of the worker run, and for people, when there is time.
+local function running_of(worker) -- its running jobs
   local found = {}
   for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
     found[#found + 1] = parse(id, redis.pcall('HGET', J .. id, 's'))
@@ -47,7 +47,7 @@ local function newest_of(worker)
   return known.newest
 end
 
-local function head_of(worker) -- the best queued job that is not parked, in whatever pool; false if there is none
+local function head_of(worker) -- its best queued job that is not parked, in any pool; false if there is none
   local known = facts_of(worker)
   if known.head == nil then
     known.head = false
@@ -89,7 +89,7 @@ local function would_run(worker, now)
   return gate and served[gate.pool]
 end
 
-local function held_by_breaker(name, now) -- the code, and until when
+local function held_by_breaker(name, now) -- returns the code, and until when
   local until_ = tonumber(call('HGET', P .. 'open', name))
   if not until_ then
     return nil
@@ -103,7 +103,7 @@ local function held_by_breaker(name, now) -- the code, and until when
   end
 end
 
-local SETTLING = 1 -- seconds that a dependency lets the one that waited for it get going
+local SETTLING = 1 -- seconds for which a dependency gives way to a job that has waited for it
 
 local function had_its_turn(of, head)
   return of.ended and of.ended >= head.run_at
@@ -121,7 +121,7 @@ local function held_by_dependency(worker, name, demand, head, settled)
   return (head_of(name) or is_retrying(name)) and not had_its_turn(needed, head)
 end
 
--- What holds it back by itself. `settled` looks past dependencies that run again after having had their turn.
+-- What holds a job back by itself. `settled` ignores dependencies that run again after having had their turn.
 local function held_by_gate(worker, head, now, settled)
   local known, gate = facts_of(worker), gate_of(worker)
   if gate and pool_is_paused(gate.pool) then
@@ -153,7 +153,7 @@ local function held_by_gate(worker, head, now, settled)
   end
 end
 
-local function held_by_turn(worker, now) -- whether it is, and until when
+local function held_by_turn(worker, now) -- returns whether, and until when
   local gate = gate_of(worker)
   for _, name in ipairs(gate and gate.before or {}) do
     if facts_of(name).running > 0 and now < newest_of(name) + SETTLING then
@@ -187,7 +187,7 @@ local function held_by_conflict(worker, head, now)
   end
 end
 
-local function held_back(worker, head, now) -- nil if it may start; otherwise the code, and until when
+local function held_back(worker, head, now) -- returns nil if it may start; otherwise the code, and until when
   local code, until_ = held_by_gate(worker, head, now)
   if code then
     return code, until_

@@ -1,5 +1,7 @@
--- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that
--- the payload makes; behind them the payload, if any. Answers with what was rung, and for each id its status before (-1 for none) and whether it was changed.
+-- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
+-- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
+-- unknown id) and whether it was changed. The originals are `shiftwork.core.statuses` (which status allows which
+-- change) and `shiftwork.core.amending` (how the change alters a job).
 
 local A_DAY = 86400
 local now, change, ids = A[1], A[2], A[3]
@@ -25,20 +27,22 @@ local function cancel(job)
   put_in(job, now + A_DAY)
   write_error(job, A[4])
   settle(job)
-  standing(job.worker).changes.ended = now
+  after_end(job.worker, now)
   return true
 end
 
-local function clashes(job) -- whether another live job has its unique key
+local function clashes(job) -- whether another live job has the same unique key
   local twin = job.unique and call('HGET', P .. 'unique', unique_field(job.worker, job.unique))
   return twin and twin ~= job.id
 end
 
-local function with_key(info, key) -- field by field: a table with holes would be packed as a map
+local KEY_FIELD, FIELDS = 8, 10 -- of i, see jobs.lua
+
+local function with_key(info, key) -- packed field by field: cmsgpack would pack a table with holes as a map
   local known = cmsgpack.unpack(info)
-  known[8] = key
-  local packed = { string.char(0x90 + 10) }
-  for n = 1, 10 do
+  known[KEY_FIELD] = key
+  local packed = { string.char(0x90 + FIELDS) }
+  for n = 1, FIELDS do
     packed[n + 1] = cmsgpack.pack(known[n])
   end
   return table.concat(packed)
@@ -96,8 +100,8 @@ for n, id in ipairs(ids) do
 end
 flush()
 flush_groups()
-flush_standings()
+flush_states()
 for worker in pairs(changed) do
-  stir(worker)
+  wake_tied(worker)
 end
 return { rung(), answer }

@@ -1,5 +1,5 @@
--- A record that cannot be read goes to the dead-letter queue, with as much of it as is known. Where it stood is found
--- out by looking for it, because what it says of itself may be wrong.
+-- A record that cannot be read goes to the dead-letter queue, with as much of it as is known. The indices that
+-- contain it are searched, because what the record says about itself may be wrong.
 
 local DAMAGED = 'unreadable: its record in the store is damaged'
 
@@ -12,7 +12,7 @@ local function worker_of(id)
   return ''
 end
 
-local function standing_place(id, worker) -- its status, and its pool where that can be seen
+local function status_by_index(id, worker) -- returns its status, and its pool if an index shows it
   for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. worker)) do
     if call('ZSCORE', lane(pool, worker).key, id) then
       return QUEUED, pool
@@ -21,7 +21,7 @@ local function standing_place(id, worker) -- its status, and its pool where that
   if call('SISMEMBER', P .. 'run:' .. worker, id) == 1 then
     return PROCESSING
   elseif call('HEXISTS', P .. 'keyed', id) == 1 then
-    return QUEUED -- and parked
+    return QUEUED -- parked
   end
   for _, status in ipairs({ SCHEDULED, FAILED, DEAD, CANCELLED }) do
     if call('ZSCORE', P .. 'st:' .. status, id) then
@@ -31,18 +31,18 @@ local function standing_place(id, worker) -- its status, and its pool where that
   return COMPLETED
 end
 
-local function note_end(worker, now) -- or a schedule would wait for the end of its job for ever
+local function note_end(worker, now) -- otherwise a schedule would wait for the end of its job for ever
   local ended = tonumber(call('HGET', P .. 'w:' .. worker, 'ended')) or 0
   call('HSET', P .. 'w:' .. worker, 'ended', exact(now > 0 and math.max(ended, now) or ended + 1))
 end
 
-local function bury(id, pool, why, now) -- the pool is "", and now is 0, where nobody knows it
+local function bury(id, pool, why, now) -- an unknown pool is "", an unknown time is 0
   local worker = worker_of(id)
-  local status, seen_in = standing_place(id, worker)
+  local status, seen_in = status_by_index(id, worker)
   local left = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
   local job = not left.err and parse(id, left[1]) or parse(id, string.rep('\0', LENGTH))
-  local told = not left.err and informed({}, left[2])
-  pool = seen_in or (told and told.pool) or pool
+  local info = not left.err and informed({}, left[2])
+  pool = seen_in or (info and info.pool) or pool
   local at = lane(pool, worker)
   local created = tonumber(call('ZSCORE', at.all, id)) or now
   if status == PROCESSING and job.instance ~= '' then
@@ -60,8 +60,8 @@ local function bury(id, pool, why, now) -- the pool is "", and now is 0, where n
   call('SREM', P .. 'cancels', id)
   call('DEL', J .. id)
   local state = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
-  local info = cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false })
-  call('HSET', J .. id, 's', state, 'i', info, 'p', not left.err and left[3] or '', 'e', why)
+  local known = cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false })
+  call('HSET', J .. id, 's', state, 'i', known, 'p', not left.err and left[3] or '', 'e', why)
   jobs[id] = nil
   if status < COMPLETED then
     note_end(worker, now)

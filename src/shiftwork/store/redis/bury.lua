@@ -1,8 +1,10 @@
--- bury: now, pool (or ""), records that cannot be read as {id, why}. Answers with what was rung.
+-- bury: now, pool (or ""), records that cannot be read, as {id, reason}. Returns the topics.
 
-for _, told in ipairs(A[3]) do
-  if call('EXISTS', J .. told[1]) == 1 then
-    bury(told[1], A[2], told[2], A[1])
+local now, pool, records = A[1], A[2], A[3]
+for _, record in ipairs(records) do
+  local id, reason = record[1], record[2]
+  if call('EXISTS', J .. id) == 1 then
+    bury(id, pool, reason, now)
   end
 end
 flush()

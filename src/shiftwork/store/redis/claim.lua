@@ -1,5 +1,5 @@
--- claim: now, instance, pool, n, workers. Answers with what was rung, when to ask again, and of each
--- job, one behind the other, id, s, i and payload.
+-- claim: now, instance, pool, n, workers. Returns the topics, when to ask again, and id, s, i and payload of each job
+-- in one flat list.
 
 local now, instance, pool, limit, wanted = A[1], A[2], A[3], A[4], A[5]
 local chosen, started, next_at = {}, {}, nil
@@ -10,9 +10,9 @@ local function answer_with(id, state, info, payload)
   append_pair(answer, info, payload or '')
 end
 
--- ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── queues ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function ready_workers() -- those that have a job here, and whether any of them has gates
+local function ready_workers() -- returns the workers with a job in this pool, and whether any of them has gates
   local mine, workers, gated = {}, {}, false
   for _, worker in ipairs(wanted) do
     mine[worker] = true
@@ -27,7 +27,7 @@ local function ready_workers() -- those that have a job here, and whether any of
   return workers, gated
 end
 
-local function step_for(workers) -- how many jobs of a line are looked at together
+local function step_for(workers) -- how many jobs of a queue are read at a time
   return math.min(limit, math.max(8, math.ceil(2 * limit / math.max(1, #workers))))
 end
 
@@ -35,7 +35,7 @@ local function new_line(worker, step)
   return { at = lane(pool, worker), worker = worker, step = step, from = 0, place = -1, ids = {}, n = 0, head = {} }
 end
 
-local function step_on(line) -- to the next job; false if there is none
+local function step_on(line) -- moves on to the next job; false if there is none
   line.place = line.place + 2
   if line.place > line.n then
     if line.place > 1 and line.n < 2 * line.step then
@@ -63,9 +63,9 @@ local function insert(queue, line) -- in rank order, then by id
   table.insert(queue, low, line)
 end
 
--- ── where a worker has gates ────────────────────────────────────────────────────────────────────────────────────────
+-- ── if a worker has gates ───────────────────────────────────────────────────────────────────────────────────────────
 
-local function advance(line) -- to the next job that can be read, which is looked at
+local function advance(line) -- moves on to the next readable job, and reads it
   while step_on(line) do
     local id, rank = line.head.id, line.head.rank
     local found = redis.pcall('HMGET', J .. id, 's', 'i')
@@ -80,7 +80,7 @@ local function advance(line) -- to the next job that can be read, which is looke
   return false
 end
 
-local function candidates(workers) -- in rank order
+local function candidates(workers) -- the queues of these workers, by the rank of their heads
   local queue, step = {}, step_for(workers)
   for _, worker in ipairs(workers) do
     local line = new_line(worker, step)
@@ -91,7 +91,7 @@ local function candidates(workers) -- in rank order
   return queue
 end
 
-local function choose_next(queue) -- the first of the queue starts; whoever is behind it in its lane comes next
+local function choose_next(queue) -- chooses the first job, and returns the next one of its lane, or false
   local line = table.remove(queue, 1)
   chosen[#chosen + 1] = line.head
   started[line.worker] = true
@@ -111,7 +111,7 @@ local function note_running(worker)
   end
 end
 
-local function admit(queue) -- answers with those that gave way to another: a start can change that
+local function admit(queue) -- returns the queues whose jobs gave way to others: a start can change that
   local gave_way = {}
   while #queue > 0 and #chosen < limit do
     local line = queue[1]
@@ -169,23 +169,22 @@ local function note_start(worker)
   else
     call('HSET', P .. 'w:' .. worker, 'started', now)
   end
-  -- A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+  -- A dependency that gave way may be next; and no worker gives way to jobs that wait for a breaker's probe.
   if gate and (#gate.after > 0 or (gate.breaker and call('HEXISTS', P .. 'open', gate.breaker) == 1)) then
-    stir(worker)
+    wake_tied(worker)
   end
 end
 
--- ── where no worker has gates ───────────────────────────────────────────────────────────────────────────────────────
+-- ── if no worker has gates ──────────────────────────────────────────────────────────────────────────────────────────
 
--- Nothing but pause and disable can be in the way, and the first by rank start: no need to look at jobs in order to
--- choose.
+-- Only pausing and disabling can hold jobs back, and the first by rank start: choosing needs no look at the jobs.
 
 local function may_start(worker)
   local gate = gate_of(worker)
   return facts_of(worker).enabled and not pool_is_paused(gate and gate.pool or 'default')
 end
 
-local function open_lines(workers) -- the ready jobs of each worker, the best line first
+local function open_lines(workers) -- the queue of each worker, by the rank of their heads
   local queue, step = {}, step_for(workers)
   for _, worker in ipairs(workers) do
     local line = new_line(worker, step)
@@ -196,7 +195,7 @@ local function open_lines(workers) -- the ready jobs of each worker, the best li
   return queue
 end
 
-local function only_ids(worker) -- the same as first_ids where one worker has jobs: their ranks need not be compared
+local function only_ids(worker) -- first_ids for a single worker: ranks need not be compared
   local at, ids = lane(pool, worker), { n = 0 }
   for _, id in ipairs(call('ZRANGE', at.key, 0, limit - 1)) do
     append_pair(ids, at, id)
@@ -204,7 +203,7 @@ local function only_ids(worker) -- the same as first_ids where one worker has jo
   return ids
 end
 
-local function first_ids(queue) -- those that start, in turn a lane and an id
+local function first_ids(queue) -- the jobs to start, as lane and id in turn
   local ids = { n = 0 }
   while #queue > 0 do
     local line = #queue == 1 and queue[1] or table.remove(queue, 1)

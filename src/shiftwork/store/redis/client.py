@@ -1,7 +1,7 @@
-"""Asking the server, from whatever event loop: a connection for each, made when first needed and again when it is lost.
+"""Commands and scripts, from any event loop: each loop has a connection, opened when first needed and after a loss.
 
-Commands of one loop are sent in the order they were given, also while the connection is being made. Nothing is sent
-twice, unless the server says that it did not run it.
+Commands of one loop are sent in order, even while the connection is being opened. A command is sent twice only if the
+server reports that it did not run it.
 """
 
 import asyncio
@@ -16,86 +16,86 @@ from msgspec import Struct
 
 from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.redis import faults
-from shiftwork.store.redis.address import Address
-from shiftwork.store.redis.dial import dial
+from shiftwork.store.redis.address import RedisAddress
+from shiftwork.store.redis.connecting import connect
+from shiftwork.store.redis.pipeline import Argument, ConnectionLostError, Pipeline
 from shiftwork.store.redis.scripts import Script, script
-from shiftwork.store.redis.wire import Argument, LostError, Wire
 
 ATTEMPTS: Final = 3
 ELSEWHERE: Final = ("MOVED", "READONLY", "CLUSTERDOWN", "MASTERDOWN")
-"""It did not run here; another node may have the keys now."""
+"""Errors after which nothing was run, and another node may have the keys."""
 
 Command = tuple[Argument, ...]
 
 
-class Line:
-    """The connection of one event loop."""
+class RedisConnection:
+    """The connection of one event loop, which reconnects when it is lost."""
 
-    def __init__(self, address: Address, prefix: bytes, on_loss: Callable[[], None]) -> None:
-        self.before: Callable[[], object] | None = None
-        """Sends what somebody has gathered to send it together: nothing that is asked later overtakes it."""
+    def __init__(self, address: RedisAddress, prefix: bytes, on_loss: Callable[[], None]) -> None:
+        self.before_send: Callable[[], object] | None = None
+        """Called before each command. It sends the gathered batch, so that no later command overtakes it."""
         self._address = address
         self._prefix = prefix
         self._on_loss = on_loss
-        self._wire: Wire | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._pipeline: Pipeline | None = None
+        self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[asyncio.Future[Any], Command]] = []
 
     def ask(self, command: Command) -> asyncio.Future[Any]:
-        """Send it now, or as soon as there is a connection."""
-        if self.before is not None:
-            self.before()
+        """Send a command now, or as soon as there is a connection."""
+        if self.before_send is not None:
+            self.before_send()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self._wire is not None and not self._wire.lost.done():
-            self._wire.ask_for(future, command)
+        if self._pipeline is not None and not self._pipeline.lost.done():
+            self._pipeline.ask_for(future, command)
             return future
         self._waiting.append((future, command))
-        if self._keeper is None or self._keeper.done():
-            self._keeper = asyncio.create_task(self._keep(), name="shiftwork: connection")
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._keep(), name="shiftwork: connection")
         return future
 
     def flush(self) -> None:
-        """Send what was asked for now, and not at the end of this turn of the loop."""
-        if self._wire is not None:
-            self._wire.flush()
+        """Write pending commands now instead of at the end of this turn of the loop."""
+        if self._pipeline is not None:
+            self._pipeline.flush()
 
-    def hang_up(self) -> None:
-        """End this connection; the next command makes a new one."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+    def disconnect(self) -> None:
+        """Close the connection; the next command opens a new one."""
+        if self._pipeline is not None:
+            self._pipeline.close()
+            self._pipeline = None
 
     def abandon(self) -> None:
-        """End the connection for good."""
-        if self._keeper is not None:
-            self._keeper.cancel()
+        """Close the connection for good."""
+        if self._task is not None:
+            self._task.cancel()
 
     async def close(self) -> None:
-        """End the connection for good, and wait for that."""
+        """Close the connection for good, and wait until it is closed."""
         self.abandon()
-        if self._keeper is not None:
-            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _keep(self) -> None:
-        """Connect, send what has been waiting, and stay until the connection ends or the event loop does."""
-        wire = None
+        """Connect, send what has been waiting, and run until the connection or the event loop ends."""
+        pipeline = None
         try:
             while self._waiting:
-                wire = self._wire = await dial(self._address, self._prefix)
+                pipeline = self._pipeline = await connect(self._address, self._prefix)
                 waiting, self._waiting = self._waiting, []
                 for future, command in waiting:
                     if not future.done():
-                        wire.ask_for(future, command)
-                await wire.lost
-                self._wire = None
+                        pipeline.ask_for(future, command)
+                await pipeline.lost
+                self._pipeline = None
                 self._on_loss()
         except StoreError as error:
             self._fail(error)
         finally:
-            self._fail(LostError("the connection was closed"))
-            if wire is not None:
-                wire.close()
-            self._wire = None
+            self._fail(ConnectionLostError("the connection was closed"))
+            if pipeline is not None:
+                pipeline.close()
+            self._pipeline = None
 
     def _fail(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, []
@@ -104,27 +104,27 @@ class Line:
                 future.set_exception(error)
 
 
-class Sent(Struct):
-    """A command that is on its way, and what it takes to send it again."""
+class SentCommand(Struct):
+    """A command that was sent, and what is needed to send it again."""
 
-    line: Line
-    answer: asyncio.Future[Any]
+    connection: RedisConnection
+    reply: asyncio.Future[Any]
     command: Command
-    wanted: Script | None
+    script: Script | None
 
 
-class Client:
+class RedisClient:
     """Runs scripts and commands for one namespace."""
 
     def __init__(
-        self, address: Address, prefix: bytes, *, on_loss: Callable[[], None], on_move: Callable[[], None]
+        self, address: RedisAddress, prefix: bytes, *, on_loss: Callable[[], None], on_move: Callable[[], None]
     ) -> None:
         self._address = address
         self._prefix = prefix
         self._on_loss = on_loss
         self._on_move = on_move
         self._lock = Lock()
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, RedisConnection] = WeakKeyDictionary()
         self._closed = False
 
     def reopen(self) -> None:
@@ -132,62 +132,62 @@ class Client:
         self._closed = False
 
     def run(self, name: str, *arguments: bytes) -> Awaitable[Any]:
-        """Run a script. It is on its way when this returns; what it answers is to be awaited."""
-        return self.answer(self.send(name, *arguments))
+        """Run a script. It is sent when this returns; await the result for its reply."""
+        return self.reply(self.send(name, *arguments))
 
     def ask(self, *command: Argument) -> Awaitable[Any]:
-        """Run a command, likewise."""
-        line = self.line()
-        return self.answer(Sent(line, line.ask(command), command, None))
+        """Run a command. It is sent when this returns; await the result for its reply."""
+        connection = self.connection()
+        return self.reply(SentCommand(connection, connection.ask(command), command, None))
 
-    def send(self, name: str, *arguments: bytes) -> Sent:
-        """Send a script on its way."""
-        wanted, line = script(name), self.line()
+    def send(self, name: str, *arguments: bytes) -> SentCommand:
+        """Send a script, and return what is needed to await its reply."""
+        wanted, connection = script(name), self.connection()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
-        return Sent(line, line.ask(command), command, wanted)
+        return SentCommand(connection, connection.ask(command), command, wanted)
 
-    async def answer(self, sent: Sent) -> Any:
-        """What the server answers. What it says that it did not run is sent again."""
-        line, answer, command, wanted = sent.line, sent.answer, sent.command, sent.wanted
+    async def reply(self, sent: SentCommand) -> Any:
+        """Wait for the reply. A command that the server reports as not run is sent again."""
+        connection, reply, command = sent.connection, sent.reply, sent.command
         attempt = 1
         while True:
             try:
-                return await answer
-            except LostError as error:
+                return await reply
+            except ConnectionLostError as error:
                 raise faults.lost(error, self._address.place) from error
             except ReplyError as error:
                 said = str(error)
-                if wanted is not None and said.startswith("NOSCRIPT"):
-                    command = ("EVAL", wanted.text, *command[2:])
+                if sent.script is not None and said.startswith("NOSCRIPT"):
+                    command = ("EVAL", sent.script.text, *command[2:])
                 elif said.startswith(ELSEWHERE) and attempt < ATTEMPTS:
-                    line.hang_up()
+                    connection.disconnect()
                     self._on_move()
                 else:
                     raise faults.translate(said, self._address.place) from error
             attempt += 1
-            line = self.line()
-            answer = line.ask(command)
+            connection = self.connection()
+            reply = connection.ask(command)
 
-    def line(self) -> Line:
-        """The connection of this event loop."""
+    def connection(self) -> RedisConnection:
+        """Return the connection of this event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._closed:
                 raise LifecycleError(f"the store {self._address.url} is closed")
-            line = self._lines.get(loop)
-            if line is None:
-                line = self._lines[loop] = Line(self._address, self._prefix, self._on_loss)
-            return line
+            connection = self._connections.get(loop)
+            if connection is None:
+                connection = self._connections[loop] = RedisConnection(self._address, self._prefix, self._on_loss)
+            return connection
 
     async def close(self) -> None:
-        """End every connection, on whatever event loop."""
+        """Close every connection, of all event loops."""
         with self._lock:
             self._closed = True
-            lines = dict(self._lines)
-            self._lines.clear()
-        here = lines.pop(asyncio.get_running_loop(), None)
-        for loop, line in lines.items():
+            connections = dict(self._connections)
+            self._connections.clear()
+        here = connections.pop(asyncio.get_running_loop(), None)
+        for loop, connection in connections.items():
             with suppress(RuntimeError):  # that loop has ended, and its connection with it
-                loop.call_soon_threadsafe(line.abandon)
+                loop.call_soon_threadsafe(connection.abandon)
         if here is not None:
             await here.close()

@@ -1,26 +1,24 @@
-"""What claims read of a doc. The scripts cannot read our encoding, so a doc is read here, when it is written.
+"""The part of a doc that claims read. Scripts cannot decode our structures, so a doc is decoded when it is written.
 
-One that cannot be read counts as absent; `unreadable` names it.
+A doc that cannot be decoded counts as absent; `unreadable` names it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
-from msgspec import MsgspecError, Struct, msgpack
+from msgspec import msgpack
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
 from shiftwork.core.model import Doc, PoolDoc
 
-READ: Final[dict[str, type[Struct]]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds that claims look into."""
-
-Told = tuple[Any, bytes]
-"""What `put.lua` is told: when a breaker closes, whether a pool is paused, or a worker's breaker; and its gates."""
+ClaimView = tuple[Any, bytes]
+"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, or a breaker; and packed gates."""
 
 
 def stored(kind: str, flat: list[bytes]) -> list[Doc]:
-    """The docs in what HGETALL answers, by name."""
+    """Return the docs of an HGETALL reply, by name."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return sorted((_doc(kind, name, value) for name, value in pairs), key=lambda doc: doc.name)
 
@@ -30,31 +28,20 @@ def _doc(kind: str, name: bytes, value: bytes) -> Doc:
     return Doc(kind, name.decode(), body, int(version))
 
 
-def read(kind: str, body: bytes) -> Any:
-    """The doc decoded, or why it cannot be."""
-    try:
-        return msgpack.decode(body, type=READ[kind])
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return str(error)
-
-
 def readable(docs: Iterable[Doc]) -> dict[str, Any]:
-    """The docs that can be read, decoded, by name."""
-    decoded = ((doc.name, read(doc.kind, doc.body)) for doc in docs)
-    return {name: doc for name, doc in decoded if not isinstance(doc, str)}
+    """Return the decoded docs by name, without those that cannot be decoded."""
+    decoded = ((doc.name, READ_BY_CLAIMS[doc.kind].decode(doc.body)) for doc in docs)
+    return {name: value for name, value in decoded if value is not None}
 
 
 def unreadable(docs: Iterable[Doc]) -> Iterator[str]:
-    """What is wrong with those that cannot be read."""
-    for doc in docs:
-        why = read(doc.kind, doc.body)
-        if isinstance(why, str):
-            yield f"the doc {doc.kind} {doc.name} cannot be read: {why}"
+    """Yield a message for each doc that cannot be decoded."""
+    yield from filter(None, map(damaged_doc, docs))
 
 
-def told(doc: Doc) -> Told:
-    """What claims are to know of a doc that is written."""
-    match read(doc.kind, doc.body) if doc.kind in READ else None:
+def claim_view(doc: Doc) -> ClaimView:
+    """Return the part of a doc that claims read."""
+    match READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None:
         case Gates() as gates:
             return gates.breaker or False, _gates(gates)
         case BreakerState(open=True, until=until):

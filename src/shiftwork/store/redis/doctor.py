@@ -1,48 +1,49 @@
-"""What `shiftwork doctor` should know about the server. It only reads."""
+"""The findings of `shiftwork doctor` about the server. This module only reads."""
 
 import time
 from typing import Final
 
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.health import Finding, integrity
 from shiftwork.errors import StoreError
-from shiftwork.store.redis.address import Address
-from shiftwork.store.redis.client import Client
-from shiftwork.store.redis.dial import info
-from shiftwork.store.redis.docs import READ, stored, unreadable
+from shiftwork.store.redis.address import RedisAddress
+from shiftwork.store.redis.client import RedisClient
+from shiftwork.store.redis.connecting import info
+from shiftwork.store.redis.docs import stored, unreadable
 
 LASTING: Final = "; then CONFIG REWRITE, so that it lasts"
 FSYNC: Final = {
     "always": Finding("appendfsync=always: neither a crash nor a power cut loses an acknowledged job"),
     "everysec": Finding(
-        "appendfsync=everysec: a crash of the server loses nothing; a power cut can lose about the last second of "
-        "acknowledged jobs (appendfsync always closes that gap, for slower writes)"
+        "appendfsync=everysec: a server crash loses nothing; a power cut can lose about the last second of "
+        "acknowledged jobs (appendfsync always closes that gap, at the price of slower writes)"
     ),
     "no": Finding(
-        "appendfsync=no: a crash of the server loses nothing; a power cut can lose what the system had not yet "
+        "appendfsync=no: a server crash loses nothing; a power cut can lose what the operating system had not yet "
         "written, usually up to half a minute of acknowledged jobs",
         f"CONFIG SET appendfsync everysec{LASTING}",
         "warning",
     ),
 }
 UNKNOWN_FSYNC: Final = Finding(
-    "append-only file: a crash of the server loses nothing; how much a power cut loses cannot be read, because the "
-    "server does not let us read appendfsync"
+    "append-only file: a server crash loses nothing; how much a power cut can lose is unknown, because the server does "
+    "not allow reading appendfsync"
 )
 APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
 NOTHING: Final = Finding(
     "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
 )
 FULL: Final = 0.9
-"""The part of its memory from which on a server counts as nearly full."""
+"""The share of used memory from which a server counts as nearly full."""
 
 
-async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Finding]:
-    """The findings, by name."""
+async def check(client: RedisClient, address: RedisAddress, prefix: bytes) -> dict[str, Finding]:
+    """Return the findings by name."""
     facts = info(await client.ask("INFO", "everything"))
     settings = await _settings(client)
     wrong = [
         problem
-        for kind in READ
+        for kind in READ_BY_CLAIMS
         for problem in unreadable(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
     ]
     return {
@@ -57,8 +58,8 @@ async def check(client: Client, address: Address, prefix: bytes) -> dict[str, Fi
     }
 
 
-async def _settings(client: Client) -> dict[str, str]:
-    """What can be read of the configuration: a managed server may deny it."""
+async def _settings(client: RedisClient) -> dict[str, str]:
+    """Return the readable part of the configuration; a managed server may deny access to it."""
     try:
         flat = await client.ask("CONFIG", "GET", "append*", "save")
     except StoreError:
@@ -79,23 +80,23 @@ def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:
     if facts.get("aof_enabled") == "1":
         found = FSYNC.get(settings.get("appendfsync", ""), UNKNOWN_FSYNC)
         if facts.get("aof_last_write_status", "ok") != "ok":
-            text = f"{found.text}. BUT ITS LAST WRITE TO THE FILE FAILED: new jobs are refused, or lost by a restart"
-            return Finding(text, "look at the server's log and at its disk", "critical")
+            text = f"{found.text}. BUT THE LAST WRITE TO THE FILE FAILED: new jobs are rejected, or lost by a restart"
+            return Finding(text, "check the server's log and its disk", "critical")
         return found
     if settings.get("save") == "":
         return NOTHING
     if facts.get("rdb_last_bgsave_status", "ok") != "ok":
-        text = "no append-only file, AND ITS LAST SNAPSHOT FAILED: a crash or a power cut loses what came since"
-        return Finding(text, f"look at the server's log and at its disk; {APPEND}", "critical")
+        text = "no append-only file, AND THE LAST SNAPSHOT FAILED: a crash or a power cut loses all changes since then"
+        return Finding(text, f"check the server's log and its disk; {APPEND}", "critical")
     return _snapshots(facts, settings)
 
 
 def _snapshots(facts: dict[str, str], settings: dict[str, str]) -> Finding:
     age = max(0.0, time.time() - float(facts.get("rdb_last_save_time", "0")))
     changes = int(facts.get("rdb_changes_since_last_save", "0"))
-    sure = "" if "save" in settings else " (if it makes any: the server does not let us read its settings)"
+    sure = "" if "save" in settings else " (if there are any: the server does not allow reading its settings)"
     text = (
-        f"snapshots only, no append-only file: a crash of the server or a power cut loses every job since the last "
+        f"snapshots only, no append-only file: a server crash or a power cut loses every job since the last "
         f"snapshot{sure}, which is {age / 60:.0f} min old; {changes:,} changes since"
     )
     return Finding(text, APPEND, "warning")
@@ -104,20 +105,20 @@ def _snapshots(facts: dict[str, str], settings: dict[str, str]) -> Finding:
 def _eviction(facts: dict[str, str]) -> Finding:
     policy = facts.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
-        return Finding("none: when memory is full, new jobs are refused, and nothing is deleted")
+        return Finding("none: when memory is full, new jobs are rejected, and nothing is deleted")
     if policy.startswith("volatile"):
-        return Finding(f"none of ours: {policy} deletes keys that expire, and shiftwork has none")
+        return Finding(f"no jobs: {policy} deletes only keys that expire, and shiftwork has none")
     limited = facts.get("maxmemory", "0") != "0"
-    text = f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, by which the server deletes any key when memory is full"
+    text = f"JOBS CAN BE DELETED: maxmemory-policy is {policy}, so the server deletes any key when memory is full"
     remedy = f"CONFIG SET maxmemory-policy noeviction{LASTING}"
-    return Finding(text if limited else f"{text}; for now maxmemory is not set", remedy, "critical")
+    return Finding(text if limited else f"{text}; at present maxmemory is not set", remedy, "critical")
 
 
 def _replication(facts: dict[str, str]) -> str:
     n = int(facts.get("connected_slaves", "0"))
     if not n:
-        return "no replicas: when this server and its disk are gone for good, so are the jobs"
-    return f"{n} replica{'s' * (n > 1)}; a failover can lose the last moments of acknowledged jobs"
+        return "no replicas: if this server and its disk are lost for good, so are the jobs"
+    return f"{n} replica{'s' * (n > 1)}; a failover can lose the last acknowledged jobs"
 
 
 def _memory(facts: dict[str, str]) -> Finding:
@@ -127,7 +128,7 @@ def _memory(facts: dict[str, str]) -> Finding:
     text = f"{used:,} bytes of {limit:,}"
     remedy = "raise maxmemory, or discard jobs: shiftwork discard --dead"
     if used >= limit:
-        return Finding(f"FULL: {text}: new jobs are refused, those that are there are worked off", remedy, "critical")
+        return Finding(f"FULL: {text}: new jobs are rejected, existing jobs still run", remedy, "critical")
     if used >= limit * FULL:
-        return Finding(f"nearly full: {text}; when it is full, new jobs are refused", remedy, "warning")
+        return Finding(f"nearly full: {text}; when it is full, new jobs are rejected", remedy, "warning")
     return Finding(text)

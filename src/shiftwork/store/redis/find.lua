@@ -1,11 +1,11 @@
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
--- created_before (false is any), behind what to begin (an id, or {created_at, id}, or false), how many, how many to
--- look at. Answers with {id, all fields} of those that match, newest first, and where to go on {created_at, id}, if
--- anywhere.
+-- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
+-- limit, how many jobs to look at. Returns {id, fields} of the jobs that match, newest first, and the position
+-- {created_at, id} from which to continue, or nothing.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at = A[9], A[10], A[11], A[12], A[13]
-local FEW = 5000 -- up to so many queued jobs are sorted rather than looked for among all others
+local FEW = 5000 -- with no more queued jobs than this, they are sorted instead of searched for among all jobs
 
 local function newer(one, other)
   return one.created > other.created or (one.created == other.created and less(other.id, one.id))
@@ -13,8 +13,8 @@ end
 
 -- ── indices, merged ─────────────────────────────────────────────────────────────────────────────────────────────────
 
--- Each index is read a few members at a time, and only as far as the search gets: what is looked at is what counts, not
--- how many workers there are. A heap has the newest member of each index, the newest of all in front.
+-- Each index is read a few members at a time, and only as far as the search gets: the cost depends on the jobs looked
+-- at, not on the number of workers. A heap has the newest member of each index, the newest of all first.
 local heap, step = {}, 1
 
 local function sink(at)
@@ -32,7 +32,7 @@ local function sink(at)
   heap[at] = entry
 end
 
-local function advance(cursor) -- to its next member; false at the end
+local function advance(cursor) -- moves on to the next member; false at the end
   if cursor.n == #cursor.members and not cursor.over then
     cursor.members = call('ZREVRANGE', cursor.index, cursor.from, cursor.from + step - 1, 'WITHSCORES')
     cursor.from, cursor.n, cursor.over = cursor.from + step, 0, #cursor.members < 2 * step
@@ -43,7 +43,7 @@ local function advance(cursor) -- to its next member; false at the end
   return id
 end
 
--- How many members of an index are to be passed over: those created too late, and those up to where to begin.
+-- How many members of an index to skip: those created too late, and those up to the position where to begin.
 local function start_of(index)
   local skip = before and call('ZCOUNT', index, before, '+inf') or 0
   return behind and math.max(skip, up_to(index, behind)) or skip
@@ -62,7 +62,7 @@ local function merge(indices)
   end
 end
 
-local function from_indices() -- the next of all of them
+local function from_indices() -- the next job of all indices
   local first = heap[1]
   if not first then
     return nil
@@ -78,9 +78,9 @@ local function from_indices() -- the next of all of them
   return entry
 end
 
--- ── what matches ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── matching ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-local function may_match(state) -- told by the first bytes, where they can tell: most jobs need not be read any further
+local function may_match(state) -- decided by the first bytes, where possible: most jobs need not be read further
   local status, flags = string.byte(state, 1, 2)
   return (not statuses or statuses[tostring(status)])
     and (not key or band(flags, KEYED) ~= 0)
@@ -99,7 +99,7 @@ local function matches(job)
     and (not text or string.find(call('HGET', J .. job.id, 'e') or '', text, 1, true))
 end
 
--- What people read in lists: all but the reports of attempts, which are long.
+-- The fields that lists show: all except the reports of attempts, which are long.
 local function brief(id)
   local fields = {}
   for n, value in ipairs(call('HMGET', J .. id, 's', 'i', 'p', 'r', 'e', 'g')) do
@@ -114,9 +114,9 @@ local function brief(id)
   return fields
 end
 
--- ── where to look ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── where to search ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-local listed = {} -- jobs that were found otherwise than by an index of when they were created
+local listed = {} -- jobs that were not found by an index of creation times
 
 local function list(id)
   local job = fetch(id)
@@ -129,7 +129,7 @@ local function each_worker()
   return worker and { worker } or call('SMEMBERS', P .. 'known')
 end
 
-local function only(wanted) -- whether nothing but this status is asked for
+local function only(wanted) -- whether this is the only wanted status
   local found = statuses and statuses[tostring(wanted)]
   for status in pairs(statuses or {}) do
     found = found and tonumber(status) == wanted
@@ -137,7 +137,7 @@ local function only(wanted) -- whether nothing but this status is asked for
   return found
 end
 
-local function few_statuses() -- whether indices by status answer it
+local function few_statuses() -- whether all wanted statuses have an index
   for status in pairs(statuses or {}) do
     if tonumber(status) == QUEUED or tonumber(status) == PROCESSING or tonumber(status) == COMPLETED then
       return false
@@ -146,7 +146,7 @@ local function few_statuses() -- whether indices by status answer it
   return statuses
 end
 
-local function waiting() -- workers that have queued jobs, and how many those are
+local function waiting() -- returns the workers that have queued jobs, and the number of these jobs
   local names, n = {}, 0
   for _, name in ipairs(each_worker()) do
     local queued = tonumber(call('HGET', P .. 'nw', QUEUED .. name)) or 0
@@ -157,7 +157,7 @@ local function waiting() -- workers that have queued jobs, and how many those ar
   return names, n
 end
 
-local function list_queued(names, n) -- from the queues themselves; those that are parked are in none
+local function list_queued(names, n) -- from the queues themselves; parked jobs are in none
   for _, name in ipairs(names) do
     for _, at in ipairs(call('SMEMBERS', P .. 'pools:' .. name)) do
       for _, id in ipairs(call('ZRANGE', lane(at, name).key, 0, -1)) do

@@ -1,8 +1,7 @@
 -- Which workers gates tie together, and where to ring when one of them changes.
 --
--- gates[WORKER] = "o" and the pool where nothing but pause and disable can hold its jobs back; otherwise "g" and
--- msgpack of pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false is
--- none).
+-- gates[WORKER] = "o" and the pool if only pausing and disabling can hold its jobs back; otherwise "g" and msgpack of
+-- pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false for none).
 
 local gates = {}
 
@@ -12,14 +11,15 @@ local function read_gate(raw)
   elseif string.sub(raw, 1, 1) == 'o' then
     return { pool = string.sub(raw, 2), open = true, conflicts = {}, after = {}, before = {} }
   end
-  local told = cmsgpack.unpack(string.sub(raw, 2))
+  local packed = string.sub(raw, 2)
+  local pool, conflicts, after, before, max_running, burst, spacing, breaker = unpack(cmsgpack.unpack(packed))
   return {
-    pool = told[1], conflicts = told[2], after = told[3], before = told[4], max_running = told[5], burst = told[6],
-    spacing = told[7], breaker = told[8],
+    pool = pool, conflicts = conflicts, after = after, before = before, max_running = max_running, burst = burst,
+    spacing = spacing, breaker = breaker,
   }
 end
 
-local function gate_of(worker) -- false where there is none
+local function gate_of(worker) -- false if it has none
   local gate = gates[worker]
   if gate == nil then
     gate = read_gate(call('HGET', P .. 'gates', worker))
@@ -54,9 +54,9 @@ local function neighbours(workers)
   return seen
 end
 
--- Both want everything gathered to be written before.
+-- These functions read what has been written: call flush before.
 
-local function stir_near(worker) -- whatever its gates are
+local function wake_neighbours(worker) -- rings the pools of all workers that gates tie to it
   for name in pairs(neighbours({ worker })) do
     for _, pool in ipairs(call('SMEMBERS', P .. 'pools:' .. name)) do
       ring('pool:' .. pool)
@@ -64,14 +64,14 @@ local function stir_near(worker) -- whatever its gates are
   end
 end
 
-local function stir(worker) -- something changed about it that others may wait for
+local function wake_tied(worker) -- the same, if the worker has gates: others may wait for a change of it
   local gate = gate_of(worker)
   if gate and not gate.open then
-    stir_near(worker)
+    wake_neighbours(worker)
   end
 end
 
-local function stir_everybody()
+local function wake_all()
   for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
     ring('pool:' .. pool)
   end

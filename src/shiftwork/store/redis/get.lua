@@ -1,4 +1,4 @@
--- get: ids. Answers with all fields of each, or nothing.
+-- get: ids. Returns all fields of each job; none for an unknown id.
 
 local answer = {}
 for n, id in ipairs(A[1]) do

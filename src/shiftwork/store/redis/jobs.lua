@@ -1,8 +1,8 @@
--- Jobs: their state in a string of fixed layout, and where each of them belongs. All that changes a job's status goes
--- through `take_out` and `put_in`, so no index can be forgotten. It owns which jobs are parked.
+-- Jobs: their state as a string of fixed layout, and the indices each belongs to. Every change of a job's status goes
+-- through `take_out` and `put_in`, so that no index is forgotten. This part owns which jobs are parked.
 --
--- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, and then the
---     instance; NaN is none.
+-- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, followed by
+--     the instance; NaN means none.
 -- i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace.
 
 local LAYOUT, LENGTH = '<BBHIIddddd', 52
@@ -10,7 +10,7 @@ local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1
 local NONE = 0 / 0
 local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
-local jobs = {} -- by id: those whose object is in use, so that no two of them stand for one job
+local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
 
 local J = P .. 'j:'
@@ -32,7 +32,7 @@ local function parse(id, state)
   end
   local status, flags, reports, attempt, crashes, fence, run_at, head_start, started, ended =
     struct.unpack(LAYOUT, state)
-  -- All fields at once, also those that are set later: a table that grows is slow.
+  -- All fields at once, even those that are set later: growing a table is slow.
   return {
     id = id, status = status, flags = flags, reports = reports, attempt = attempt, crashes = crashes, fence = fence,
     run_at = run_at, head_start = head_start, started = started, ended = ended,
@@ -41,17 +41,21 @@ local function parse(id, state)
   }
 end
 
-local function informed(job, info) -- with what never changes; nil if that cannot be read
+local function informed(job, info) -- adds what never changes to the job; nil if that cannot be read
   local fine, known = pcall(cmsgpack.unpack, type(info) == 'string' and info or '')
-  if not fine or type(known) ~= 'table' or type(known[1]) ~= 'string' or type(known[2]) ~= 'string' then
+  if not fine or type(known) ~= 'table' then
     return nil
   end
-  job.worker, job.pool, job.created, job.cause = known[1], known[2], tonumber(known[5]) or 0, known[6]
-  job.unique, job.key, job.limit = known[7] or false, known[8] or false, tonumber(known[9]) or 1
+  local worker, pool, _, _, created, cause, unique, key, limit = unpack(known, 1, 9)
+  if type(worker) ~= 'string' or type(pool) ~= 'string' then
+    return nil
+  end
+  job.worker, job.pool, job.created, job.cause = worker, pool, tonumber(created) or 0, cause
+  job.unique, job.key, job.limit = unique or false, key or false, tonumber(limit) or 1
   return job
 end
 
-local function fetch(id) -- the job, or nil and whether there is one at all
+local function fetch(id) -- returns the job; or nil, and whether there is a record
   local job = jobs[id]
   if job then
     return job
@@ -78,7 +82,7 @@ local function count(at, status, n)
   at.counts[status] = (at.counts[status] or 0) + n
 end
 
--- ── the queue, and who is parked ────────────────────────────────────────────────────────────────────────────────────
+-- ── queues and parked jobs ─────────────────────────────────────────────────────────────────────────────────────────
 
 local groups = {}
 
@@ -106,7 +110,7 @@ local function flush_groups()
   end
 end
 
-local function line_up(at, id, rank) -- without a rank, it leaves the line
+local function line_up(at, id, rank) -- a rank of false removes it from the queue
   at.line[id], at.moved = rank, true
   if rank then
     topics[at.topic] = true
@@ -119,7 +123,7 @@ local function set_parked(job, parked)
   line_up(lane(job.pool, job.worker), job.id, not parked and job.run_at - job.head_start)
 end
 
--- Let the best of a key's queued jobs be free, as many as the limit allows, and park the others.
+-- Park and unpark the queued jobs of a key. The original is `shiftwork.core.parking`.
 local function repark(group)
   local free, position = 0, 0
   local from, ids = 0, call('ZRANGE', group.key, 0, group.free + 1)
@@ -132,12 +136,12 @@ local function repark(group)
     local job = id and fetch(id)
     if not id then
       break
-    elseif not job or job.status ~= QUEUED then -- damaged, or buried for that, and so in nobody's way
+    elseif not job or job.status ~= QUEUED then -- damaged, or buried because of that
       call('ZREM', group.key, id)
       from, ids = position, {}
     else
       local fits = free == position and group.running + free < job.limit
-      -- Those that were free are still ahead, but for one place if the changed job pushed itself in before them.
+      -- Jobs that were free are still at the front, except for one place if the changed job has moved ahead of them.
       if not fits and position > group.free then
         break
       end
@@ -151,7 +155,7 @@ local function repark(group)
   group.free = free
 end
 
--- A record is damaged: its key can no longer be read from it, and is not to be held for ever.
+-- The key of a damaged record cannot be read from it, and must not stay taken for ever.
 local function leave_group(id, was_running)
   local name = call('HGET', P .. 'keyed', id)
   if name then
@@ -163,7 +167,7 @@ local function leave_group(id, was_running)
   end
 end
 
--- ── where a job belongs ─────────────────────────────────────────────────────────────────────────────────────────────
+-- ── indices of a job ────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function unique_field(worker, key)
   return #worker .. ':' .. worker .. key
@@ -215,7 +219,7 @@ local function take_out(job)
   end
 end
 
--- `keep_until` is for jobs that have ended. What is queued under a key is parked, until `settle` has looked at the key.
+-- `keep_until` is for ended jobs. A queued job with a key is parked until `settle` reparks its group.
 local function put_in(job, keep_until)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, 1)
@@ -257,7 +261,7 @@ local function put_in(job, keep_until)
   end
 end
 
--- The job is in its place: keep its state, and let the jobs of its key move up.
+-- Store the state of a job that is in its indices, and let the jobs of its key move up.
 local function settle(job)
   save(job)
   if job.key then
@@ -265,7 +269,7 @@ local function settle(job)
   end
 end
 
--- All fields of a job that is there, and k: when it may be pruned, if that is to be.
+-- All fields of a job, and k: the time from which it may be pruned, if there is one.
 local function all_fields(id)
   local fields = redis.pcall('HGETALL', J .. id)
   if fields.err then
@@ -278,9 +282,9 @@ local function all_fields(id)
   return fields
 end
 
-local function next_fences(n) -- the first of them
-  -- A server that lost its last second, or a replica that took over, must not hand out a fence twice: its clock is
-  -- later.
+local function next_fences(n) -- reserves n fences, and returns the first
+  -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
+  -- least its clock in microseconds, which has moved on.
   local clock = call('TIME')
   local last = tonumber(call('GET', P .. 'fence') or 0)
   local first = math.max(last + 1, clock[1] * 1000000 + clock[2])

@@ -1,6 +1,6 @@
-"""Jobs into what the scripts keep, and back. It owns the layout of a job's state and of what never changes about it.
+"""Jobs as bytes for the scripts, and back. It owns the layout of a job's state and of what never changes about a job.
 
-The layout is described in `jobs.lua`, which reads and writes the same bytes.
+`jobs.lua` describes the layout, and reads and writes the same bytes.
 """
 
 import math
@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
+from shiftwork.core.docs import read_attempt
 from shiftwork.core.model import (
     Added,
-    Attempt,
     Claimed,
     DeadJob,
     JobPriority,
@@ -23,24 +23,15 @@ from shiftwork.core.model import (
     Outcome,
     Progress,
 )
+from shiftwork.core.statuses import NUMBERS, STATUSES
 
 STATE: Final = struct.Struct("<BBHIIddddd")
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
 PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 
 _encode: Final = msgpack.Encoder().encode
 _decode: Final = msgpack.Decoder().decode
 _new: Final = attrgetter("id", "worker", "pool", "run_at", "head_start", "unique_key", "key", "key_limit")
-_told: Final = attrgetter(
+_outcome_fields: Final = attrgetter(
     "id",
     "fence",
     "worker",
@@ -61,27 +52,27 @@ _told: Final = attrgetter(
     "marks",
 )
 OWN_ARGUMENTS: Final = 2
-"""How many places are taken in ARGV before the bytes that are sent behind the arguments."""
+"""How many elements of ARGV come before the bytes that follow the arguments."""
 
 Fields = dict[bytes, Any]
 
 
 class UnreadableError(Exception):
-    """A job's record that cannot be read; the message says why."""
+    """A job's record cannot be read; the message gives the reason."""
 
 
 def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
-    """Jobs as `add.lua` takes them, one row each, and the bytes that are sent behind them."""
+    """Return jobs as rows for `add.lua`, and the bytes that follow them."""
     behind: list[bytes] = []
     for job in jobs:
-        job.id.encode()  # what cannot be sent fails here, and not for all with whom it would be sent together
+        job.id.encode()  # an id that cannot be sent fails here, not for all jobs of the batch
         behind += (_never_changes(job, now), job.payload)
     return [(*_new(job), now) for job in jobs], behind
 
 
-async def added(new: Sequence[NewJob], answer: Awaitable[list[Any]]) -> list[Added]:
-    """What `add.lua` answers to these jobs, once it has."""
-    answers = await answer
+async def added(new: Sequence[NewJob], reply: Awaitable[list[Any]]) -> list[Added]:
+    """Wait for the reply of `add.lua`, and return what happened to each job."""
+    answers = await reply
     if not answers:
         return [Added(job.id, created=True) for job in new]
     return [
@@ -91,7 +82,7 @@ async def added(new: Sequence[NewJob], answer: Awaitable[list[Any]]) -> list[Add
 
 
 def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows turned into columns, which the server unpacks several times as fast."""
+    """Turn rows into columns, which the server unpacks several times faster."""
     return list(zip(*rows, strict=True))
 
 
@@ -111,15 +102,15 @@ def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:
     return _encode(never_changes)
 
 
-def outcomes(told: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
-    """Outcomes as `finish.lua` takes them, and the bytes that are sent behind them."""
+def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
+    """Return outcomes as columns for `finish.lua`, and the bytes that follow them."""
     behind: list[bytes] = []
-    return columns(_outcome(one, behind) for one in told), behind
+    return columns(_outcome(one, behind) for one in given), behind
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.result is None and one.report is None:
-        return _told(one)
+        return _outcome_fields(one)
     result = report = None
     if one.result is not None:
         behind.append(one.result)
@@ -127,24 +118,24 @@ def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:
     if one.report is not None:
         behind.append(_encode(one.report))
         report = OWN_ARGUMENTS + len(behind)
-    *before, _, error, keep_until, cause, _, waited, marks = _told(one)
+    *before, _, error, keep_until, cause, _, waited, marks = _outcome_fields(one)
     return (*before, result, error, keep_until, cause, report, waited, marks)
 
 
 def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
-    """Jobs as `restore.lua` takes them, and the bytes that are sent behind them."""
-    told: list[Any] = []
+    """Return whole jobs as arguments of `restore.lua`, and the bytes that follow them."""
+    jobs: list[Any] = []
     behind: list[bytes] = []
     for one in records:
         kept = _fields(one)
-        told.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
+        jobs.append((one.id, False if one.keep_until is None else one.keep_until, len(kept)))
         for pair in kept.items():
             behind += pair
-    return told, behind
+    return jobs, behind
 
 
 def _fields(one: JobRecord) -> Fields:
-    """A job as it is kept; it is parked only when `restore.lua` says so."""
+    """Return the fields of a job as they are stored, not parked; `restore.lua` decides about that."""
     optional: dict[bytes, tuple[int, bytes | None]] = {
         b"r": (HAS_RESULT, one.result),
         b"e": (HAS_ERROR, None if one.error is None else one.error.encode()),
@@ -173,7 +164,7 @@ def _fields(one: JobRecord) -> Fields:
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
-    """Jobs as `claim.lua` hands them out. Those that cannot be read are added to the broken, with the reason."""
+    """Return the jobs of a reply of `claim.lua`. Unreadable ones are added to `broken`, with the reason."""
     jobs: list[Claimed] = []
     for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
         _, _, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
@@ -188,12 +179,12 @@ def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
 
 
 def fields(flat: Sequence[Any]) -> Fields:
-    """What HGETALL answers, by name."""
+    """Return the fields of an HGETALL reply by name."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def record(id: str, found: Fields, *, whole: bool) -> JobRecord:
-    """A job from its fields; a whole one with its attempts. Raises `UnreadableError`."""
+    """Return a job from its fields, with its attempts if `whole`. Raises `UnreadableError`."""
     try:
         return _record(id, found, whole=whole)
     except (MsgspecError, struct.error, UnicodeDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
@@ -206,7 +197,7 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
     worker, pool, priority, _, created_at, cause, unique_key, key, key_limit, trace = (
         None if value is False else value for value in msgpack.decode(found[b"i"])
     )
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "id": id,
         "worker": worker,
         "pool": pool,
@@ -232,24 +223,24 @@ def _record(id: str, found: Fields, *, whole: bool) -> JobRecord:
         "result": found.get(b"r"),
         "error": found[b"e"].decode() if b"e" in found else None,
         "progress": msgpack.decode(found[b"g"], type=Progress) if b"g" in found else None,
-        "attempts": tuple(_attempt(found.get(b"a%d" % n)) for n in range(1, reports + 1)) if whole else (),
+        "attempts": tuple(read_attempt(found.get(b"a%d" % n) or b"") for n in range(1, reports + 1)) if whole else (),
         "trace": trace,
     }
-    return convert(told, JobRecord)
+    return convert(values, JobRecord)
 
 
 def dead(flat: Sequence[bytes]) -> list[DeadJob]:
-    """What `dead.lua` answers."""
-    told = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
+    """Return the dead jobs of a reply of `dead.lua`."""
+    rows = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
     return [
         DeadJob(
             id.decode(),
-            _whereabouts({b"i": never_changes})[0],
+            _worker_and_pool({b"i": never_changes})[0],
             error.decode(errors="replace") or None,
             float(created_at),
             _instant(STATE.unpack_from(state)[-1]) if len(state) >= STATE.size else None,
         )
-        for id, created_at, state, never_changes, error in told
+        for id, created_at, state, never_changes, error in rows
     ]
 
 
@@ -257,16 +248,9 @@ def _instant(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _attempt(body: bytes | None) -> Attempt:
-    try:
-        return msgpack.decode(body or b"", type=Attempt)
-    except (MsgspecError, UnicodeDecodeError) as error:
-        return Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
-
-
 def remains(id: str, found: Fields, why: str) -> JobRecord:
-    """What can be said of a job whose record cannot be read."""
-    worker, pool = _whereabouts(found)
+    """Return a dead job with what is left of a record that cannot be read."""
+    worker, pool = _worker_and_pool(found)
     payload = found.get(b"p")
     return JobRecord(
         id=id,
@@ -282,8 +266,8 @@ def remains(id: str, found: Fields, why: str) -> JobRecord:
     )
 
 
-def _whereabouts(found: Fields) -> tuple[str, str]:
-    """Worker and pool, as far as a damaged record tells."""
+def _worker_and_pool(found: Fields) -> tuple[str, str]:
+    """Return worker and pool as far as a damaged record has them; empty otherwise."""
     try:
         worker, pool, *_ = _decode(found.get(b"i") or b"")
     except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):

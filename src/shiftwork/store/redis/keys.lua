@@ -1,51 +1,52 @@
--- What every script begins with: the key dictionary, the topics to ring, and changes that are gathered and then written
--- many at a time. `shiftwork.store.redis.scripts` says which parts make up which script.
+-- Every script begins with this part: the key dictionary, the topics to ring, and changes that are gathered and then
+-- written many at a time. `shiftwork.store.redis.scripts` lists the parts of each script.
 --
--- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the beginning of every key,
+-- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
 -- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY".
 --
---   j:ID           hash    one job: s state (see jobs.lua), i what never changes, p payload; where there is one:
+--   j:ID           hash    one job: s state (see jobs.lua), i what never changes, p payload; optional:
 --                          r result, e error, g progress, a1 a2 … reports of attempts
 --   q:LANE         zset    queued and not parked, by rank
 --   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
 --   ready          set     the pools that have any
---   run:WORKER     set     processing (a small zset would be slow: it compares its scores as texts)
+--   run:WORKER     set     processing (a small zset would be slow: it compares scores as texts)
 --   due            zset    scheduled and failed, by run_at
 --   end            zset    ended, by keep_until
---   done           zset    completed, by ended_at: those that a store finished which keeps a number of them
+--   done           zset    completed, by ended_at; only those finished by a store that keeps a limited number of them
 --   all:WORKER     zset    every job, by created_at
 --   st:STATUS      zset    scheduled, failed, dead and cancelled jobs, by created_at
 --   unique         hash    worker and unique_key -> id of the live job that has it
 --   k:GROUP        zset    queued jobs of a concurrency key, parked or not, by rank
---   groups         hash    GROUP -> "processing free": how many run, and how many of the queued ones are not parked
+--   groups         hash    GROUP -> "processing free": how many jobs run, and how many queued ones are not parked
 --   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
---   cancels        set     processing jobs that were asked to stop
---   np, nw         hash    status and pool, status and worker -> how many jobs
---   totals         hash    what only grows, by pool: a added, c completed, f failed
+--   cancels        set     processing jobs that a person has cancelled
+--   np, nw         hash    status and pool, status and worker -> number of jobs
+--   totals         hash    totals that only grow, by pool: a added, c completed, f failed
 --   seconds        hash    likewise: r run_seconds, w wait_seconds
 --   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
---   w:WORKER       hash    its state (see standing.lua)                known  set  every worker that was ever heard of
+--   w:WORKER       hash    its state (see worker_state.lua)            known  set  every worker that was ever mentioned
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
 --   paused         set     pools
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs
---   lost           zset    instances whose jobs were taken, by when
+--   lost           zset    instances that lost their jobs, by the time of the loss
 --   place:NAME     zset    holders, by the end of their hold
 --   events         zset    by number                                   last event  string  the last number
---   deeds          list    the numbers of events that people caused    incidents   list    of all others, oldest first
+--   deeds          list    numbers of events that people caused        incidents   list    of all others, oldest first
 --   fence          string  the last one                                version     string  of this dictionary
---   bell           channel (sharded) what was rung: "ORIGIN topic\ntopic…"
---   bell:ORIGIN    channel (sharded) nothing is said there: who listens to the bell listens to the one of its own, too
+--   bell           channel (sharded) topics that were rung: "ORIGIN topic\ntopic…"
+--   bell:ORIGIN    channel (sharded) carries no messages: a store subscribes to its own, so that scripts can count it
 
 local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
+-- The original is `shiftwork.core.statuses`.
 local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
 local SLICE = 1000 -- arguments of one call
 
--- Lua's own comparison of strings follows the locale of the server; ids are ordered by their bytes.
+-- Lua compares strings by the locale of the server; ids are ordered by their bytes.
 local function less(one, other)
   for at = 1, math.min(#one, #other) do
     local a, b = string.byte(one, at), string.byte(other, at)
@@ -56,23 +57,23 @@ local function less(one, other)
   return #one < #other
 end
 
-local function exact(number) -- replies have no room for fractions, and tostring would round them
+local function exact(number) -- replies cannot carry fractions, and tostring rounds them
   return number and string.format('%.17g', number)
 end
 
--- Writing a number out costs more than all else about a score, and many scores of one call are the same.
-local written = {}
+-- Formatting a number is the most expensive part of a score, and many scores of one call are equal.
+local formatted = {}
 
 local function score_of(number)
-  local text = written[number]
+  local text = formatted[number]
   if not text then
     text = string.format('%.17g', number)
-    written[number] = text
+    formatted[number] = text
   end
   return text
 end
 
--- ── what is rung ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── topics to ring ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 local topics = {}
 
@@ -80,7 +81,7 @@ local function ring(topic)
   topics[topic] = true
 end
 
-local function rung() -- tells the others, and answers with what the caller has to ring itself
+local function rung() -- notifies the others, and returns the topics that the caller rings itself
   local names = {}
   for topic in pairs(topics) do
     names[#names + 1] = topic
@@ -88,26 +89,26 @@ local function rung() -- tells the others, and answers with what the caller has 
   if #names == 0 then
     return ''
   end
-  local told = table.concat(names, '\n')
-  -- The caller is told by the answer. Where nobody else listens, its own listener would be woken for nothing.
+  local text = table.concat(names, '\n')
+  -- The caller learns the topics from the reply. If it is the only one that listens, a message would wake it in vain.
   local bell = P .. 'bell'
   local listening = call('PUBSUB', 'SHARDNUMSUB', bell, bell .. ':' .. ARGV[2])
   if listening[4] == 0 or listening[2] > listening[4] then
-    call('SPUBLISH', bell, ARGV[2] .. ' ' .. told)
+    call('SPUBLISH', bell, ARGV[2] .. ' ' .. text)
   end
-  return told
+  return text
 end
 
--- ── what is gathered ────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── gathered changes ───────────────────────────────────────────────────────────────────────────────────────────────
 
--- A lane is one worker's jobs in one pool: the keys they are under, and what is to be counted and lined up. Most jobs
--- have no concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for
--- those that may change their mind: member -> score, or false to take it out.
---   into, out: scores and members for q:LANE, and members to take out     fresh: scores and members for all:WORKER
---   begun, over: members for run:WORKER, and members to take out
+-- A lane is one worker's jobs in one pool: their keys, and changes of counters and queues. Most jobs have no
+-- concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for jobs that
+-- may change several times: member -> score, or false to remove it.
+--   into, out: scores and members for q:LANE, and members to remove     fresh: scores and members for all:WORKER
+--   begun, over: members for run:WORKER, and members to remove
 local lanes = {}
-local places = {} -- zset -> member -> score, or false to take it out
-local holding = {} -- instance -> how many jobs more
+local places = {} -- zset -> member -> score, or false to remove it
+local holding = {} -- instance -> how many more jobs it holds
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]
@@ -128,7 +129,7 @@ local function lane(pool, worker)
   return found
 end
 
--- Lists know their length: asking Lua for it is slow.
+-- Lists store their length in n: Lua's # operator is slow.
 
 local function append(list, one)
   local n = list.n + 1
@@ -157,7 +158,7 @@ local function in_slices(command, key, arguments)
   return done
 end
 
-local function flush_places(key, members) -- how many were added, and whether any was taken out
+local function flush_places(key, members) -- returns how many were added, and whether any was removed
   local into, out, n, m = {}, {}, 0, 0
   for member, score in pairs(members) do
     if score then
@@ -171,7 +172,7 @@ local function flush_places(key, members) -- how many were added, and whether an
   return in_slices('ZADD', key, into), m > 0
 end
 
-local function flush_line(at) -- the queue itself, and the sets that say where there is one
+local function flush_line(at) -- the queue itself, and the sets that list queues
   local added, removed = flush_places(at.key, at.line)
   added, removed = added + in_slices('ZADD', at.key, at.into), removed or at.out.n > 0
   in_slices('ZREM', at.key, at.out)

@@ -1,4 +1,4 @@
--- leave: instances. Answers with what was rung.
+-- leave: instances. Returns the topics.
 
 local known = 0
 for _, name in ipairs(A[1]) do
@@ -8,7 +8,7 @@ for _, name in ipairs(A[1]) do
 end
 ring('leader')
 if known > 0 then
-  -- Others may have given way to jobs that only these would have run.
-  stir_everybody()
+  -- Other workers may have given way to jobs that only these instances would have run.
+  wake_all()
 end
 return { rung() }

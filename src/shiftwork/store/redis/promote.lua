@@ -1,4 +1,4 @@
--- promote: now, n. Answers with what was rung, how many were moved, and when the next one is due.
+-- promote: now, n. Returns the topics, how many jobs were moved, and when the next one is due.
 
 local now, n = A[1], A[2]
 local ids = n > 0 and call('ZRANGE', P .. 'due', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}

@@ -1,7 +1,7 @@
--- prune: now, n, how many completed jobs to keep (false is all), events to keep of each kind, when instances were lost
--- whose loss may be forgotten. Answers with how many jobs and events.
+-- prune: now, n, how many completed jobs to keep (false for all), how many events of each kind to keep, the time
+-- before which losses of instances are forgotten. Returns how many jobs and events were deleted.
 
-local now, n, keep = A[1], A[2], A[3]
+local now, n, keep, events_kept, forget_before = A[1], A[2], A[3], A[4], A[5]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
 local function prune(id)
@@ -28,7 +28,7 @@ for _, id in ipairs(beyond > 0 and call('ZRANGE', P .. 'done', 0, beyond - 1) or
 end
 flush()
 for _, kind in ipairs({ 'deeds', 'incidents' }) do
-  local old = math.min(call('LLEN', P .. kind) - A[4], n)
+  local old = math.min(call('LLEN', P .. kind) - events_kept, n)
   if old > 0 then
     for _, number in ipairs(call('LPOP', P .. kind, old)) do
       call('ZREMRANGEBYSCORE', P .. 'events', number, number)
@@ -36,5 +36,5 @@ for _, kind in ipairs({ 'deeds', 'incidents' }) do
     many = many + old
   end
 end
-call('ZREMRANGEBYSCORE', P .. 'lost', '-inf', A[5])
+call('ZREMRANGEBYSCORE', P .. 'lost', '-inf', forget_before)
 return many

@@ -1,4 +1,4 @@
--- reap: now, holder, n. Answers with what was rung, and {name that lost it, all fields of the job} for each.
+-- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
 
 local now, holder, n = A[1], A[2], A[3]
 local live = { [holder] = true }
@@ -6,7 +6,7 @@ for _, name in ipairs(call('ZRANGE', P .. 'lease', '(' .. exact(now), '+inf', 'B
   live[name] = true
 end
 
-local function losers() -- who holds jobs without a lease
+local function losers() -- by instance: whether it holds jobs without a lease
   local held, found = call('HGETALL', P .. 'holding'), {}
   for at = 1, #held, 2 do
     found[held[at]] = not live[held[at]]
@@ -56,7 +56,7 @@ local held = losers()
 local found = n > 0 and any(held) and orphans(held) or {}
 if n > 0 and #found == 0 then
   for name, dead in pairs(held) do
-    if dead then -- what it held was damaged, and nobody could say whose it was
+    if dead then -- the records it held are damaged, so its jobs cannot be found
       call('HDEL', P .. 'holding', name)
       held[name] = nil
     end
@@ -71,7 +71,7 @@ end
 flush()
 flush_groups()
 
--- Forget the dead: those that lost their jobs, and those that have none.
+-- Forget instances without a lease that have lost their jobs, or have none.
 local forgotten = false
 for _, name in ipairs(call('ZRANGE', P .. 'lease', '-inf', now, 'BYSCORE')) do
   if name ~= holder and (not held[name] or call('ZSCORE', P .. 'lost', name)) then
@@ -82,7 +82,7 @@ for _, name in ipairs(call('ZRANGE', P .. 'lease', '-inf', now, 'BYSCORE')) do
   end
 end
 if forgotten then
-  -- Others may have given way to jobs that only these would have run.
-  stir_everybody()
+  -- Other workers may have given way to jobs that only these instances would have run.
+  wake_all()
 end
 return { rung(), taken }

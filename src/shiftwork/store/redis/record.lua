@@ -1,10 +1,11 @@
--- record: of each event whether a person caused it; behind them each as bytes.
+-- record: for each event whether a person caused it; followed by the bytes of each.
 
-local n = #A[1]
+local by_person = A[1]
+local n = #by_person
 local last = call('INCRBY', P .. 'last event', n)
 for at = 1, n do
   local number = last - n + at
   call('ZADD', P .. 'events', number, struct.pack('>d', number) .. ARGV[2 + at])
-  call('RPUSH', P .. (A[1][at] and 'deeds' or 'incidents'), number)
+  call('RPUSH', P .. (by_person[at] and 'deeds' or 'incidents'), number)
 end
 return last

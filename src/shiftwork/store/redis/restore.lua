@@ -1,10 +1,11 @@
--- restore: jobs of {id, keep_until (false is never), how many fields}; behind them the fields of each, names and values,
--- the first two of which are s and i. Answers with what was rung.
+-- restore: jobs as {id, keep_until (false for none), number of fields}; followed by names and values of the fields of
+-- each, the first two of which are s and i. Returns the topics.
 
-local told = A[1]
+local given = A[1]
 
-for _, one in ipairs(told) do -- what is there makes room
-  local job = fetch(one[1])
+for _, one in ipairs(given) do -- remove existing jobs with the same ids
+  local id = one[1]
+  local job = fetch(id)
   if job then
     take_out(job)
     if job.key then
@@ -14,17 +15,18 @@ for _, one in ipairs(told) do -- what is there makes room
     place(P .. 'all:' .. job.worker, job.id, false)
     call('SREM', P .. 'cancels', job.id)
   end
-  call('UNLINK', J .. one[1])
-  jobs[one[1]] = nil
+  call('UNLINK', J .. id)
+  jobs[id] = nil
 end
 flush()
 
-local function is_taken(job) -- whether another live job has its unique key
-  return job.unique and job.status < COMPLETED and call('HEXISTS', P .. 'unique', unique_field(job.worker, job.unique)) == 1
+local function is_taken(job) -- whether another live job has the same unique key
+  local field = job.unique and job.status < COMPLETED and unique_field(job.worker, job.unique)
+  return field and call('HEXISTS', P .. 'unique', field) == 1
 end
 
 local workers, at = {}, 3
-for _, one in ipairs(told) do
+for _, one in ipairs(given) do
   local id, keep_until, size = one[1], one[2], 2 * one[3]
   local job = informed(parse(id, ARGV[at + 1]), ARGV[at + 3])
   if not is_taken(job) and call('EXISTS', J .. id) == 0 then
@@ -46,6 +48,6 @@ flush()
 flush_groups()
 for worker in pairs(workers) do
   know(worker)
-  stir(worker)
+  wake_tied(worker)
 end
 return { rung() }

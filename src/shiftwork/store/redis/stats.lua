@@ -1,4 +1,5 @@
--- stats: counts by pool, counts by worker, totals, seconds, marks, and the run_at of the first job of each ready pool.
+-- stats: returns counts by pool, counts by worker, totals, seconds, marks, and the run_at of the first job of each
+-- ready pool.
 
 local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do

@@ -1,7 +1,7 @@
-"""The store on a Redis or Valkey server: the contract of `shiftwork.store.protocol`, for any number of machines.
+"""The store on a Redis or Valkey server: it implements `shiftwork.store.protocol` for any number of machines.
 
-This file is the way in: each method is one script, which runs on the server at once and alone. What a script does is in
-the Lua file of its name; nothing here decides anything.
+This file is the entry point: each method runs one script, atomically, on the server. A script is in the Lua file of its
+name; nothing is decided here.
 """
 
 import asyncio
@@ -40,52 +40,54 @@ from shiftwork.core.model import (
     Stats,
     WorkerState,
 )
+from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, people
-from shiftwork.store.redis.address import Address
-from shiftwork.store.redis.client import Client, Line, Sent
-from shiftwork.store.redis.docs import stored, told
-from shiftwork.store.redis.finding import Found, criteria, decoded
+from shiftwork.store.redis import doctor, jobs, replies
+from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
+from shiftwork.store.redis.address import RedisAddress
+from shiftwork.store.redis.bell_listener import BellListener
+from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.redis.docs import claim_view, stored
+from shiftwork.store.redis.find import FoundJobs, criteria, decoded
 from shiftwork.store.redis.jobs import whole_jobs
-from shiftwork.store.redis.listener import Listener
-from shiftwork.store.redis.together import Rows, Together, in_parts
 
 VERSION: Final = b"1"
-"""Of the key dictionary in `keys.lua`."""
+"""The version of the key dictionary in `keys.lua`."""
 LOSSES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long an instance is remembered that lost its jobs."""
+"""How long an instance that has lost its jobs is remembered."""
 
 
 class RedisStore:
-    """A store on a server. All keys of a namespace carry one hash tag: a cluster spreads namespaces over its nodes."""
+    """A store on a server. All keys of a namespace have one hash tag, so a cluster spreads namespaces over nodes."""
 
-    def __init__(self, address: Address, *, namespace: str = "default") -> None:
+    def __init__(self, address: RedisAddress, *, namespace: str = "default") -> None:
         self.url = address.url
         self._address = address
         self._keep = address.keep
         self._prefix = f"{{shiftwork:{quote(namespace, safe='')}}}:".encode()
         self._origin = secrets.token_hex(6).encode()
         self._bells = Bells()
-        self._listener = Listener(address, self._prefix, self._origin, self._bells)
-        self._client = Client(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
-        self._together: weakref.WeakKeyDictionary[Line, Together] = weakref.WeakKeyDictionary()
+        self._listener = BellListener(address, self._prefix, self._origin, self._bells)
+        self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
+        self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
 
     def _run(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Awaitable[Any]:
-        """Run a script. It is on its way when this returns."""
+        """Run a script. It is sent when this returns."""
         return self._client.run(script, msgpack.encode(arguments), self._origin, *behind)
 
     async def _write(self, script: str, *arguments: Any, behind: Iterable[bytes] = ()) -> Any:
-        """Run a script whose answer begins with what it rang, and ring that here, too."""
-        return self._heard(await self._run(script, *arguments, behind=behind))
+        """Run a script whose reply begins with the topics it rang, ring them here, and return the rest of the reply."""
+        return self._ring(await self._run(script, *arguments, behind=behind))
 
-    def _heard(self, answer: list[Any]) -> list[Any]:
-        if answer[0]:
-            self._bells.ring(answer[0].decode().split("\n"))
-        return answer[1:]
+    def _ring(self, reply: list[Any]) -> list[Any]:
+        topics, *rest = reply
+        if topics:
+            self._bells.ring(topics.decode().split("\n"))
+        return rest
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -95,7 +97,7 @@ class RedisStore:
         self._client.reopen()
         try:
             await self._agree_on_version()
-            await self._run("get", [])  # a server that denies scripts says so now
+            await self._run("get", [])  # a server that denies scripts fails here
             await asyncio.shield(asyncio.wrap_future(self._listener.start()))
         except BaseException:
             await self.close()
@@ -104,12 +106,12 @@ class RedisStore:
 
     async def _agree_on_version(self) -> None:
         key = self._prefix + b"version"
-        # Not written without need: a server that is full refuses that, and its jobs must be worked off.
+        # Written only if missing: a full server rejects writes, and its jobs must still run.
         version = await self._client.ask("GET", key) or await self._client.ask("SET", key, VERSION, "NX", "GET")
         if version not in (None, VERSION):
             raise SchemaVersionError(
-                f"{self.url} was written by another version of shiftwork (its keys are of version {version.decode()}, "
-                f"ours of {VERSION.decode()}). Update shiftwork everywhere, or choose another namespace."
+                f"{self.url} was written by another version of shiftwork (its keys have version {version.decode()}, "
+                f"ours have {VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
             )
 
     async def close(self) -> None:
@@ -124,26 +126,27 @@ class RedisStore:
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
-        # All are on their way, in this order, before anybody waits.
+        # All parts are sent, in this order, before the first reply is awaited.
         parts = [self._add(part, now) for part in in_parts(jobs)]
         if len(parts) == 1:
             return await parts[0]
         return [added for part in await asyncio.gather(*parts) for added in part]
 
     def _add(self, new: Sequence[NewJob], now: float) -> Awaitable[list[Added]]:
-        line = self._client.line()
-        together = self._together.get(line)
-        if together is None:
-            together = self._together[line] = Together(self._client, line, send=self._send_jobs, hear=self._heard)
-        return jobs.added(new, together.add(*jobs.new_jobs(new, now)))
+        connection = self._client.connection()
+        batcher = self._batchers.get(connection)
+        if batcher is None:
+            batcher = AddBatcher(self._client, connection, send=self._send_jobs, receive=self._ring)
+            self._batchers[connection] = batcher
+        return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, behind: Sequence[bytes]) -> Sent:
+    def _send_jobs(self, rows: Rows, behind: Sequence[bytes]) -> SentCommand:
         arguments = msgpack.encode((len(rows), jobs.columns(rows)))
         return self._client.send("add", arguments, self._origin, *behind)
 
     async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
         next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
-        found = Found()
+        found = FoundJobs()
         claimed = jobs.claimed(taken, found.broken)
         await self._bury(found, now, pool)
         return Claims(claimed, _optional(next_at))
@@ -158,7 +161,7 @@ class RedisStore:
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         signs = [(beat.instance, beat.pool) for beat in beats]
         cancel, lost = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
-        return Orders([(id.decode(), fence) for id, fence, _ in cancel], [name.decode() for name in lost])
+        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost])
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         behind = (msgpack.encode(note.progress) for note in notes)
@@ -172,7 +175,7 @@ class RedisStore:
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         [taken] = await self._write("reap", now, holder, n)
-        found = Found((id.decode(), jobs.fields(flat)) for _, id, flat in taken)
+        found = FoundJobs((id.decode(), jobs.fields(flat)) for _, id, flat in taken)
         records = decoded(found, whole=True)
         await self._bury(found, now)
         lost_by = {id.decode(): name.decode() for name, id, _ in taken}
@@ -182,7 +185,7 @@ class RedisStore:
         pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - LOSSES_KEPT_SECONDS)
         return pruned
 
-    async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - others note the time
+    async def leave(self, instances: Sequence[str], now: float) -> None:  # noqa: ARG002 - other stores need the time
         await self._write("leave", instances)
 
     # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,37 +205,37 @@ class RedisStore:
         return stored(kind, await self._client.ask("HGETALL", self._prefix + b"d:" + kind.encode()))
 
     async def put(self, doc: Doc) -> bool:
-        plain, gates = told(doc)
-        [written] = await self._write("put", doc.kind, doc.name, doc.version, plain, behind=(doc.body, gates))
+        value, gates = claim_view(doc)
+        [written] = await self._write("put", doc.kind, doc.name, doc.version, value, behind=(doc.body, gates))
         return bool(written)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         [state] = await self._write("switch", now, worker, enabled, reason)
-        return people.state(worker, state)
+        return replies.state(worker, state)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
-    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - others note the time
-        told, behind = whole_jobs(jobs)
-        await self._write("restore", told, behind=behind)
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
+        given, behind = whole_jobs(jobs)
+        await self._write("restore", given, behind=behind)
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
         grown = [
             (pool, f"{one.added}", f"{one.completed}", f"{one.failed}", f"{one.run_seconds!r}", f"{one.wait_seconds!r}")
             for pool, one in totals.items()
         ]
-        told = [people.told_state(state) for state in states]
-        [answer] = await self._write("take_over", told, grown, people.told_marks(totals), fence)
-        return int(answer)
+        fields = [replies.state_fields(state) for state in states]
+        [above] = await self._write("take_over", fields, grown, replies.mark_fields(totals), fence)
+        return int(above)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        return people.facts(await self._run("survey", now, False if workers is None else list(workers)))
+        return replies.facts(await self._run("survey", now, False if workers is None else list(workers)))
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         answer = await self._run("get", ids)
-        found = Found((id, jobs.fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
+        found = FoundJobs((id, jobs.fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
         records = {record.id: record for record in decoded(found, whole=True)}
         await self._bury(found, 0.0)
         return [records.get(id) for id in ids]
@@ -242,7 +245,7 @@ class RedisStore:
         behind: Any = wanted.after
         while len(records) < wanted.limit:
             answer, behind = await self._run("find", *criteria(wanted, behind, wanted.limit - len(records)))
-            found = Found((id.decode(), jobs.fields(flat)) for id, flat in answer)
+            found = FoundJobs((id.decode(), jobs.fields(flat)) for id, flat in answer)
             records += decoded(found, whole=False)
             await self._bury(found, 0.0)
             if not behind:
@@ -253,8 +256,8 @@ class RedisStore:
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
         return jobs.dead(await self._run("dead", behind, limit))
 
-    async def _bury(self, found: Found, now: float, pool: str = "") -> None:
-        """Put what could not be read into the dead-letter queue."""
+    async def _bury(self, found: FoundJobs, now: float, pool: str = "") -> None:
+        """Move unreadable jobs to the dead-letter queue."""
         if found.broken:
             await self._write("bury", now, pool, list(found.broken.items()))
 
@@ -269,15 +272,15 @@ class RedisStore:
                 how = ("discard", ids)
         [answers] = await self._write("amend", now, *how, behind=behind)
         return [
-            Amended(id, ok=done == 1, status=jobs.STATUSES[status] if status >= 0 else None)
+            Amended(id, ok=done == 1, status=STATUSES[status] if status >= 0 else None)
             for id, (status, done) in zip(ids, answers, strict=True)
         ]
 
-    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
-        return people.stats(await self._run("stats"))
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
+        return replies.stats(await self._run("stats"))
 
     async def instances(self) -> list[InstanceRecord]:
-        return people.instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
+        return replies.instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
@@ -288,7 +291,7 @@ class RedisStore:
         newest = ("ZRANGE", key, end, f"({after}", "BYSCORE", "REV", "LIMIT", 0, max(0, limit), "WITHSCORES")
         flat = await self._client.ask(*newest)
         pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [people.event(int(number), body) for body, number in reversed(list(pairs))]
+        return [replies.event(int(number), body) for body, number in reversed(list(pairs))]
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)

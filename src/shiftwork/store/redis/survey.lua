@@ -1,6 +1,6 @@
--- survey: now, workers (false is all). Answers with the docs of gates, breakers and pools, the pools that are served,
--- and of each worker: name, state, how many run, the eldest {id, instance, started_at}, when the newest started, the
--- head {rank, id, run_at}, whether one is to be retried, whether one is live.
+-- survey: now, workers (false for all). Returns the docs of gates, breakers and pools, the pools that are served, and
+-- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of
+-- the newest, the head {rank, id, run_at}, whether a job waits for a retry, whether a job is live.
 
 local now, wanted = A[1], A[2]
 
@@ -24,13 +24,13 @@ local function is_live(worker)
   return false
 end
 
-local function told_of(worker) -- most of very many workers have no job just now: then there is little to ask
+local function summary_of(worker) -- if there are very many workers, most have no live job: then little is read
   if not is_live(worker) then
-    return { worker, state_of_worker(worker), 0, {}, '', {}, 0, 0 }
+    return { worker, fields_of_worker(worker), 0, {}, '', {}, 0, 0 }
   end
   local known, head = facts_of(worker), head_of(worker)
   return {
-    worker, state_of_worker(worker), known.running, eldest_of(worker),
+    worker, fields_of_worker(worker), known.running, eldest_of(worker),
     known.running > 0 and exact(newest_of(worker)) or '',
     head and { exact(head.rank), head.id, exact(head.run_at) } or {}, is_retrying(worker) and 1 or 0, 1,
   }
@@ -42,11 +42,11 @@ if not wanted then
     wanted[#wanted + 1] = name
   end
 end
-local told = {}
+local summaries = {}
 for worker in pairs(neighbours(wanted)) do
-  told[#told + 1] = told_of(worker)
+  summaries[#summaries + 1] = summary_of(worker)
 end
-would_run('', now)
+would_run('', now) -- fills `served`
 local pools = {}
 for pool in pairs(served) do
   pools[#pools + 1] = pool
@@ -55,4 +55,4 @@ local docs = {}
 for n, kind in ipairs({ 'gates', 'breaker', 'pool' }) do
   docs[n] = call('HGETALL', P .. 'd:' .. kind)
 end
-return { docs[1], docs[2], docs[3], pools, told }
+return { docs[1], docs[2], docs[3], pools, summaries }

@@ -1,4 +1,4 @@
--- switch: now, worker, enabled, reason (false is none). Answers with what was rung, and the state.
+-- switch: now, worker, enabled, reason (false for none). Returns the topics, and the state of the worker.
 
 local now, worker, enabled, reason = A[1], A[2], A[3], A[4]
 local key = P .. 'w:' .. worker
@@ -14,5 +14,5 @@ else
 end
 ring('state')
 ring('leader')
-stir_near(worker)
-return { rung(), state_of_worker(worker) }
+wake_neighbours(worker)
+return { rung(), fields_of_worker(worker) }

@@ -1,35 +1,37 @@
--- take_over: states of {worker, names and values of its fields}, totals of {pool, added, completed, failed, run_seconds,
--- wait_seconds}, fields and values of the marks of these pools, fence; all numbers but the fence are texts. Answers with
--- what was rung, and a fence.
+-- take_over: states as {worker, names and values of its fields}, totals as {pool, added, completed, failed,
+-- run_seconds, wait_seconds}, names and values of the marks of these pools, a fence; all numbers except the fence are
+-- texts. Returns the topics, and a fence above the given one.
 
-local told_pools, forgotten = {}, {}
+local states, totals, marks, given_fence = A[1], A[2], A[3], A[4]
+local replaced_pools, replaced_marks = {}, {}
 
-for _, told in ipairs(A[1]) do
-  local key = P .. 'w:' .. told[1]
-  know(told[1])
+for _, state in ipairs(states) do
+  local worker, fields = state[1], state[2]
+  local key = P .. 'w:' .. worker
+  know(worker)
   call('DEL', key)
-  call('HSET', key, unpack(told[2]))
+  call('HSET', key, unpack(fields))
 end
-for _, told in ipairs(A[2]) do
-  local pool = told[1]
-  call('HSET', P .. 'totals', 'a' .. pool, told[2], 'c' .. pool, told[3], 'f' .. pool, told[4])
-  call('HSET', P .. 'seconds', 'r' .. pool, told[5], 'w' .. pool, told[6])
-  told_pools[pool] = true
+for _, total in ipairs(totals) do
+  local pool, added, completed, failed, run_seconds, wait_seconds = unpack(total)
+  call('HSET', P .. 'totals', 'a' .. pool, added, 'c' .. pool, completed, 'f' .. pool, failed)
+  call('HSET', P .. 'seconds', 'r' .. pool, run_seconds, 'w' .. pool, wait_seconds)
+  replaced_pools[pool] = true
 end
 for _, field in ipairs(call('HKEYS', P .. 'marks')) do
-  if told_pools[string.match(field, ' (.*)')] then
-    forgotten[#forgotten + 1] = field
+  if replaced_pools[string.match(field, ' (.*)')] then
+    replaced_marks[#replaced_marks + 1] = field
   end
 end
-in_slices('HDEL', P .. 'marks', forgotten)
-in_slices('HSET', P .. 'marks', A[3])
-if A[4] > tonumber(call('GET', P .. 'fence') or 0) then
-  call('SET', P .. 'fence', string.format('%.0f', A[4]))
+in_slices('HDEL', P .. 'marks', replaced_marks)
+in_slices('HSET', P .. 'marks', marks)
+if given_fence > tonumber(call('GET', P .. 'fence') or 0) then
+  call('SET', P .. 'fence', string.format('%.0f', given_fence))
 end
 local fence = next_fences(1)
 ring('state')
 ring('leader')
-for _, told in ipairs(A[1]) do
-  stir_near(told[1])
+for _, state in ipairs(states) do
+  wake_neighbours(state[1])
 end
 return { rung(), exact(fence) }

@@ -1,111 +1,114 @@
-"""What people change about jobs: cancel, requeue, discard."""
+"""Applies people's changes to jobs: cancel, requeue, discard.
+
+`shiftwork.core.statuses` says which statuses allow a change, `shiftwork.core.amending` what it makes of the job; the
+statements here write only the columns that change.
+"""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import NamedTuple
 
-from shiftwork.core.model import SECONDS_A_DAY, Amended, Cancel, Change, Discard, Requeue
+from shiftwork.core.model import SECONDS_A_DAY, Amended, Cancel, Change, Discard, JobStatus, Requeue
+from shiftwork.core.statuses import CANCELLED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES, allows
+from shiftwork.core.worker_state import after_end
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.claim import stir
-from shiftwork.store.sqlite.session import (
-    CANCELLED,
-    COMPLETED,
-    DEAD,
-    FAILED,
-    PROCESSING,
-    QUEUED,
-    SCHEDULED,
-    STATUSES,
-    Session,
-    as_list,
-)
-
-REQUEUABLE: Final = (DEAD, CANCELLED, FAILED, SCHEDULED)
-ENDED: Final = COMPLETED
-"""From this number on, a job has ended."""
-
-Row = Sequence[Any]
-"""See `jobs_to_amend`: id, seq, status, pool, worker, key, unique_key, head_start, cause."""
+from shiftwork.store.sqlite.session import SqliteSession, as_list
+from shiftwork.store.sqlite.sql import SQL
 
 
-def amend(session: Session, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
-    """Apply one change to these jobs, each answered in order."""
-    answers: list[Amended] = []
-    for id in ids:
-        # One by one: the same id may come twice, and one requeued job may stand in another's way.
-        row = session.run("jobs_to_amend", (session.namespace, as_list([id]))).fetchone()
-        if row is None:
-            answers.append(Amended(id, ok=False, status=None))
-            continue
-        status = STATUSES[row[2]] if row[2] in range(len(STATUSES)) else STATUSES[DEAD]
-        answers.append(Amended(id, ok=_apply(session, row, change, now), status=status))
-    return answers
+class AmendableJob(NamedTuple):
+    """A row of `jobs_to_amend`."""
+
+    id: str
+    seq: int
+    number: int
+    """Its status; a damaged row may hold any number."""
+    pool: int
+    worker: int
+    key: str | None
+    unique_key: str | None
+    head_start: float
+    cause: str
+
+    @property
+    def status(self) -> JobStatus:
+        return STATUSES[self.number] if self.number in range(len(STATUSES)) else JobStatus.DEAD
 
 
-def _apply(session: Session, row: Row, change: Change, now: float) -> bool:
+def amend(session: SqliteSession, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+    """Apply one change to these jobs, and return what became of each, in order."""
+    # One by one: the same id may come twice, and one requeued job may take the unique key of another.
+    return [_amend(session, id, change, now) for id in ids]
+
+
+def _amend(session: SqliteSession, id: str, change: Change, now: float) -> Amended:
+    found = session.rows(AmendableJob, SQL["jobs_to_amend"], (session.namespace, as_list([id])))
+    if not found:
+        return Amended(id, ok=False, status=None)
+    [job] = found
+    ok = allows(job.status, change) and not (isinstance(change, Requeue) and _clashes(session, job))
+    if ok:
+        _apply(session, job, change, now)
+    return Amended(id, ok=ok, status=job.status)
+
+
+def _apply(session: SqliteSession, job: AmendableJob, change: Change, now: float) -> None:
     match change:
         case Cancel():
-            return _cancel(session, row, change, now)
+            _cancel(session, job, change, now)
         case Requeue():
-            return _requeue(session, row, change, now)
+            _requeue(session, job, change, now)
         case Discard():
-            return _discard(session, row)
+            jobs.delete(session, [(job.seq, job.pool, job.worker, job.number)])
 
 
-def _cancel(session: Session, row: Row, change: Cancel, now: float) -> bool:
-    _, seq, status, pool, worker, key, _, _, cause = row
-    if status == PROCESSING:
-        session.run("ask_cancel", (seq,))
-        session.run("add_cancel", (seq,))
+def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: float) -> None:
+    if job.number == PROCESSING:
+        session.run("ask_cancel", (job.seq,))
+        session.run("add_cancel", (job.seq,))
         session.ring("orders")
-        return True
-    if status >= ENDED:
-        return False
-    session.run("cancel_job", (now, change.reason, now + SECONDS_A_DAY, seq))
-    session.move(pool, worker, out_of=status, into=CANCELLED)
-    session.state(worker).last_ended = now
-    session.state_changed(worker)
+        return
+    session.run("cancel_job", (now, change.reason, now + SECONDS_A_DAY, job.seq))
+    _move(session, job, into=CANCELLED)
+    after_end(session.state(job.worker), now)
+    session.state_changed(job.worker)
     session.ring("ended")
-    if cause != "enqueued":
+    if job.cause != "enqueued":
         session.ring("leader")
-    if key is not None and status == QUEUED:
-        keys.repark(session, [(worker, key)])
-    stir(session, session.workers.name(worker))
-    return True
+    if job.key is not None and job.number == QUEUED:
+        keys.repark(session, [(job.worker, job.key)])
+    stir(session, session.workers.name(job.worker))
 
 
-def _requeue(session: Session, row: Row, change: Requeue, now: float) -> bool:
-    _, seq, status, pool, worker, key, _, head_start, _ = row
-    if status not in REQUEUABLE or _clashes(session, row):
-        return False
-    key = key if change.payload is None else change.key
-    landing = QUEUED if change.run_at <= now else SCHEDULED
+def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: float) -> None:
+    key = job.key if change.payload is None else change.key
+    landing = NUMBERS[JobStatus.waiting(change.run_at, now)]
     due = jobs.due_before(session, [landing])
     parked = key is not None and landing == QUEUED
-    session.run("requeue_job", (landing, parked, change.run_at, change.run_at - head_start, key, seq))
-    session.run("drop_result", (seq,))
+    session.run("requeue_job", (landing, parked, change.run_at, change.run_at - job.head_start, key, job.seq))
+    session.run("drop_result", (job.seq,))
     if change.payload is not None:
-        jobs.replace_payload(session, seq, change.payload)
-    session.move(pool, worker, out_of=status, into=landing)
+        jobs.replace_payload(session, job.seq, change.payload)
+    _move(session, job, into=landing)
     if key is not None and landing == QUEUED:
-        keys.repark(session, [(worker, key)])
+        keys.repark(session, [(job.worker, key)])
     elif landing == QUEUED:
-        session.ring_pool(pool)
+        session.ring_pool(job.pool)
     jobs.ring_if_sooner(session, [change.run_at] if landing == SCHEDULED else [], due)
-    stir(session, session.workers.name(worker))
-    return True
+    stir(session, session.workers.name(job.worker))
 
 
-def _clashes(session: Session, row: Row) -> bool:
+def _move(session: SqliteSession, job: AmendableJob, *, into: int) -> None:
+    session.count(job.pool, job.worker, job.number, -1)
+    session.count(job.pool, job.worker, into)
+
+
+def _clashes(session: SqliteSession, job: AmendableJob) -> bool:
     """Whether another live job has its unique key."""
-    if row[6] is None:
+    if job.unique_key is None:
         return False
-    twin = session.run("live_twin", (row[4], row[6])).fetchone()
-    return twin is not None and twin[1] != row[1]
-
-
-def _discard(session: Session, row: Row) -> bool:
-    _, seq, status, pool, worker, *_ = row
-    if status < ENDED:
+    twin = session.run("live_twin", (job.worker, job.unique_key)).fetchone()
+    if twin is None:
         return False
-    jobs.delete(session, [(seq, pool, worker, status)])
-    return True
+    _, seq = twin
+    return bool(seq != job.seq)

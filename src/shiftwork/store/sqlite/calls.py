@@ -1,10 +1,10 @@
-"""Calls on their way from event loops to a thread, and their answers on the way back.
+"""Calls on their way from event loops to a thread, and their results on the way back.
 
-    call ──▶ gathered, until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there is
-                    └── a single quick one, while the thread is idle ──▶ served right here, on the event loop
+    call ──▶ gathered until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there are
+                    └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
 
-It owns the queue, the futures and the order: the calls of one event loop are served in the order they were made. It
-knows nothing of databases: a `Service` is handed groups of calls.
+It owns the queue, the futures and the order: the calls of one event loop are served in the order in which they were
+made. It knows nothing about databases: a `CallServer` is handed groups of calls.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from shiftwork.errors import LifecycleError
 T = TypeVar("T")
 LARGEST_GROUP: Final = 256
 SLOW_SECONDS: Final = 0.01
-"""A quick call that took longer was not quick: the disk is slow today, and the event loop had to wait for it."""
+"""A quick call that takes longer than this was not quick: the disk is slow, and the event loop had to wait for it."""
 CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 
 
-class Call:
-    """Something to be done for a future of an event loop."""
+class QueuedCall:
+    """A function to run, and the future of an event loop that gets its result."""
 
     __slots__ = ("error", "future", "loop", "quick", "todo", "value")
 
@@ -39,7 +39,7 @@ class Call:
         self.error: BaseException | None = None
 
     def settle(self) -> None:
-        """Hand over the answer. On the event loop."""
+        """Set the future's result. Called on its event loop."""
         if self.future.done():
             return
         if self.error is not None:
@@ -48,65 +48,65 @@ class Call:
             self.future.set_result(self.value)
 
 
-def settle(calls: list[Call]) -> None:
-    """Hand over the answers. On the event loop of all of them."""
+def settle(calls: list[QueuedCall]) -> None:
+    """Set the results of these calls. Called on the event loop of all of them."""
     for call in calls:
         call.settle()
 
 
-def answer(group: list[Call]) -> None:
-    """Hand over the answers from another thread, waking each event loop once."""
-    by_loop: dict[AbstractEventLoop, list[Call]] = {}
+def answer(group: list[QueuedCall]) -> None:
+    """Set the results of these calls from another thread, waking each event loop once."""
+    by_loop: dict[AbstractEventLoop, list[QueuedCall]] = {}
     for call in group:
         by_loop.setdefault(call.loop, []).append(call)
     for loop, calls in by_loop.items():
         try:
             loop.call_soon_threadsafe(settle, calls)
-        except RuntimeError:  # the loop is closed: nobody waits
+        except RuntimeError:  # the loop is closed, so nothing waits
             continue
 
 
-class Service(Protocol):
-    """What a desk does for its callers. Never used by two threads at a time."""
+class CallServer(Protocol):
+    """Serves the calls of a `CallThread`. Never used by two threads at a time."""
 
-    def serve(self, group: list[Call]) -> None:
-        """Give each call its value or its error. Raises nothing."""
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Give each call its value or its error. It raises nothing."""
 
-    def serve_at_once(self, call: Call) -> bool:
-        """Serve it if that needs no waiting. False, and nothing done, if it does."""
+    def serve_at_once(self, call: QueuedCall) -> bool:
+        """Serve the call if that needs no waiting; otherwise do nothing and return False."""
 
     def upkeep_due(self) -> bool:
         """Whether `upkeep` has something to do."""
 
     def upkeep(self) -> None:
-        """Do what takes long and nobody waits for."""
+        """Do maintenance that takes long and that no call waits for."""
 
     def close(self) -> None:
         """Release everything."""
 
 
-def _serve(service: Service, group: list[Call]) -> None:
-    """Have a group served. Nobody waits for ever, even if the service is broken."""
+def _serve(server: CallServer, group: list[QueuedCall]) -> None:
+    """Have a group served. No call waits for ever, even if the server is broken."""
     try:
-        service.serve(group)
-    except Exception as error:  # noqa: BLE001 - whatever it is, each of them has to hear it
+        server.serve(group)
+    except Exception as error:  # noqa: BLE001 - each call has to report it, whatever it is
         for call in group:
             call.error = error
 
 
-class Desk:
-    """A thread that has whatever calls there are served together."""
+class CallThread:
+    """A thread that has all waiting calls served together."""
 
-    def __init__(self, name: str, start: Callable[[], Service]) -> None:
+    def __init__(self, name: str, start: Callable[[], CallServer]) -> None:
         self.ended = False
-        """Whether it takes no more calls."""
-        self._gathered: dict[AbstractEventLoop, list[Call]] = {}
-        self._queue: SimpleQueue[list[Call] | None] = SimpleQueue()
+        """Whether it accepts no more calls."""
+        self._gathered: dict[AbstractEventLoop, list[QueuedCall]] = {}
+        self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._unserved = 0
-        """How many groups the thread was handed and has not served yet."""
+        """How many groups were handed to the thread and are not served yet."""
         self._serving = threading.Lock()
-        self._service: Service | None = None
+        self._server: CallServer | None = None
         self._spared = 0
         self._start = start
         self._started = threading.Event()
@@ -117,8 +117,8 @@ class Desk:
     # ── on an event loop ─────────────────────────────────────────────────────────────────────────────────────────
 
     def call(self, todo: Callable[[Any], T], *, quick: bool = False) -> "Future[T]":
-        """Have it done. A quick one takes microseconds and waits for nothing, as a rule."""
-        call = Call(todo, quick=quick)
+        """Run it on the thread. A quick one takes microseconds and usually waits for nothing."""
+        call = QueuedCall(todo, quick=quick)
         group = self._gathered.get(call.loop)
         if group is None:
             if self.ended:
@@ -143,19 +143,19 @@ class Desk:
             call.error = self._refusal()
         settle(group)
 
-    def _serve_here(self, call: Call) -> bool:
-        """Serve the call on its event loop, if the thread is idle. False if it has to go to the thread."""
+    def _serve_here(self, call: QueuedCall) -> bool:
+        """Serve the call on its event loop if the thread is idle. False if it has to go to the thread."""
         if self._spared:
             self._spared -= 1
             return False
         with self._lock:
-            service = self._service
-            if service is None or self.ended or self._unserved or not self._serving.acquire(blocking=False):
+            server = self._server
+            if server is None or self.ended or self._unserved or not self._serving.acquire(blocking=False):
                 return False
         began = time.monotonic()
         try:
-            served = service.serve_at_once(call)
-            upkeep_due = service.upkeep_due()
+            served = server.serve_at_once(call)
+            upkeep_due = server.upkeep_due()
         finally:
             self._serving.release()
         if time.monotonic() - began > SLOW_SECONDS:
@@ -170,13 +170,13 @@ class Desk:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def await_start(self) -> None:
-        """Block until it serves. Raises what kept it from starting."""
+        """Block until it serves calls. Raises what kept it from starting."""
         self._started.wait()
         if self._failure is not None:
             raise self._failure
 
     def end(self) -> None:
-        """Take no more calls; stop when those that were handed over are served. Does not wait for that."""
+        """Accept no more calls, and stop once those that were handed over are served, without waiting for that."""
         with self._lock:
             self.ended = True
             self._queue.put(None)
@@ -189,39 +189,39 @@ class Desk:
 
     def _run(self) -> None:
         try:
-            self._service = self._start()
-        except Exception as error:  # noqa: BLE001 - whoever called has to hear it, whatever it is
+            self._server = self._start()
+        except Exception as error:  # noqa: BLE001 - every caller has to get it, whatever it is
             self._failure = error
             self._refuse()
             return
         finally:
             self._started.set()
         try:
-            while self._serve_next(self._service):
+            while self._serve_next(self._server):
                 pass
         finally:
             with self._serving:
-                self._service.close()
+                self._server.close()
             self._refuse()
 
-    def _serve_next(self, service: Service) -> bool:
-        """Serve whatever waits. False at the end."""
+    def _serve_next(self, server: CallServer) -> bool:
+        """Serve the calls that wait. False at the end."""
         groups, last = self._take()
         group = [call for each in groups for call in each]
         if group:
             with self._serving:
-                _serve(service, group)
+                _serve(server, group)
             with self._lock:
                 self._unserved -= sum(1 for each in groups if each)
             answer(group)
         with self._serving:
-            if service.upkeep_due():
-                service.upkeep()
+            if server.upkeep_due():
+                server.upkeep()
         return not last
 
-    def _take(self) -> tuple[list[list[Call]], bool]:
+    def _take(self) -> tuple[list[list[QueuedCall]], bool]:
         """The next groups, all that wait up to a bound, and whether they are the last ones."""
-        groups: list[list[Call]] = []
+        groups: list[list[QueuedCall]] = []
         n = 0
         while not groups or (n < LARGEST_GROUP and not self._queue.empty()):
             group = self._queue.get()
@@ -232,10 +232,10 @@ class Desk:
         return groups, False
 
     def _refuse(self) -> None:
-        """Fail all calls that were handed over: nobody will serve them."""
+        """Fail all calls that were handed over: they will not be served."""
         with self._lock:
             self.ended = True
-        refused: list[Call] = []
+        refused: list[QueuedCall] = []
         while not self._queue.empty():
             refused += self._queue.get() or []
         for call in refused:

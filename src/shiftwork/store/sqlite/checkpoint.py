@@ -1,10 +1,10 @@
-"""Checkpoints: what the log holds goes into the file, so that the log can begin anew. It owns the size of the log.
+"""Checkpoints: the contents of the log go into the file, so that the log can start over. It owns the size of the log.
 
 SQLite would do it by itself, in the middle of some unlucky commit. Here the writer's thread does it between two groups,
 and calls that are served on the event loop never pay for it.
 
-A SQLite before 3.51.3 can damage the file if one connection checkpoints while another one writes. There, a checkpoint
-is only made while this process holds the write lock: nobody writes then, and nobody else checkpoints.
+A SQLite before 3.51.3 can damage the file if one connection checkpoints while another writes. There, this process only
+checkpoints while it holds the write lock, so that no other connection writes or checkpoints.
 """
 
 from contextlib import suppress
@@ -14,13 +14,14 @@ from typing import Final
 from shiftwork.store.sqlite.driver import Connection, Error, connect, wal_reset_fixed
 
 LOG_BYTES: Final = 32 << 20
-"""How much the log may grow between two checkpoints. Each waits for the disk twice, whatever it copies."""
+"""How much the log may grow between two checkpoints. Each checkpoint waits for the disk twice, however small it is."""
 LOG_KEPT: Final = 7 / 8
-"""The share that stays when the log begins anew: less is the sign that it has, and what stays is quicker to write."""
+"""The share of the log file that stays when the log starts over. A shorter file shows that it did, and what stays is
+quicker to overwrite."""
 
 
 class Checkpointer:
-    """Keeps the log from growing for ever."""
+    """Keeps the log from growing without bound."""
 
     def __init__(self, writer: Connection, *, path: str) -> None:
         self._writer = writer
@@ -29,10 +30,10 @@ class Checkpointer:
         writer.execute("PRAGMA wal_autocheckpoint = 0")
         writer.execute(f"PRAGMA journal_size_limit = {int(LOG_BYTES * LOG_KEPT)}")
         self._size = 0
-        """The log's size after the last checkpoint. It is cut back when it begins anew: less means new content."""
+        """The log's size after the last checkpoint. A smaller file means that the log has started over."""
 
     def due(self) -> bool:
-        """Whether the log has grown enough. Between transactions."""
+        """Whether the log has grown enough. Called between transactions."""
         try:
             size = self._log.stat().st_size
         except OSError:
@@ -42,8 +43,8 @@ class Checkpointer:
         return size > self._size + LOG_BYTES
 
     def checkpoint(self) -> None:
-        """Empty the log as far as readers allow. It waits for the disk."""
-        with suppress(Error, OSError):  # somebody else checkpoints, or writes: after the next commit, then
+        """Copy the log into the file as far as readers allow. It waits for the disk."""
+        with suppress(Error, OSError):  # another process checkpoints or writes: the next commit tries again
             size = self._log.stat().st_size
             if self._other is None:
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -52,7 +53,7 @@ class Checkpointer:
             self._size = size
 
     def close(self) -> None:
-        """Release the connection that is its own."""
+        """Close its own connection."""
         if self._other is not None:
             self._other.close()
 

@@ -1,20 +1,22 @@
-"""Claiming: which jobs an instance gets, and what becomes of them. It owns the way from queued to processing.
+"""Claiming: which jobs an instance gets, and what changes about them. It owns the way from queued to processing.
 
-Where nothing but pause and disable can hold a pool's jobs back, the first by rank are taken straight from the index.
-Otherwise `shiftwork.core.admission` chooses, from the facts of all workers that gates tie together.
+Where only a pause or a disabled worker can hold a pool's jobs back, the first by rank are taken straight from the
+index. Otherwise `shiftwork.core.admission` chooses, from the facts of all workers that gates tie together.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shiftwork.core.admission import Choice, Head, choose, neighbours
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Claimed, PoolDoc
+from shiftwork.core.statuses import PROCESSING, QUEUED
 from shiftwork.store.protocol import Claims
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.facts import facts
-from shiftwork.store.sqlite.session import PROCESSING, QUEUED, Session, as_list
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 MOST_BRANCHES: Final = 100
@@ -24,12 +26,27 @@ WHOLE: Final = frozenset(
     for trace in (str, type(None))
     for key in (str, type(None))
 )
-"""The types of a row of `ready_jobs`. SQLite keeps whatever it is given, so that a damaged row may hold anything."""
-
-Row = Sequence[Any]
+"""The types of an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
 
 
-def claim(session: Session, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
+class ReadyJob(NamedTuple):
+    """A row of `ready_jobs` and `chosen_jobs`."""
+
+    seq: int
+    id: str
+    payload: Any
+    """None if it lies in the table `payloads`."""
+    attempt: int
+    crashes: int
+    run_at: float
+    cause: str
+    trace: str | None
+    worker: int
+    rank: float
+    key: str | None
+
+
+def claim(session: SqliteSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
     """Hand up to `n` jobs of these workers in this pool to the instance."""
     pool_number = session.pools.find(pool)
     docs = session.docs()
@@ -46,16 +63,16 @@ def claim(session: Session, instance: str, pool: str, *, n: int, now: float, wor
     return Claims(_claim_first(session, pool_number, holder, lanes=enabled, n=n, now=now))
 
 
-def _lost(session: Session, holder: int) -> bool:
+def _lost(session: SqliteSession, holder: int) -> bool:
     lost = session.lost.get(holder)
     if lost is None:
         lost = session.lost[holder] = bool(session.value("is_lost", (holder,)))
     return lost
 
 
-def _lanes(session: Session, pool: int, workers: Collection[str]) -> dict[int, str]:
-    """The workers among these that have a ready job in the pool, by number."""
-    named = ((row[0], session.workers.name(row[0])) for row in session.run("ready_lanes", (pool,)).fetchall())
+def _lanes(session: SqliteSession, pool: int, workers: Collection[str]) -> dict[int, str]:
+    """Those of the workers that have a ready job in the pool, by number."""
+    named = ((number, session.workers.name(number)) for number in session.values("ready_lanes", (pool,)))
     return {number: name for number, name in named if name in workers}
 
 
@@ -64,12 +81,12 @@ def _lanes(session: Session, pool: int, workers: Collection[str]) -> dict[int, s
 
 @cache
 def _merged(lanes: int) -> str:
-    """The first ready jobs of so many lanes, in rank order."""
+    """The statement for the first ready jobs of this many lanes, in rank order."""
     return " UNION ALL ".join([SQL["ready_jobs"]] * lanes) + " ORDER BY rank, id LIMIT ?"
 
 
 def _claim_first(
-    session: Session, pool: int, holder: int, *, lanes: Sequence[int], n: int, now: float
+    session: SqliteSession, pool: int, holder: int, *, lanes: Sequence[int], n: int, now: float
 ) -> list[Claimed]:
     claimed: list[Claimed] = []
     while lanes and len(claimed) < n:
@@ -80,21 +97,23 @@ def _claim_first(
     return claimed
 
 
-def _first(session: Session, pool: int, lanes: Sequence[int], n: int) -> list[Row]:
-    rows: list[Row] = []
+def _first(session: SqliteSession, pool: int, lanes: Sequence[int], n: int) -> list[ReadyJob]:
+    rows: list[ReadyJob] = []
     for at in range(0, len(lanes), MOST_BRANCHES):
         branch = lanes[at : at + MOST_BRANCHES]
         args = [arg for worker in branch for arg in (pool, worker)]
-        rows += session.db.execute(_merged(len(branch)), (*args, n)).fetchall()
+        rows += session.rows(ReadyJob, _merged(len(branch)), (*args, n))
     if len(lanes) > MOST_BRANCHES:
-        rows = sorted(rows, key=lambda row: (row[9], row[1]))[:n]
+        rows = sorted(rows, key=lambda job: (job.rank, job.id))[:n]
     return rows
 
 
 # ── gates ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float) -> Claims:
+def _claim_chosen(
+    session: SqliteSession, pool: int, holder: int, *, lanes: dict[int, str], n: int, now: float
+) -> Claims:
     known = facts(session, lanes.values(), now)
     candidates: dict[str, list[Head]] = {}
     seqs: dict[str, int] = {}
@@ -107,63 +126,61 @@ def _claim_chosen(session: Session, pool: int, holder: int, *, lanes: dict[int, 
     choice = choose(candidates, known, limit=n, now=now)
     if not choice.ids:
         return Claims([], choice.next_at)
-    rows = session.run("chosen_jobs", (as_list(seqs[id] for id in choice.ids),)).fetchall()
+    rows = session.rows(ReadyJob, SQL["chosen_jobs"], (as_list(seqs[id] for id in choice.ids),))
     started = _start(session, pool, holder, rows=rows, now=now)
     for name in choice.started:
         _note_start(session, name, choice)
     return Claims(started, choice.next_at)
 
 
-def _note_start(session: Session, name: str, choice: Choice) -> None:
+def _note_start(session: SqliteSession, name: str, choice: Choice) -> None:
     if name in choice.rate_at:
         worker = session.workers.number(name)
         session.state(worker).rate_at = choice.rate_at[name]
-        session.state_changed(worker)  # what was changed when it started may have been written meanwhile
+        session.state_changed(worker)  # the change made when it started may have been written meanwhile
     docs = session.docs()
     gates = docs.gates.get(name)
-    # A dependency that let this one go first may be next; and nobody gives way to those who wait for a probe.
+    # A dependency that let this one go first may be next; and no job gives way to jobs that wait for a probe.
     if gates is not None and (gates.after or docs.breakers.get(gates.breaker or "", BreakerState()).open):
         stir(session, name)
 
 
-def stir(session: Session, worker: str) -> None:
-    """Something changed about a worker that others may wait for: ring wherever a job of theirs is ready."""
+def stir(session: SqliteSession, worker: str) -> None:
+    """Ring for the workers that may wait for something that changed about this one."""
     gates = session.docs().gates.get(worker)
     if gates is not None and not gates.open:
         stir_all(session, neighbours([worker], session.docs().gates))
 
 
-def stir_all(session: Session, workers: Collection[str]) -> None:
-    """What these workers waited for may have changed: ring their pools."""
+def stir_all(session: SqliteSession, workers: Collection[str]) -> None:
+    """Ring the pools where these workers have queued jobs: what they wait for may have changed."""
     session.flush()
     for name in workers:
         worker = session.workers.find(name)
         if worker is None:
             continue
-        for lane in session.run("lanes_of_worker", (worker,)).fetchall():
-            if lane[3]:
-                session.ring_pool(lane[0])
+        for lane in session.lanes_of(worker):
+            if lane.queued:
+                session.ring_pool(lane.pool)
 
 
 # ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _start(session: Session, pool: int, holder: int, *, rows: Sequence[Row], now: float) -> list[Claimed]:
-    """Make these jobs processing, but for those that cannot be read."""
+def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[ReadyJob], now: float) -> list[Claimed]:
+    """Make these jobs processing, except those that cannot be read."""
     rows = _readable(session, rows, now)
     if not rows:
         return []
     fence = session.next_fences(len(rows))
-    session.run("start_jobs", (fence, holder, now, as_list(row[0] for row in rows)))
-    started: dict[int, int] = {}
-    for row in rows:
-        started[row[8]] = started.get(row[8], 0) + 1
+    session.run("start_jobs", (fence, holder, now, as_list(job.seq for job in rows)))
+    started = Counter(job.worker for job in rows)
     for worker, n in started.items():
         session.move(pool, worker, out_of=QUEUED, into=PROCESSING, n=n)
         session.state(worker).last_started = now
         session.state_changed(worker)
-    keyed = {(row[8], row[10]) for row in rows if row[10] is not None}
-    if keyed:  # limits may differ: a queued one that was free beside it may not be free beside it running
+    keyed = {(job.worker, job.key) for job in rows if job.key is not None}
+    if keyed:  # limits may differ: a queued job that was free beside it may not be free while it runs
         keys.repark(session, keyed)
     pool_name = session.pools.name(pool)
     names = {worker: session.workers.name(worker) for worker in started}
@@ -173,18 +190,18 @@ def _start(session: Session, pool: int, holder: int, *, rows: Sequence[Row], now
     ]
 
 
-def _readable(session: Session, rows: Sequence[Row], now: float) -> Sequence[Row]:
-    """Those of the rows that can be read, with their payloads; the others are buried."""
+def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
+    """The readable rows, with their payloads; the others are buried."""
     if {tuple(map(type, row)) for row in rows} <= WHOLE:
         return rows
     broken = jobs.Unreadable()
-    readable: list[Row] = []
-    for row in rows:
-        payload = session.value("read_payload", (row[0],)) if row[2] is None else row[2]
-        whole = (*row[:2], payload, *row[3:])
+    readable: list[ReadyJob] = []
+    for job in rows:
+        payload = session.value("read_payload", (job.seq,)) if job.payload is None else job.payload
+        whole = job._replace(payload=payload)
         if tuple(map(type, whole)) in WHOLE:
             readable.append(whole)
         else:
-            broken[row[0]] = "unreadable: its row in the store is damaged"
+            broken[job.seq] = "unreadable: its row in the store is damaged"
     jobs.bury(session, broken, now)
     return readable

@@ -1,32 +1,34 @@
-"""Small things that many agree on: places held under a name, docs changed by compare-and-set, workers switched."""
+"""Places held under a name, docs changed by compare-and-set, and workers switched on and off."""
 
 from msgspec.structs import replace
 
+from shiftwork.core import worker_state
 from shiftwork.core.admission import neighbours
+from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.model import Doc, WorkerState
 from shiftwork.store.sqlite.claim import stir_all
 from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.session import READ, Session
+from shiftwork.store.sqlite.session import SqliteSession
 
 
-def hold(session: Session, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
-    """Hold one of `limit` places, if one is free or already held."""
+def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
+    """Take or renew one of `limit` places. False if all are taken."""
     session.run("drop_ended_places", (session.namespace, name, now))
-    holders = {row[0] for row in session.run("holders", (session.namespace, name)).fetchall()}
+    holders = session.values("holders", (session.namespace, name))
     if holder not in holders and len(holders) >= limit:
         return False
     session.run("hold_place", (session.namespace, name, holder, now + ttl))
     return True
 
 
-def drop(session: Session, name: str, holder: str) -> None:
+def drop(session: SqliteSession, name: str, holder: str) -> None:
     """Give the place back."""
     session.run("drop_place", (session.namespace, name, holder))
 
 
-def docs(session: Session, kind: str | None) -> list[Doc]:
+def docs(session: SqliteSession, kind: str | None) -> list[Doc]:
     """All docs of a kind, by name; or of every kind."""
-    kinds = [row[0] for row in session.run("doc_kinds", (session.namespace,))] if kind is None else [kind]
+    kinds = session.values("doc_kinds", (session.namespace,)) if kind is None else [kind]
     return [
         Doc(each, name, bytes(body), version)
         for each in kinds
@@ -34,8 +36,8 @@ def docs(session: Session, kind: str | None) -> list[Doc]:
     ]
 
 
-def put(session: Session, doc: Doc) -> bool:
-    """Write the doc, if the stored version is the one it was made from."""
+def put(session: SqliteSession, doc: Doc) -> bool:
+    """Write the doc if the stored version is the one it was made from."""
     if doc.version == 0:
         written = session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount
     else:
@@ -44,20 +46,17 @@ def put(session: Session, doc: Doc) -> bool:
     if not written:
         return False
     session.ring("state", "leader")
-    if doc.kind in READ:
+    if doc.kind in READ_BY_CLAIMS:
         session.doc_changed()
         stir_everybody(session)
     return True
 
 
-def switch(session: Session, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-    """Enable a worker, with its failures forgotten, or disable it with a reason."""
+def switch(session: SqliteSession, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+    """Enable a worker, or disable it with a reason."""
     number = session.workers.number(worker)
     state = session.state(number)
-    state.enabled, state.changed_at = enabled, now
-    state.reason = None if enabled else reason
-    if enabled:
-        state.failures = 0
+    worker_state.switch(state, enabled=enabled, reason=reason, now=now)
     session.state_changed(number)
     session.ring("state", "leader")
     stir_all(session, neighbours([worker], session.docs().gates))

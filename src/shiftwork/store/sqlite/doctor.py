@@ -1,4 +1,4 @@
-"""What `shiftwork doctor` should know about the file. It opens a connection of its own, and only reads."""
+"""What `shiftwork doctor` reports about the file. It opens its own connection, and only reads."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +11,10 @@ from shiftwork.store.sqlite.session import Docs
 from shiftwork.store.sqlite.sql import SQL
 
 LOSSES: Final = {
-    "off": "a crash of a process loses nothing; a power cut or a crash of the system can lose acknowledged jobs, and "
-    "can damage the file so that all of them are lost",
-    "normal": "a crash of a process loses nothing; a power cut or a crash of the system can lose the last moments of "
-    "acknowledged writes, and never damages the file (?synchronous=full closes that gap, for slower writes)",
+    "off": "a process crash loses nothing; a power cut or a system crash can lose acknowledged jobs, and can damage "
+    "the file so that all of them are lost",
+    "normal": "a process crash loses nothing; a power cut or a system crash can lose the last moments of acknowledged "
+    "writes, and never damages the file (?synchronous=full closes that gap, at the cost of slower writes)",
     "full": "neither a crash nor a power cut loses an acknowledged write",
     "extra": "neither a crash nor a power cut loses an acknowledged write",
 }
@@ -37,16 +37,16 @@ def _durability(synchronous: str) -> Finding:
     text = f"synchronous={synchronous}: {LOSSES[synchronous]}"
     if synchronous != "off":
         return Finding(text)
-    return Finding(text, "leave ?synchronous=off out of the URL, in every process", "critical")
+    return Finding(text, "remove ?synchronous=off from the URL, in every process", "critical")
 
 
 def _inside(path: str, namespace: str) -> dict[str, Finding]:
-    """What is found in the file."""
+    """The findings inside the file."""
     try:
         with closing(connect(path)) as db:
             prepare_reader(db)
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            problems = [row[0] for row in db.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+            problems = [problem for (problem,) in db.execute("PRAGMA quick_check(10)") if problem != "ok"]
             problems += _unreadable_docs(db, namespace)
     except Error as error:
         return {"integrity": integrity([str(faults.translate(error, path))])}
@@ -56,15 +56,15 @@ def _inside(path: str, namespace: str) -> dict[str, Finding]:
 def _unreadable_docs(db: Connection, namespace: str) -> list[str]:
     number = db.execute(SQL["find_namespace"], (namespace,)).fetchone()[0]
     unreadable = Docs.load(db, number).unreadable
-    return [f"the doc {kind} {name} cannot be read: {why}" for (kind, name), why in sorted(unreadable.items())]
+    return [why for _, why in sorted(unreadable.items())]
 
 
 def _exposure() -> str:
     if wal_reset_fixed():
         return "not affected: this SQLite is 3.51.3 or newer"
     return (
-        "this SQLite has it; shiftwork checkpoints only while it holds the write lock, which avoids it. Let no other "
-        "tool write to the file while shiftwork runs, or install `pysqlite3`, which brings a newer SQLite"
+        "this SQLite has it; shiftwork avoids it by checkpointing only while it holds the write lock. Do not let other "
+        "tools write to the file while shiftwork runs, or install `pysqlite3`, which brings a newer SQLite"
     )
 
 

@@ -1,8 +1,8 @@
-"""Wakes other processes: a datagram socket beside the file for each store that listens, and a thread that hears it.
+"""Wakes other processes: each store that listens has a datagram socket beside the file, and a thread that reads it.
 
-Whoever has committed sends its topics to every other socket in the folder. It owns the folder's sockets and removes
-those of processes that died. Where no socket can be made it looks at `PRAGMA data_version` twice a second instead, and
-rings everything when somebody has written. It never touches data, and a bell that cannot be rung fails nobody.
+A writer that has committed sends its topics to every other socket in the folder. This module owns the folder's sockets
+and removes those of dead processes. Where no socket can be made, `poller` looks for changes instead. It never touches
+data, and a bell that cannot be rung makes no call fail.
 """
 
 import errno
@@ -22,14 +22,14 @@ SUFFIX: Final = ".bell"
 LONGEST_MESSAGE: Final = 300
 """Short enough for any system's buffer to hold ten of them."""
 FULL_AFTER: Final = 10
-"""When so many messages waited, the buffer may have been full and more may have been refused: ring everything."""
+"""When this many messages waited, the buffer may have been full and more may have been lost: ring everything."""
 SETTLED_SECONDS: Final = 0.1
-"""A folder's time is this coarse at most: a younger one may change without moving."""
+"""How coarse a folder's modification time can be: a more recent one may stay the same while the folder changes."""
 GONE: Final = (errno.ECONNREFUSED, errno.ENOENT)
 
 
 class Doorbells:
-    """All sockets in the folder, as the one who rings sees them."""
+    """The sockets of all other processes in the folder, to be rung."""
 
     def __init__(self, folder: Path, namespace: str, own: Callable[[], str | None]) -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class Doorbells:
         self._names: tuple[str, ...] = ()
 
     def ring(self, topics: Collection[str]) -> None:
-        """Tell everybody else. Never waits."""
+        """Send these topics to every other process. It never waits."""
         names = self._others()
         if not names:
             return
@@ -78,13 +78,13 @@ class Doorbells:
                     (self._folder / name).unlink()
 
 
-class Listener:
-    """The socket of one store, and the thread that hears it."""
+class DoorbellListener:
+    """The socket of one store, and the thread that reads it."""
 
     def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None]) -> None:
         self.name = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
         self.heard = 0
-        """How often it was woken, for those who want to know that an idle store is idle."""
+        """How often it was woken, so that tests can see that an idle store is idle."""
         self._folder = folder
         self._namespace = namespace
         self._ring = ring
@@ -100,16 +100,16 @@ class Listener:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop listening. Does not wait for that."""
+        """Stop listening, without waiting for it."""
         self._closed = True
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nudge:
             nudge.setblocking(False)  # noqa: FBT003 - its only parameter
             nudge.sendto(b"", address(self._folder, self._fd, self.name))
-        with suppress(OSError):  # its file may have been deleted, and then nobody reaches it by its name
+        with suppress(OSError):  # its file may have been deleted, and then its name leads nowhere
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> None:
-        """Block until it has stopped, and its socket is gone."""
+        """Block until it has stopped and its socket is gone."""
         self._thread.join()
 
     def _release(self) -> None:
@@ -130,7 +130,7 @@ class Listener:
             self._release()
 
     def _receive(self) -> list[bytes]:
-        """Whatever has come, at least one."""
+        """Every message that has arrived, at least one."""
         messages = [self._socket.recv(4096)]
         with suppress(BlockingIOError):
             while not self._closed:
@@ -138,7 +138,7 @@ class Listener:
         return messages
 
     def _topics(self, messages: list[bytes]) -> set[str] | None:
-        """What they say, of this namespace; None stands for everything."""
+        """The topics of this namespace in the messages; None stands for every topic."""
         if len(messages) >= FULL_AFTER:
             return None
         topics: set[str] = set()
@@ -156,7 +156,7 @@ class Listener:
 
 
 def address(folder: Path, fd: int | None, name: str) -> str:
-    """How to reach a socket. Addresses end at about 100 bytes, folders do not: Linux reaches them by number."""
+    """The address of a socket. Addresses end at about 100 bytes and folders may not; Linux reaches them by number."""
     return f"/proc/self/fd/{fd}/{name}" if fd is not None else str(folder / name)
 
 

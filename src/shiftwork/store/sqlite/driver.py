@@ -1,9 +1,8 @@
-"""Which SQLite is used, and how a connection to it is made. It owns every PRAGMA of a connection; it runs no statement
-on data.
+"""Chooses the SQLite library and makes connections. It owns every PRAGMA of a connection and runs no statement on data.
 
 `pysqlite3` carries a SQLite of its own; where it is installed and newer than the standard library's, it is used. Never
-open the same file with the other module in the same process: POSIX locks belong to the process, so that the one library
-would release what the other holds.
+open the same file with the other module in the same process: POSIX locks belong to the process, so one library would
+release what the other holds.
 """
 
 import importlib
@@ -39,13 +38,15 @@ def wal_reset_fixed() -> bool:
 
 
 class Damaged(str):
-    """Text whose bytes were no UTF-8."""
+    """Text whose bytes were not valid UTF-8."""
 
     __slots__ = ()
 
 
 def tolerate_damage(db: Connection) -> None:
-    """From now on, read text that is no UTF-8 as `Damaged`. Not from the start: it takes a call for each text."""
+    """From now on, read text that is not valid UTF-8 as `Damaged`. It costs a call for each text, so it is not the
+    default.
+    """
     db.text_factory = _text
 
 
@@ -57,7 +58,7 @@ def _text(data: bytes) -> str:
 
 
 def connect(path: str) -> Connection:
-    """A connection that starts and ends transactions only when told to, and never waits for a lock by itself."""
+    """A connection that begins and ends transactions only explicitly, and never waits for a lock by itself."""
     db = driver.connect(
         path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
     )
@@ -65,15 +66,15 @@ def connect(path: str) -> Connection:
 
 
 def prepare_writer(db: Connection, synchronous: str) -> None:
-    """Make the file a write-ahead-logged one, and this connection its writer."""
+    """Switch the file to a write-ahead log, and make this connection its writer."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
-    # Deleted jobs need not be overwritten with zeros; Debian's SQLite does that by default.
+    # Deleted jobs need not be overwritten with zeros, which Debian's SQLite does by default.
     db.execute("PRAGMA secure_delete = OFF")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
 def prepare_reader(db: Connection) -> None:
-    """Make this connection one that cannot write."""
+    """Make this connection read-only."""
     db.execute("PRAGMA query_only = ON")
     db.execute("PRAGMA wal_autocheckpoint = 0")

@@ -1,6 +1,6 @@
-"""What went wrong, in shiftwork's words: every error of SQLite becomes one of the error tree, with the remedy.
+"""Translates every error of SQLite into one of shiftwork's error tree, with the remedy.
 
-It looks at error codes, file names and rights only; it never touches the file.
+It looks only at error codes, file names and permissions; it never touches the file.
 """
 
 import os
@@ -21,48 +21,49 @@ def code_of(error: Exception) -> int:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether somebody else holds the lock that was wanted."""
+    """Whether another connection holds the lock that was wanted."""
     return code_of(error) in BUSY
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether a text was met that is no UTF-8."""
+    """Whether a text was met that is not valid UTF-8."""
     return str(error).startswith("Could not decode to UTF-8")
 
 
 def translate(error: Exception, path: str) -> StoreError:
-    """The error that tells a person what to do about it."""
+    """The error of the tree that names the remedy."""
     code = code_of(error)
     if code == sqlite3.SQLITE_FULL:
         return StoreFullError(
-            f"{path}: no room left ({error}). Free some space; nothing that was acknowledged is lost."
+            f"{path}: no space left ({error}). Free some space; nothing that was acknowledged is lost."
         )
     if code in BUSY:
         return busy(path, 0.0)
     if code in CORRUPT:
         return CorruptStoreError(
-            f"{path} cannot be read: {error}. If it is a shiftwork store, restore a copy; if not, choose another path."
+            f"{path} cannot be read: {error}. "
+            "If it is a shiftwork store, restore a backup; if not, choose another path."
         )
     if code in CLOSED_TO_US:
         return unavailable(error, path)
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailableError(
-            f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Look at the disk."
+            f"{path}: {error} ({getattr(error, 'sqlite_errorname', 'I/O error')}). Check the disk."
         )
     return StoreError(f"{path}: {error}")
 
 
 def unavailable(error: Exception, path: str) -> StoreUnavailableError:
-    """The file, or what lies beside it, is closed to us."""
+    """The error for a file, or files beside it, that cannot be opened or written."""
     return StoreUnavailableError(f"{path} cannot be opened or written: {_reason(path) or error}.")
 
 
 def busy(path: str, seconds: float) -> StoreBusyError:
-    """Somebody held the write lock for too long."""
+    """The error for a write lock that another process held for too long."""
     after = f" for {seconds:.0f} s" if seconds else ""
     return StoreBusyError(
-        f"{path} has been locked by another process{after}. Look for one that was stopped in the middle of a write, or "
-        f"for a tool with an open transaction: `fuser -v {path}` names them."
+        f"{path} has been locked by another process{after}. Look for a process that was stopped in the middle of a "
+        f"write, or a tool with an open transaction: `fuser -v {path}` names them."
     )
 
 
@@ -71,13 +72,13 @@ def _reason(path: str) -> str | None:
     file = Path(path)
     folder = file.parent
     if not folder.exists():
-        return f"the folder {folder} does not exist; make it, or choose another path"
+        return f"the folder {folder} does not exist; create it, or choose another path"
     if not folder.is_dir():
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     if file.is_dir():
         return "it is a folder; name a file"
     if not os.access(folder, os.W_OK | os.X_OK) or (file.exists() and not os.access(file, os.R_OK | os.W_OK)):
         return (
-            f"the user of this process may not write it and what lies beside it in {folder}; let it, or choose another"
+            f"this user may not write to it or to the files beside it in {folder}; grant that, or choose another path"
         )
     return None

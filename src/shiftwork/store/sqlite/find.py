@@ -1,8 +1,8 @@
 """Finding jobs for people, newest first. It only reads.
 
-Each search walks an index in the order of the answer and stops when it has enough: the worker's own for most, the one
-of unusual statuses for scheduled, failed, dead and cancelled jobs, the hot path's for what is queued or runs. Workers
-are searched one after the other, each only as far back as the worst of what was found so far.
+Each search walks an index in the order of the result and stops when it has enough: the worker's own index for most, the
+index of unusual statuses for scheduled, failed, dead and cancelled jobs, and the hot path's for queued and running
+ones. Workers are searched one after the other, each only as far back as the oldest job found so far.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,15 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.model import DeadJob, JobFilter, JobRecord
-from shiftwork.store.sqlite.jobs import Unreadable, number, records
-from shiftwork.store.sqlite.session import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED, Session, as_list
+from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
+from shiftwork.store.sqlite.jobs import Unreadable, number, read_rows, records
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 FEW: Final = 10_000
-"""Up to so many queued jobs are sorted rather than looked for among all others."""
+"""Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
 EVERYTHING: Final = (inf, "")
-"""The place that all jobs are behind."""
+"""A place that is ahead of all jobs."""
 CONDITIONS: Final = (
     ("status", "jobs.status = :status"),
     ("pool", "jobs.pool = :pool"),
@@ -34,26 +35,26 @@ CONDITIONS: Final = (
 )
 
 Found = tuple[float, str, int]
-"""When it was created, its id, its number."""
+"""The job's creation time, its id and its number."""
 
 
-class Nothing(Exception):  # noqa: N818 - it ends a search, it is no error
+class Nothing(Exception):  # noqa: N818 - it ends a search, it is not an error
     """The filter names something that does not exist."""
 
 
-def find(session: Session, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
-    """Jobs that match, without their attempts."""
+def find(session: SqliteSession, wanted: JobFilter, broken: Unreadable) -> list[JobRecord]:
+    """The jobs that match, without their attempts."""
     try:
         search = _Search(session, wanted)
     except Nothing:
         return []
     best = search.best()
-    rows = session.run("records_of_seqs", (as_list(seq for _, _, seq in best),)).fetchall()
-    by_seq = {row[0]: row for row in rows}
-    return records(session, [by_seq[seq] for _, _, seq in best], broken, whole=False)
+    seqs = [seq for _, _, seq in best]
+    rows = read_rows(session, "records_of_seqs", (as_list(seqs),))
+    return records(session, {seq: rows[seq] for seq in seqs}, broken, whole=False)
 
 
-def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
+def dead(session: SqliteSession, behind: tuple[float, str] | None, limit: int) -> list[DeadJob]:
     """The newest dead jobs behind a place."""
     rows = session.run("newest_dead", (session.namespace, *(behind or EVERYTHING), max(0, limit))).fetchall()
     return [
@@ -63,9 +64,9 @@ def dead(session: Session, behind: tuple[float, str] | None, limit: int) -> list
 
 
 class _Search:
-    """One search: what is wanted, in numbers, and the best that was found so far."""
+    """One search: the filter, in numbers, and the best jobs found so far."""
 
-    def __init__(self, session: Session, wanted: JobFilter) -> None:
+    def __init__(self, session: SqliteSession, wanted: JobFilter) -> None:
         self._session = session
         self._wanted = wanted
         self._found: list[Found] = []
@@ -112,15 +113,15 @@ class _Search:
                 self._take("find_by_worker", worker=worker, status=status)
 
     def _take_queued(self, worker: int) -> None:
-        for pool, *_ in self._session.run("lanes_of_worker", (worker,)).fetchall():
-            self._take("find_ready", worker=worker, lane_pool=pool)
+        for lane in self._session.lanes_of(worker):
+            self._take("find_ready", worker=worker, lane_pool=lane.pool)
         self._take("find_parked", worker=worker)
 
     def _take(self, statement: str, **args: Any) -> None:
-        """Search one index, and keep the best of what is there and what was found before."""
+        """Search one index, and keep the best of these jobs and those found before."""
         limit = self._wanted.limit
         args |= self._args
-        if len(self._found) >= limit > 0:  # of two bounds, SQLite may walk along the farther one
+        if len(self._found) >= limit > 0:  # given two bounds, SQLite may walk along the farther one
             args |= {"not_before": self._found[-1][0], "created_after": None}
         conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None]
         sql = SQL[statement].replace("{wanted}", " AND ".join(conditions) or "1")
@@ -128,27 +129,28 @@ class _Search:
         self._found = nlargest(limit, [*self._found, *rows])
 
     def _workers(self) -> Sequence[int]:
-        """The workers that can have such jobs."""
+        """The workers that can have matching jobs."""
         if self._args["only_worker"] is not None:
             return [self._args["only_worker"]]
         if self._args["pool"] is not None:
-            return [row[0] for row in self._session.run("lanes_of_pool", (self._args["pool"],)).fetchall()]
-        return [row[0] for row in self._session.run("worker_numbers", (self._session.namespace,)).fetchall()]
+            return self._session.values("lanes_of_pool", (self._args["pool"],))
+        return self._session.values("worker_numbers", (self._session.namespace,))
 
     def _queued(self, worker: int) -> int:
-        return sum(lane[3] for lane in self._session.run("lanes_of_worker", (worker,)).fetchall())
+        return sum(lane.queued for lane in self._session.lanes_of(worker))
 
     def _start_behind(self, id: str) -> None:
         place = self._session.run("place_of_id", (self._session.namespace, id)).fetchone()
         if place is None:
             raise Nothing
+        created_at, _ = place
         end = self._args["created_before"]
-        if end is None or place[0] < end:  # one bound, here too: the nearer one
-            self._args |= {"before_at": place[0], "before_id": place[1], "created_before": None}
+        if end is None or created_at < end:  # only the nearer bound, here too
+            self._args |= {"before_at": created_at, "before_id": id, "created_before": None}
 
 
 def _number(find: Any, name: str | None) -> int | None:
-    """The number of a name that is asked for."""
+    """The number of a wanted name. Raises `Nothing` if the name is unknown."""
     if name is None:
         return None
     number: int | None = find(name)

@@ -1,177 +1,168 @@
-"""Finishing: what became of claimed jobs. It owns the way out of processing, and the fence that guards it."""
+"""Writes what became of claimed jobs. It owns the way out of processing, and the fence that guards it.
+
+Where an outcome takes its job is `shiftwork.core.landing`; what it does to the worker is `shiftwork.core.worker_state`.
+"""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
-from shiftwork.core.model import SECONDS_A_DAY, Finished, JobStatus, Outcome, ProgressNote
+from shiftwork.core.landing import COUNTED, keep_until, landing, run_seconds
+from shiftwork.core.model import Finished, JobStatus, Outcome, ProgressNote
+from shiftwork.core.statuses import COMPLETED, FAILED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.worker_state import after_run
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner
-from shiftwork.store.sqlite.session import (
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    FAILURES,
-    NUMBERS,
-    PROCESSING,
-    QUEUED,
-    RUN_SECONDS,
-    SCHEDULED,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-    as_list,
-)
-
-ENDED: Final = COMPLETED
-"""From this number on, a job has ended."""
-RAN: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
-"""The outcomes whose running time counts."""
-
-Row = Sequence[Any]
-Settled = tuple[Outcome, Row, int]
-"""An accepted outcome, the row of its job as it was (see `held_jobs`), and the number of its new status."""
+from shiftwork.store.sqlite.session import FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
+from shiftwork.store.sqlite.sql import SQL
 
 
-def finish(session: Session, outcomes: Sequence[Outcome], now: float) -> Finished:
+class HeldJob(NamedTuple):
+    """A row of `held_jobs`: a job that runs, and the place of its outcome in the batch."""
+
+    place: int
+    seq: int
+    fence: int
+    pool: int
+    worker: int
+    started_at: float | None
+    cancelling: int
+    key: str | None
+
+
+Landed = tuple[Outcome, HeldJob, JobStatus, int]
+"""An accepted outcome, its job as it was, and the status it lands in, also as a number."""
+
+
+def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> Finished:
     """Write these outcomes, where the fence is right."""
-    settled = _held(session, outcomes, now)
-    ended = [each for each in settled if each[2] >= ENDED]
+    landed = _accepted(session, outcomes, now)
+    ended = [each for each in landed if _has_ended(each)]
     if ended:
         session.run_rows("end_jobs", [_end_row(each, now) for each in ended])
-    if len(ended) < len(settled):
-        _return(session, [each for each in settled if each[2] < ENDED])
-    _keep_extras(session, settled)
-    _count(session, settled)
-    _ring(session, settled)
-    keyed = {(row[4], row[7]) for _, row, _ in settled if row[7] is not None}
+    if len(ended) < len(landed):
+        _return(session, [each for each in landed if not _has_ended(each)])
+    _keep_extras(session, landed)
+    _count(session, landed)
+    _ring(session, landed)
+    keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
     if keyed:
         keys.repark(session, keyed)
-    accepted = {row[0] for _, row, _ in settled}
-    return Finished([place in accepted for place in range(len(outcomes))], _judge(session, settled))
+    accepted = {job.place for _, job, _, _ in landed}
+    return Finished([place in accepted for place in range(len(outcomes))], _judge(session, landed))
 
 
-def _held(session: Session, outcomes: Sequence[Outcome], now: float) -> list[Settled]:
-    """The outcomes whose job runs under their fence, in order, with where they lead to."""
+def _accepted(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> list[Landed]:
+    """The outcomes whose job runs under their fence, in order, each with the status it leads to."""
     ids = as_list([outcome.id for outcome in outcomes])
     seen: set[int] = set()
-    settled: list[Settled] = []
-    for row in session.run("held_jobs", (session.namespace, ids)).fetchall():
-        outcome = outcomes[row[0]]
-        if row[2] != outcome.fence or row[1] in seen:
+    landed: list[Landed] = []
+    for job in session.rows(HeldJob, SQL["held_jobs"], (session.namespace, ids)):
+        outcome = outcomes[job.place]
+        if job.fence != outcome.fence or job.seq in seen:
             continue
-        seen.add(row[1])
-        landing = NUMBERS[outcome.status]
-        if landing < ENDED:
-            landing = _landing(outcome, now, cancelling=row[6])
-        settled.append((outcome, row, landing))
-    return settled
+        seen.add(job.seq)
+        status = landing(outcome, now, cancelling=bool(job.cancelling))
+        landed.append((outcome, job, status, NUMBERS[status]))
+    return landed
 
 
-def _landing(outcome: Outcome, now: float, *, cancelling: int) -> int:
-    """Where an outcome leads that is no end: the clock and a cancel that was asked for decide."""
-    if cancelling:
-        return CANCELLED
-    if outcome.run_at <= now:
-        return QUEUED
-    return FAILED if outcome.status is JobStatus.FAILED else SCHEDULED
+def _has_ended(landed: Landed) -> bool:
+    _, _, _, number = landed
+    return number >= COMPLETED
 
 
-def _end_row(settled: Settled, now: float) -> tuple[Any, ...]:
-    outcome, row, landing = settled
-    keep_until = outcome.keep_until
-    if landing == CANCELLED and outcome.status is not JobStatus.CANCELLED:
-        keep_until = now + SECONDS_A_DAY
+def _end_row(landed: Landed, now: float) -> tuple[Any, ...]:
+    outcome, job, status, number = landed
+    keep = keep_until(outcome, status, now)
     result = outcome.result
     return (
-        row[1],
-        landing,
+        job.seq,
+        number,
         outcome.run_at,
         outcome.attempt,
         outcome.crashes,
         outcome.ended_at,
-        "" if keep_until is None else keep_until,
+        "" if keep is None else keep,
         0 if result is None or len(result) > INLINE_BYTES else bytearray(result),
         0 if outcome.error is None else outcome.error,
     )
 
 
-def _return(session: Session, returned: Sequence[Settled]) -> None:
-    """Write those that will run again."""
-    due = due_before(session, (landing for _, _, landing in returned))
+def _return(session: SqliteSession, returned: Sequence[Landed]) -> None:
+    """Write the jobs that will run again."""
+    due = due_before(session, (number for _, _, _, number in returned))
     session.run_many("return_job", [_return_row(each) for each in returned])
-    ring_if_sooner(session, (outcome.run_at for outcome, _, landing in returned if landing <= FAILED), due)
-    for _, row, landing in returned:
-        if landing == QUEUED and row[7] is None:
-            session.ring_pool(row[3])
+    ring_if_sooner(session, (outcome.run_at for outcome, _, _, number in returned if number <= FAILED), due)
+    for _, job, _, number in returned:
+        if number == QUEUED and job.key is None:
+            session.ring_pool(job.pool)
 
 
-def _return_row(settled: Settled) -> tuple[Any, ...]:
-    outcome, row, landing = settled
+def _return_row(landed: Landed) -> tuple[Any, ...]:
+    outcome, job, _, number = landed
     return (
-        landing,
+        number,
         outcome.run_at,
         outcome.attempt,
         outcome.crashes,
         outcome.ended_at,
         outcome.result,
         outcome.error,
-        int(landing == QUEUED and row[7] is not None),
-        row[1],
+        int(number == QUEUED and job.key is not None),
+        job.seq,
     )
 
 
-def _keep_extras(session: Session, settled: Sequence[Settled]) -> None:
-    """What few outcomes have: a report, a large result, a cancel that is answered now."""
-    reports = [(row[1], msgpack.encode(outcome.report)) for outcome, row, _ in settled if outcome.report is not None]
+def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    """Write what few outcomes have: a report, a large result, a cancel request that is settled now."""
+    reports = [(job.seq, msgpack.encode(outcome.report)) for outcome, job, _, _ in landed if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)
-    results = [(row[1], outcome.result) for outcome, row, landing in settled if outcome.result and landing >= ENDED]
+    results = [
+        (job.seq, outcome.result) for outcome, job, _, number in landed if outcome.result and number >= COMPLETED
+    ]
     large = [(seq, result) for seq, result in results if len(result) > INLINE_BYTES]
     if large:
         session.run_many("add_result", large)
-    answered = [(row[1],) for _, row, _ in settled if row[6]]
-    if answered:
-        session.run_many("drop_cancel", answered)
+    cancelled = [(job.seq,) for _, job, _, _ in landed if job.cancelling]
+    if cancelled:
+        session.run_many("drop_cancel", cancelled)
 
 
-def _count(session: Session, settled: Sequence[Settled]) -> None:
-    for outcome, row, landing in settled:
-        counts = session.lane(row[3], row[4])
+def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    for outcome, job, _, number in landed:
+        counts = session.lane(job.pool, job.worker)
         counts[PROCESSING] -= 1
-        counts[landing] += 1
+        counts[number] += 1
         if outcome.marks:
-            session.mark(row[3], outcome.marks)
-        if outcome.status in RAN:
+            session.mark(job.pool, outcome.marks)
+        if outcome.status in COUNTED:
             counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
-            counts[RUN_SECONDS] += max(0.0, outcome.ended_at - (row[5] or outcome.ended_at))
+            counts[RUN_SECONDS] += run_seconds(outcome, job.started_at)
             counts[WAIT_SECONDS] += outcome.waited
 
 
-def _ring(session: Session, settled: Sequence[Settled]) -> None:
-    """Tell of the ends, and those who may wait for them."""
-    causes = {outcome.cause for outcome, _, landing in settled if landing >= ENDED}
+def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    """Ring for the ends, and for the workers that may have waited for them."""
+    causes = {outcome.cause for outcome, _, _, number in landed if number >= COMPLETED}
     if causes:
         session.ring("ended")
     if causes - {"enqueued"}:
         session.ring("leader")
-    for worker in {row[4] for _, row, _ in settled}:
+    for worker in {job.worker for _, job, _, _ in landed}:
         stir(session, session.workers.name(worker))
 
 
-def _judge(session: Session, settled: Sequence[Settled]) -> list[str]:
-    """What the outcomes say about their workers, in order. The workers they disabled."""
+def _judge(session: SqliteSession, landed: Sequence[Landed]) -> list[str]:
+    """Apply the outcomes to their workers' states, in order. Returns the workers they disabled."""
     disabled: list[str] = []
-    states = {worker: session.state(worker) for worker in {row[4] for _, row, _ in settled}}
-    for outcome, row, landing in settled:
-        state = states[row[4]]
-        if after_run(state, outcome):
-            disabled.append(state.worker)
-        if landing >= ENDED:
-            state.last_ended = outcome.ended_at
+    states = {worker: session.state(worker) for worker in {job.worker for _, job, _, _ in landed}}
+    for outcome, job, status, _ in landed:
+        if after_run(states[job.worker], outcome, status):
+            disabled.append(states[job.worker].worker)
     for worker in states:
         session.state_changed(worker)
     if disabled:
@@ -179,7 +170,7 @@ def _judge(session: Session, settled: Sequence[Settled]) -> list[str]:
     return disabled
 
 
-def note(session: Session, notes: Sequence[ProgressNote]) -> None:
+def note(session: SqliteSession, notes: Sequence[ProgressNote]) -> None:
     """Keep the progress of running jobs, where the fence is right."""
     rows = [(msgpack.encode(note.progress), session.namespace, note.id, note.fence) for note in notes]
     session.run_many("note_progress", rows)

@@ -1,15 +1,16 @@
-"""Instances and their leases: who is alive, who was told what."""
+"""Instances, their leases and their orders."""
 
 from collections.abc import Sequence
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
+from shiftwork.core.docs import BEAT
 from shiftwork.core.model import Beat, InstanceRecord, Orders
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 
 
-def beat(session: Session, beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
-    """Renew these leases, and answer with the orders of those that have not lost them."""
+def beat(session: SqliteSession, beats: Sequence[Beat], *, ttl: float, now: float) -> Orders:
+    """Renew these leases, except those that are lost, and return the orders of their instances."""
     orders = Orders([], [])
     alive: set[int] = set()
     for each in beats:
@@ -24,8 +25,8 @@ def beat(session: Session, beats: Sequence[Beat], *, ttl: float, now: float) -> 
     return orders
 
 
-def leave(session: Session, names: Sequence[str], *, now: float) -> None:
-    """These instances are gone. What they hold can be reaped at once."""
+def leave(session: SqliteSession, names: Sequence[str], *, now: float) -> None:
+    """Forget these instances, which are gone. What they hold can be reaped at once."""
     numbers = [number for name in names if (number := session.instances.find(name)) is not None]
     session.run_many("forget_instance", [(now, number) for number in numbers])
     session.ring("leader")
@@ -33,18 +34,17 @@ def leave(session: Session, names: Sequence[str], *, now: float) -> None:
     stir_everybody(session)
 
 
-def stir_everybody(session: Session) -> None:
-    """What anybody waits for may have changed: ring every pool that has queued jobs."""
+def stir_everybody(session: SqliteSession) -> None:
+    """Ring every pool that has queued jobs: what any of them waits for may have changed."""
     session.flush()
-    session.ring(*(f"pool:{row[0]}" for row in session.run("pools_with_queued", (session.namespace,)).fetchall()))
+    session.ring(*(f"pool:{pool}" for pool in session.values("pools_with_queued", (session.namespace,))))
 
 
-def instances(session: Session) -> list[InstanceRecord]:
-    """All that have beaten and neither left nor were reaped."""
+def instances(session: SqliteSession) -> list[InstanceRecord]:
+    """All instances that have beaten and neither left nor were reaped."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in session.run("all_instances", (session.namespace,)):
-        try:
-            found.append(InstanceRecord(msgpack.decode(body, type=Beat), expires_at, last_beat_at))
-        except (MsgspecError, TypeError):
-            continue  # the next beat writes it anew
+        beat = BEAT.decode(body)
+        if beat is not None:  # a damaged one is overwritten by the next beat
+            found.append(InstanceRecord(beat, expires_at, last_beat_at))
     return found

@@ -1,57 +1,58 @@
-"""Jobs into rows, and rows into jobs. It owns `add`, `get`, and what becomes of a row that cannot be read."""
+"""Turns jobs into rows, and rows into jobs. It owns `add`, `get`, and the burial of rows that cannot be read."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
 
+from shiftwork.core.docs import read_attempt
 from shiftwork.core.model import Added, Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
+from shiftwork.core.statuses import COMPLETED, DEAD, FAILED, NUMBERS, PROCESSING, QUEUED, SCHEDULED, STATUSES
 from shiftwork.store.columns import COLUMNS
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.driver import Damaged
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    DEAD,
-    FAILED,
-    PROCESSING,
-    QUEUED,
-    SCHEDULED,
-    STATUSES,
-    Session,
-    as_list,
-)
+from shiftwork.store.sqlite.session import ADDED, SqliteSession, as_list
 
 INLINE_BYTES: Final = 1024
-"""Larger payloads and results lie in tables of their own: a job's row is rewritten with every change of its status."""
+"""Larger payloads and results have tables of their own, because every change of status rewrites the job's row."""
 
 Row = Sequence[Any]
+Place = tuple[int, int, int, int]
+"""Where a new job belongs: its own number, and those of its pool, its worker and its status."""
 
 
 # ── add ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def add(session: Session, jobs: Sequence[NewJob], now: float) -> list[Added]:
-    """Keep these jobs, answering each in order."""
+def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
+    """Keep these jobs, and return what became of each, in order."""
     first = session.next_seqs(len(jobs))
-    rows = [_row(session, seq, job, now) for seq, job in enumerate(jobs, first)]
-    due = due_before(session, (row[5] for row in rows))
-    created = session.run_rows("add_job", rows)
+    places = [_place(session, seq, job, now) for seq, job in enumerate(jobs, first)]
+    due = due_before(session, (status for _, _, _, status in places))
+    rows = [_row(session.namespace, job, place, now) for job, place in zip(jobs, places, strict=True)]
     answers = [Added(job.id, created=True) for job in jobs]
-    if created < len(rows):
+    if session.run_rows("add_job", rows) < len(rows):
         answers = _sort_out(session, jobs, first)
-    _after_add(session, jobs, rows, answers)
-    ring_if_sooner(session, (row[8] for row in rows if row[5] == SCHEDULED), due)
+    added = [(job, place) for job, place, answer in zip(jobs, places, answers, strict=True) if answer.created]
+    _after_add(session, added)
+    ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in added if status == SCHEDULED), due)
     return answers
 
 
-def _row(session: Session, seq: int, job: NewJob, now: float) -> tuple[Any, ...]:
-    status = QUEUED if job.run_at <= now else SCHEDULED
+def _place(session: SqliteSession, seq: int, job: NewJob, now: float) -> Place:
+    status = NUMBERS[JobStatus.waiting(job.run_at, now)]
+    return seq, session.pools.number(job.pool), session.workers.number(job.worker), status
+
+
+def _row(namespace: int, job: NewJob, place: Place, now: float) -> tuple[Any, ...]:
+    seq, pool, worker, status = place
     return (
         seq,
-        session.namespace,
+        namespace,
         job.id,
-        session.pools.number(job.pool),
-        session.workers.number(job.worker),
+        pool,
+        worker,
         status,
         1 if job.key is not None and status == QUEUED else 0,
         job.run_at - job.head_start,
@@ -68,10 +69,10 @@ def _row(session: Session, seq: int, job: NewJob, now: float) -> tuple[Any, ...]
     )
 
 
-def _sort_out(session: Session, jobs: Sequence[NewJob], first: int) -> list[Added]:
-    """Which of them were there already: those whose id has a lower number than the one meant for them.
+def _sort_out(session: SqliteSession, jobs: Sequence[NewJob], first: int) -> list[Added]:
+    """Find which jobs existed already: those whose id has a lower number than the one meant for them.
 
-    One whose id has a higher number, or none, met a live job with its unique key; its id was free for a later one.
+    A job whose id has a higher number, or none, met a live job with its unique key; its id was free for a later job.
     """
     seqs = dict(session.run("seqs_of_ids", (session.namespace, as_list(job.id for job in jobs))))
     answers = []
@@ -84,39 +85,31 @@ def _sort_out(session: Session, jobs: Sequence[NewJob], first: int) -> list[Adde
     return answers
 
 
-def _after_add(session: Session, jobs: Sequence[NewJob], rows: Sequence[Row], answers: Sequence[Added]) -> None:
-    groups: set[tuple[int, str]] = set()
-    added: dict[tuple[int, int, int], int] = {}
-    large: list[tuple[int, bytes]] = []
-    for job, row, answer in zip(jobs, rows, answers, strict=True):
-        if not answer.created:
-            continue
-        lane = row[3], row[4], row[5]
-        added[lane] = added.get(lane, 0) + 1
-        if row[17] == 0:
-            large.append((row[0], job.payload))
-        if row[6]:
-            groups.add((row[4], row[15]))
-    for (pool, worker, status), n in added.items():
+def _after_add(session: SqliteSession, added: Sequence[tuple[NewJob, Place]]) -> None:
+    lanes = Counter((pool, worker, status) for _, (_, pool, worker, status) in added)
+    for (pool, worker, status), n in lanes.items():
         counts = session.lane(pool, worker)
         counts[status] += n
         counts[ADDED] += n
         if status == QUEUED:
             session.ring_pool(pool)
+    large = [(seq, job.payload) for job, (seq, _, _, _) in added if len(job.payload) > INLINE_BYTES]
     if large:
         session.run_many("add_payload", large)
+    queued = [(job, worker) for job, (_, _, worker, status) in added if status == QUEUED]
+    groups = {(worker, job.key) for job, worker in queued if job.key is not None}
     keys.repark(session, groups)
 
 
-def due_before(session: Session, statuses: Iterable[int]) -> float | None:
-    """When something was due next, before jobs of these statuses are written; None if none of them waits for a time."""
+def due_before(session: SqliteSession, statuses: Iterable[int]) -> float | None:
+    """When the next job was due before jobs of these statuses are written; None if none of them waits for its time."""
     if not any(status <= FAILED for status in statuses):
         return None
     due = session.value("next_due", (session.namespace,))
     return float("inf") if due is None else float(due)
 
 
-def ring_if_sooner(session: Session, times: Iterable[float], due: float | None) -> None:
+def ring_if_sooner(session: SqliteSession, times: Iterable[float], due: float | None) -> None:
     """Wake the leader if something is due sooner than before."""
     if due is not None and min(times, default=due) < due:
         session.ring("leader")
@@ -126,47 +119,48 @@ def ring_if_sooner(session: Session, times: Iterable[float], due: float | None) 
 
 
 class Unreadable(dict[int, str]):
-    """Jobs whose rows cannot be read, by number, with the reason. They are to be buried."""
+    """The jobs whose rows cannot be read, by number, each with the reason. They are to be buried."""
 
 
-def get(session: Session, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
+def get(session: SqliteSession, ids: Sequence[str], broken: Unreadable) -> list[JobRecord | None]:
     """These jobs, whole, in order."""
-    rows = session.run("records_of_ids", (session.namespace, as_list(set(ids)))).fetchall()
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list(set(ids))))
     found = {record.id: record for record in records(session, rows, broken, whole=True)}
     return [found.get(id) for id in ids]
 
 
-def records(session: Session, rows: Sequence[Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
-    """These rows of the view `records`, as jobs; whole ones with their attempts."""
-    attempts = _attempts(session, [row[0] for row in rows]) if whole else {}
-    return [_record(row, attempts.get(row[0], ()), broken) for row in rows]
+def read_rows(session: SqliteSession, statement: str, args: Sequence[Any]) -> dict[int, Row]:
+    """What a statement selects from the view `records`: the columns of `COLUMNS`, by the job's number."""
+    return {seq: columns for seq, _, *columns in session.run(statement, args)}
 
 
-def _attempts(session: Session, seqs: Sequence[int]) -> dict[int, tuple[Attempt, ...]]:
+def records(session: SqliteSession, rows: Mapping[int, Row], broken: Unreadable, *, whole: bool) -> list[JobRecord]:
+    """These rows as jobs, in order; whole ones with their attempts."""
+    attempts = _attempts(session, rows) if whole else {}
+    return [_record(seq, row, attempts.get(seq, ()), broken) for seq, row in rows.items()]
+
+
+def _attempts(session: SqliteSession, seqs: Iterable[int]) -> dict[int, tuple[Attempt, ...]]:
     found: dict[int, tuple[Attempt, ...]] = {}
     for seq, body in session.run("attempts_of_jobs", (as_list(seqs),)):
-        try:
-            attempt = msgpack.decode(body, type=Attempt)
-        except (MsgspecError, TypeError) as error:
-            attempt = Attempt(number=0, started_at=0.0, ended_at=0.0, kind="unreadable", error=str(error))
-        found[seq] = (*found.get(seq, ()), attempt)
+        found[seq] = (*found.get(seq, ()), read_attempt(body))
     return found
 
 
-def _record(row: Row, attempts: tuple[Attempt, ...], broken: Unreadable) -> JobRecord:
+def _record(seq: int, row: Row, attempts: tuple[Attempt, ...], broken: Unreadable) -> JobRecord:
     try:
         return _decode(row, attempts)
     except (MsgspecError, TypeError, ValueError, IndexError) as error:
-        broken[row[0]] = f"unreadable: {error}"
-        return _remains(row, attempts, broken[row[0]])
+        broken[seq] = f"unreadable: {error}"
+        return _remains(row, attempts, broken[seq])
 
 
 def _decode(row: Row, attempts: tuple[Attempt, ...]) -> JobRecord:
     if Damaged in map(type, row):
-        raise ValueError("text that is no UTF-8")
-    fields = dict(zip(COLUMNS, row[2:], strict=True))
+        raise ValueError("text that is not valid UTF-8")
+    fields = dict(zip(COLUMNS, row, strict=True))
     for name in ("payload", "result"):
-        if isinstance(fields[name], str):  # which `convert` would take for base64
+        if isinstance(fields[name], str):  # `convert` would take it for base64
             raise TypeError(f"{name} is text")
     fields["status"] = STATUSES[_index(fields["status"])]
     fields["parked"] = bool(fields["parked"])
@@ -184,8 +178,8 @@ def _index(status: Any) -> int:
 
 
 def _remains(row: Row, attempts: tuple[Attempt, ...], reason: str) -> JobRecord:
-    """What can be said of a job whose row cannot be read."""
-    fields = dict(zip(COLUMNS, row[2:], strict=True))
+    """What is left of a job whose row cannot be read."""
+    fields = dict(zip(COLUMNS, row, strict=True))
     payload = fields["payload"]
     return JobRecord(
         id=str(fields["id"]),
@@ -207,22 +201,21 @@ def number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def bury_unreadable(session: Session, suspects: Unreadable) -> None:
-    """Bury those of the jobs that a reader could not read and that still cannot be read."""
+def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
+    """Bury the jobs that a reader could not read, if they still cannot be read."""
     broken = Unreadable()
-    rows = session.run("records_of_seqs", (as_list(suspects),)).fetchall()
-    records(session, rows, broken, whole=False)
+    records(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=False)
     bury(session, broken, None)
 
 
-def bury(session: Session, broken: Unreadable, now: float | None) -> None:
+def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
     """Put jobs whose rows cannot be read into the dead-letter queue, with the reason."""
     groups: set[tuple[int, str]] = set()
     for seq, reason in broken.items():
         row = session.run("job_to_bury", (seq,)).fetchone()
-        if row is None or row[0] == DEAD:
+        status, pool, worker, key = row or (DEAD, 0, 0, None)
+        if status == DEAD:
             continue
-        status, pool, worker, key = row
         session.run("bury_job", (reason, now, seq))
         session.run("drop_cancel", (seq,))
         session.count(pool, worker, status, -1)
@@ -230,7 +223,7 @@ def bury(session: Session, broken: Unreadable, now: float | None) -> None:
         if key is not None and status in (QUEUED, PROCESSING):
             groups.add((worker, key))
         known = session.run("read_state", (worker,)).fetchone() is not None  # the number may be damaged, too
-        if known and status in (SCHEDULED, QUEUED, PROCESSING, FAILED):  # or a schedule would wait for its end for ever
+        if known and status in range(COMPLETED):  # or a schedule would wait for its end for ever
             state = session.state(worker)
             state.last_ended = now or (state.last_ended or 0.0) + 1.0
             session.state_changed(worker)
@@ -238,8 +231,8 @@ def bury(session: Session, broken: Unreadable, now: float | None) -> None:
     keys.repark(session, groups)
 
 
-def replace_payload(session: Session, seq: int, payload: bytes) -> None:
-    """Give a job another payload."""
+def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
+    """Replace a job's payload."""
     small = len(payload) <= INLINE_BYTES
     session.run("change_payload", (payload if small else None, seq))
     session.run("drop_payload", (seq,))
@@ -247,12 +240,12 @@ def replace_payload(session: Session, seq: int, payload: bytes) -> None:
         session.run("add_payload", (seq, payload))
 
 
-def delete(session: Session, doomed: Iterable[tuple[int, int, int, int]]) -> int:
-    """Delete these jobs (number, pool, worker, status) and all that belongs to them. How many there were."""
+def delete(session: SqliteSession, doomed: Iterable[tuple[int, int, int, int]]) -> int:
+    """Delete these jobs (number, pool, worker, status) and everything that belongs to them. Returns how many."""
     doomed = list(doomed)
     for _, pool, worker, status in doomed:
         session.count(pool, worker, status, -1)
-    seqs = (as_list(row[0] for row in doomed),)
+    seqs = (as_list(seq for seq, _, _, _ in doomed),)
     for what in ("delete_jobs", "delete_payloads", "delete_results", "delete_attempts"):
         session.run(what, seqs)
     return len(doomed)

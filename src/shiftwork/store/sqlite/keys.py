@@ -1,32 +1,26 @@
-"""Concurrency keys: which of the queued jobs that share a key are free, and which are parked.
-
-Of a key's queued jobs, by rank and then by id, the first ones are free as long as the limit of each allows it beside
-those that run. It owns the column `parked`. The cost depends on the limit, not on how many are parked.
-"""
+"""Writes the column `parked` as `shiftwork.core.parking` decides. The cost depends on the limits, not on the crowd."""
 
 from collections.abc import Iterable
 from heapq import merge
 
-from shiftwork.store.sqlite.session import Session
+from shiftwork.core.parking import free
+from shiftwork.store.sqlite.session import SqliteSession
 
 
-def repark(session: Session, groups: Iterable[tuple[int, str]]) -> None:
-    """Something changed about these (worker, key): park and free as the rule demands."""
+def repark(session: SqliteSession, groups: Iterable[tuple[int, str]]) -> None:
+    """Park and free the queued jobs of each (worker, key), after something about them has changed."""
     for worker, key in groups:
         _repark(session, worker, key)
 
 
-def _repark(session: Session, worker: int, key: str) -> None:
-    running = session.value("count_key_running", (worker, key))
-    free = session.run("key_free", (worker, key)).fetchall()
-    parked = session.run("key_parked", (worker, key))
-    fitting: dict[int, int] = {}
-    for _, _, seq, limit, pool in merge(free, parked):
-        if running + len(fitting) >= limit:
-            break
-        fitting[seq] = pool
-    parked.close()
-    were_free = {row[2] for row in free}
+def _repark(session: SqliteSession, worker: int, key: str) -> None:
+    processing = session.value("count_key_running", (worker, key))
+    free_rows = session.run("key_free", (worker, key)).fetchall()
+    parked_rows = session.run("key_parked", (worker, key))
+    in_order = (((seq, pool), limit) for _, _, seq, limit, pool in merge(free_rows, parked_rows))
+    fitting = dict(free(in_order, processing=processing))
+    parked_rows.close()
+    were_free = {seq for _, _, seq, _, _ in free_rows}
     session.run_many("set_parked", [(1, seq) for seq in were_free.difference(fitting)])
     for seq, pool in fitting.items():
         if seq not in were_free:

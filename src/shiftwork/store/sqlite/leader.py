@@ -1,19 +1,20 @@
-"""What the leader asks for: what is due, whose holder is gone, what may be deleted."""
+"""What the leader does: promote due jobs, take back lost ones, delete what need not be kept."""
 
 from typing import Any, Final
 
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
+from shiftwork.core.statuses import QUEUED
 from shiftwork.store.protocol import Promoted
 from shiftwork.store.sqlite import jobs, keys
 from shiftwork.store.sqlite.instances import stir_everybody
-from shiftwork.store.sqlite.session import QUEUED, Session, as_list
+from shiftwork.store.sqlite.session import SqliteSession, as_list
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
-"""How long a gone instance is remembered, as the one that ran a job or that lost one."""
+"""How long an instance that is gone is remembered, as one that ran a job or lost one."""
 
 
-def promote(session: Session, n: int, now: float) -> Promoted:
-    """Queue up to `n` jobs whose time has come, earliest first."""
+def promote(session: SqliteSession, n: int, now: float) -> Promoted:
+    """Queue up to `n` jobs that are due, earliest first."""
     rows = session.run("due_jobs", (session.namespace, now, n)).fetchall()
     session.run_many("queue_job", [(int(key is not None), seq) for seq, _, _, _, key in rows])
     for _, status, pool, worker, key in rows:
@@ -24,12 +25,12 @@ def promote(session: Session, n: int, now: float) -> Promoted:
     return Promoted(len(rows), session.value("next_due", (session.namespace,)))
 
 
-def reap(session: Session, holder: str, *, n: int, now: float) -> list[JobRecord]:
+def reap(session: SqliteSession, holder: str, *, n: int, now: float) -> list[JobRecord]:
     """Take up to `n` jobs from instances without a lease, and hand them to `holder` under new fences."""
     taker = session.instances.number(holder)
     orphans = session.run("orphans", (session.namespace, now, taker, n)).fetchall()
     taken = _take(session, taker, orphans, now) if orphans else []
-    losers = {row[1] for row in orphans}
+    losers = {loser for _, loser in orphans}
     session.run_many("lose_instance", [(now, loser) for loser in losers])
     session.lost |= dict.fromkeys(losers, True)
     _forget_idle(session, taker, now)
@@ -39,29 +40,29 @@ def reap(session: Session, holder: str, *, n: int, now: float) -> list[JobRecord
     return taken
 
 
-def _take(session: Session, taker: int, orphans: list[tuple[int, int]], now: float) -> list[JobRecord]:
+def _take(session: SqliteSession, taker: int, orphans: list[tuple[int, int]], now: float) -> list[JobRecord]:
     fence = session.next_fences(len(orphans))
     session.run_many("renew_fence", [(fence + place, seq) for place, (seq, _) in enumerate(orphans)])
     seqs = [seq for seq, _ in orphans]
-    rows = session.run("records_of_seqs", (as_list(seqs),)).fetchall()
+    rows = jobs.read_rows(session, "records_of_seqs", (as_list(seqs),))
     session.run_many("hand_over", [(taker, seq) for seq in seqs])
     broken = jobs.Unreadable()
     taken = jobs.records(session, rows, broken, whole=True)
     jobs.bury(session, broken, now)
-    return [record for record, row in zip(taken, rows, strict=True) if row[0] not in broken]
+    return [record for record, seq in zip(taken, rows, strict=True) if seq not in broken]
 
 
-def _forget_idle(session: Session, taker: int, now: float) -> None:
-    """Instances whose lease has ended and that hold nothing have lost nothing: they may beat again."""
-    ended = [row[0] for row in session.run("ended_leases", (session.namespace, now, taker)).fetchall()]
+def _forget_idle(session: SqliteSession, taker: int, now: float) -> None:
+    """Forget instances whose lease has ended and that hold nothing: they have lost nothing, and may beat again."""
+    ended = session.values("ended_leases", (session.namespace, now, taker))
     idle = [number for number in ended if not session.value("holds_any", (number,))]
     session.run_many("forget_instance", [(now, number) for number in idle])
     if idle:
         stir_everybody(session)
 
 
-def prune(session: Session, n: int, now: float) -> int:
-    """Delete up to `n` jobs that need not be kept, old events, and instances that nobody remembers."""
+def prune(session: SqliteSession, n: int, now: float) -> int:
+    """Delete up to `n` jobs that need not be kept, old events, and instances gone for long."""
     doomed: list[Any] = session.run("disposable_jobs", (session.namespace, now, n)).fetchall()
     if doomed:
         jobs.delete(session, doomed)

@@ -1,32 +1,21 @@
-"""The numbers and the events, for people. No ended job is looked at for it."""
+"""The numbers and the events, for people. No ended job is read for them."""
 
 from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
-from msgspec import MsgspecError, msgpack
-from msgspec.structs import replace
+from msgspec import msgpack
 
+from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    DEAD,
-    FAILED,
-    FAILURES,
-    PROCESSING,
-    QUEUED,
-    RUN_SECONDS,
-    SCHEDULED,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-)
+from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 
 LAST: Final = 2**63 - 1
-"""A number that no event has."""
+"""A number above that of every event."""
 
 
-def stats(session: Session) -> Stats:
+def stats(session: SqliteSession) -> Stats:
     """All pools and workers that have jobs, in numbers."""
     answer = Stats()
     pools: dict[str, int] = {}
@@ -55,14 +44,15 @@ def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
     numbers.dead += counts[DEAD]
 
 
-def _oldest(session: Session, pool: int) -> float | None:
+def _oldest(session: SqliteSession, pool: int) -> float | None:
     """When the job at the head of the pool's queue became due."""
-    lanes = session.run("ready_lanes", (pool,)).fetchall()
-    heads = [session.run("heads_of_lane", (pool, row[0], 1)).fetchone() for row in lanes]
-    return min(heads)[2] if heads else None
+    workers = session.values("ready_lanes", (pool,))
+    heads = [session.run("heads_of_lane", (pool, worker, 1)).fetchone() for worker in workers]
+    _, _, run_at, _ = min(heads, default=(None, None, None, None))
+    return run_at
 
 
-def record(session: Session, events: Sequence[Event]) -> None:
+def record(session: SqliteSession, events: Sequence[Event]) -> None:
     """Keep these events, numbered upwards."""
     last = session.value("last_event", (session.namespace,))
     places = {kind: count(session.value("last_place", (session.namespace, kind)) + 1) for kind in (True, False)}
@@ -73,17 +63,8 @@ def record(session: Session, events: Sequence[Event]) -> None:
     session.run_many("add_event", rows)
 
 
-def events(session: Session, after: int, before: int | None, limit: int) -> list[Event]:
-    """The newest events between two numbers, oldest of them first."""
+def events(session: SqliteSession, after: int, before: int | None, limit: int) -> list[Event]:
+    """The newest events between two numbers, oldest first."""
     end = LAST if before is None else before
     rows = session.run("newest_events", (session.namespace, after, end, limit)).fetchall()
-    return [_event(seq, body) for seq, body in reversed(rows)]
-
-
-def _event(seq: int, body: bytes) -> Event:
-    try:
-        return replace(msgpack.decode(body, type=Event), seq=seq)
-    except (MsgspecError, TypeError) as error:
-        return Event(
-            at=0.0, name="unreadable", subject="store", message=f"event {seq} cannot be read: {error}", seq=seq
-        )
+    return [read_event(seq, body) for seq, body in reversed(rows)]

@@ -1,4 +1,4 @@
-"""The fallback where no doorbell can be made: look twice a second whether somebody has written."""
+"""The fallback where no doorbell can be made: check twice a second whether another process has written."""
 
 import threading
 from collections.abc import Callable
@@ -12,7 +12,7 @@ INTERVAL_SECONDS: Final = 0.5
 
 
 class Poller:
-    """A thread that looks at the file's version, and rings when it has moved."""
+    """A thread that reads the file's version, and rings when it has changed."""
 
     def __init__(self, db: Connection, ring: Callable[[], None]) -> None:
         self._db = db
@@ -23,7 +23,7 @@ class Poller:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop looking. Does not wait for that."""
+        """Stop checking, without waiting for it."""
         self._closed.set()
 
     def join(self) -> None:
@@ -39,6 +39,6 @@ class Poller:
         self._db.close()
 
     def _version(self) -> int:
-        with suppress(Error):  # locked for a moment: the next look will tell
+        with suppress(Error):  # locked for a moment: the next check will show
             return int(self._db.execute(SQL["read_data_version"]).fetchone()[0])
         return -1

@@ -1,9 +1,13 @@
--- Every statement of the SQLite store. schema.sql draws the tables. Each statement says the index that serves it, and
--- tests/store/test_sqlite_plans.py holds it to that; where more than one could, INDEXED BY chooses.
+-- Every statement of the SQLite store. schema.sql draws the tables. Each statement names the index that serves it, and
+-- tests/store/test_sqlite_plans.py verifies that; where more than one could, INDEXED BY chooses.
 --
--- Lists travel as JSON arrays, read by json_each. {(…)} is repeated, once for each row that is written: a statement that
--- starts anew for every row opens every index anew. In there, nullif(?, 0) takes a text or a blob and nullif(?, '') a
--- number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
+-- Lists travel as JSON arrays, read by json_each. {(…)} is repeated for each row that is written, because a statement
+-- that runs once for every row opens every index each time. In there, nullif(?, 0) takes a text or a blob and
+-- nullif(?, '') a number, so that 0 and '' stand for NULL: the drivers take twenty times as long to bind a None.
+--
+-- The rules are in shiftwork.core (statuses, landing, parking, amending). The numbers of the statuses, and the columns
+-- that a cancel or a requeue sets, are repeated here; shiftwork.testing.checks.originals compares them with the
+-- originals.
 
 -- ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,7 +185,7 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 -- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: ready_lanes
--- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs that is.
+-- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs there are.
 -- serves: jobs_ready
 WITH RECURSIVE lane (worker) AS (
     SELECT min(worker) FROM jobs INDEXED BY jobs_ready WHERE pool = ?1 AND status = 2 AND parked = 0
@@ -193,7 +197,7 @@ WITH RECURSIVE lane (worker) AS (
 SELECT worker FROM lane WHERE worker IS NOT NULL;
 
 -- name: ready_jobs
--- For one lane. For several, claim.py joins this with itself by UNION ALL: SQLite merges ordered branches lazily.
+-- For one lane. For several lanes, claim.py repeats it with UNION ALL: SQLite merges ordered branches lazily.
 -- serves: jobs_ready
 SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_ready
 WHERE pool = ? AND worker = ? AND status = 2 AND parked = 0;
@@ -241,7 +245,7 @@ SELECT lost FROM instances WHERE no = ?;
 -- ── finish ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: held_jobs
--- Those of the given ids that run, with the place of each in the list.
+-- The running jobs among these ids, each with its place in the list.
 -- serves: jobs_by_id
 SELECT ids.key, jobs.seq, jobs.fence, jobs.pool, jobs.worker, jobs.started_at, jobs.cancelling, jobs.key
 FROM json_each(?2) AS ids CROSS JOIN jobs
@@ -290,7 +294,7 @@ WHERE namespace = ? AND status <= 1 AND run_at <= ? ORDER BY run_at, id LIMIT ?;
 UPDATE jobs SET status = 2, parked = ? WHERE seq = ?;
 
 -- name: orphans
--- Jobs whose holder has no lease now; who claimed without ever beating has none.
+-- Jobs whose holder has no lease now. An instance that claimed without ever beating has none.
 -- serves: jobs_running, whole: as many as run at this moment
 SELECT seq, holder FROM jobs INDEXED BY jobs_running
 WHERE status = 3 AND holder IN (
@@ -421,7 +425,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 ON CONFLICT DO NOTHING;
 
 -- name: forget_silent
--- One that is known by the jobs it ran, and never beat here.
+-- For an instance that is known by the jobs it ran and never beat here.
 -- serves: instances (rowid)
 UPDATE instances SET seen_at = ? WHERE no = ? AND beat IS NULL;
 
@@ -522,7 +526,7 @@ UPDATE jobs SET payload = ? WHERE seq = ?;
 DELETE FROM payloads WHERE job = ?;
 
 -- name: bury_job
--- Dead, with every column of a kind that can be read again.
+-- Makes the job dead, and gives every column a type that can be read again.
 -- serves: jobs (rowid)
 UPDATE jobs SET
     status = 5, parked = 0, cancelling = 0, error = ?, ended_at = ?, keep_until = NULL, progress = NULL,
@@ -556,7 +560,7 @@ INSERT INTO events (namespace, seq, by_person, place, body) VALUES (?, ?, ?, ?, 
 SELECT seq, body FROM events WHERE namespace = ? AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?;
 
 -- name: known_workers
--- Those that have a state or jobs.
+-- The workers that have a state or jobs.
 -- serves: workers (namespace, name), lanes_by_worker
 SELECT name FROM workers
 WHERE namespace = ? AND (

@@ -1,6 +1,6 @@
-"""The thread that reads, on a connection of its own, so that no reader waits for a writer. It cannot write.
+"""Serves the calls that read, on a connection of its own, so that no reader waits for a writer. It cannot write.
 
-Each call sees one moment: the newest commit when it began, which includes every write that was answered before.
+Each call sees one moment: the newest commit when it began, which includes every write that has returned before.
 """
 
 import time
@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Final
 
 from shiftwork.store.sqlite import faults
-from shiftwork.store.sqlite.calls import Call
+from shiftwork.store.sqlite.calls import QueuedCall
 from shiftwork.store.sqlite.driver import Error, tolerate_damage
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
 
 PATIENCE_SECONDS: Final = 10.0
 NAP_SECONDS: Final = 0.005
@@ -19,12 +19,12 @@ NAP_SECONDS: Final = 0.005
 class Reader:
     """A session that reads."""
 
-    def __init__(self, session: Session, *, path: str) -> None:
+    def __init__(self, session: SqliteSession, *, path: str) -> None:
         self._session = session
         self._path = path
 
-    def serve(self, group: list[Call]) -> None:
-        """Run these calls, one after the other; each has its value or its error in the end."""
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Run these calls one after the other, and give each its value or its error."""
         for call in group:
             try:
                 self._patiently(call)
@@ -33,21 +33,21 @@ class Reader:
             except Exception as error:  # noqa: BLE001 - an operation's error is its caller's, whatever it is
                 call.error = error
 
-    def serve_at_once(self, call: Call) -> bool:  # noqa: ARG002 - a search may take long
-        """Never: reading belongs to the thread."""
+    def serve_at_once(self, call: QueuedCall) -> bool:  # noqa: ARG002 - a search may take long
+        """Return False: reading belongs to the thread."""
         return False
 
     def upkeep_due(self) -> bool:
         return False
 
     def upkeep(self) -> None:
-        """Nothing to do."""
+        """Do nothing: a reader needs no maintenance."""
 
     def close(self) -> None:
         self._session.db.close()
 
-    def _patiently(self, call: Call) -> None:
-        """Try again while somebody recovers or closes the file, the only times that keep a reader out."""
+    def _patiently(self, call: QueuedCall) -> None:
+        """Retry while another connection recovers or closes the file, the only times that keep a reader out."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -62,7 +62,7 @@ class Reader:
             else:
                 return
 
-    def _read(self, call: Call) -> None:
+    def _read(self, call: QueuedCall) -> None:
         db = self._session.db
         db.execute("BEGIN")
         try:

@@ -1,4 +1,4 @@
-"""Moving in from another store: jobs as they were there, the states of workers, what only grows."""
+"""Moving in from another store: jobs as they were there, the workers' states, the totals that only grow."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,26 +7,16 @@ from msgspec import msgpack
 
 from shiftwork.core.admission import neighbours
 from shiftwork.core.model import JobRecord, PoolStats, WorkerState
+from shiftwork.core.statuses import COMPLETED, NUMBERS, QUEUED
 from shiftwork.store.sqlite import jobs as table
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir, stir_all
 from shiftwork.store.sqlite.people import stats
-from shiftwork.store.sqlite.session import (
-    ADDED,
-    COMPLETED,
-    FAILURES,
-    NUMBERS,
-    QUEUED,
-    RUN_SECONDS,
-    SUCCEEDED,
-    WAIT_SECONDS,
-    Session,
-    as_list,
-)
+from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 
 
-def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
-    """Keep these jobs as they are, in place of what is there under their ids."""
+def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
+    """Keep these jobs as they are, in place of any with their ids."""
     groups = _make_room(session, jobs)
     due = table.due_before(session, (NUMBERS[job.status] for job in jobs))
     kept = [job for job in jobs if _write(session, job, now)]
@@ -36,18 +26,18 @@ def restore(session: Session, jobs: Sequence[JobRecord], now: float) -> None:
     _ring(session, kept)
 
 
-def _make_room(session: Session, jobs: Sequence[JobRecord]) -> set[tuple[int, str]]:
-    """Delete what is there; answers with the workers and keys that it had."""
+def _make_room(session: SqliteSession, jobs: Sequence[JobRecord]) -> set[tuple[int, str]]:
+    """Delete the jobs with these ids, and return the workers and keys they had."""
     ids = as_list({job.id for job in jobs})
     rows = session.run("jobs_to_replace", (session.namespace, ids)).fetchall()
     if rows:
-        table.delete(session, (row[:4] for row in rows))
-        session.run_many("drop_cancel", [row[:1] for row in rows])
+        table.delete(session, ((seq, pool, worker, status) for seq, pool, worker, status, _ in rows))
+        session.run_many("drop_cancel", [(seq,) for seq, _, _, _, _ in rows])
     return {(worker, key) for _, _, worker, _, key in rows if key is not None}
 
 
-def _write(session: Session, job: JobRecord, now: float) -> bool:
-    """Whether it was written: another live job may have its unique key."""
+def _write(session: SqliteSession, job: JobRecord, now: float) -> bool:
+    """Write a job. False if another live job has its unique key."""
     seq = session.next_seqs(1)
     if not session.run("restore_job", _row(session, seq, job, now)).rowcount:
         return False
@@ -61,7 +51,7 @@ def _write(session: Session, job: JobRecord, now: float) -> bool:
     return True
 
 
-def _row(session: Session, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
+def _row(session: SqliteSession, seq: int, job: JobRecord, now: float) -> tuple[Any, ...]:
     status = NUMBERS[job.status]
     return (
         seq,
@@ -95,8 +85,8 @@ def _row(session: Session, seq: int, job: JobRecord, now: float) -> tuple[Any, .
     )
 
 
-def _holder(session: Session, instance: str, now: float) -> int:
-    """The number of an instance that ran a job elsewhere. It is remembered as long as one that was here and is gone."""
+def _holder(session: SqliteSession, instance: str, now: float) -> int:
+    """The number of an instance that ran a job elsewhere, kept as long as one that was here and is gone."""
     known = session.instances.find(instance)
     if known is not None:
         return known
@@ -105,7 +95,7 @@ def _holder(session: Session, instance: str, now: float) -> int:
     return number
 
 
-def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
+def _ring(session: SqliteSession, jobs: Sequence[JobRecord]) -> None:
     for pool in {job.pool for job in jobs if job.key is None and NUMBERS[job.status] == QUEUED}:
         session.ring_pool(session.pools.number(pool))
     causes = {job.cause for job in jobs if NUMBERS[job.status] >= COMPLETED}
@@ -117,31 +107,33 @@ def _ring(session: Session, jobs: Sequence[JobRecord]) -> None:
         stir(session, worker)
 
 
-def take_over(session: Session, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
-    """Go on with these states and totals, and above this fence."""
-    for given in states:
-        number = session.workers.number(given.worker)
+def take_over(
+    session: SqliteSession, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int
+) -> int:
+    """Continue with these states and totals, and above this fence."""
+    for other in states:
+        number = session.workers.number(other.worker)
         state = session.state(number)
         for name in WorkerState.__struct_fields__:
-            setattr(state, name, getattr(given, name))
+            setattr(state, name, getattr(other, name))
         session.state_changed(number)
     session.flush()
     there = stats(session).pools if totals else {}
-    for pool, told in totals.items():
-        _grow(session, session.pools.number(pool), told, there.get(pool) or PoolStats())
+    for pool, given in totals.items():
+        _grow(session, session.pools.number(pool), given, there.get(pool) or PoolStats())
     session.ring("state", "leader")
     stir_all(session, neighbours([state.worker for state in states], session.docs().gates))
     return session.fence_above(fence)
 
 
-def _grow(session: Session, pool: int, told: PoolStats, there: PoolStats) -> None:
-    """Totals are counted by lane and read by pool: what is missing is added to one of them, or to one of nobody's."""
-    lanes = session.run("lanes_of_pool", (pool,)).fetchall()
-    counts = session.lane(pool, lanes[0][0] if lanes else session.workers.number(""))
-    counts[ADDED] += told.added - there.added
-    counts[SUCCEEDED] += told.completed - there.completed
-    counts[FAILURES] += told.failed - there.failed
-    counts[RUN_SECONDS] += told.run_seconds - there.run_seconds
-    counts[WAIT_SECONDS] += told.wait_seconds - there.wait_seconds
-    for mark in told.marks.keys() | there.marks.keys():
-        session.mark(pool, mark, told.marks.get(mark, 0) - there.marks.get(mark, 0))
+def _grow(session: SqliteSession, pool: int, given: PoolStats, there: PoolStats) -> None:
+    """Add what is missing to one lane of the pool, since totals are counted by lane and read by pool."""
+    workers = session.values("lanes_of_pool", (pool,))
+    counts = session.lane(pool, workers[0] if workers else session.workers.number(""))
+    counts[ADDED] += given.added - there.added
+    counts[SUCCEEDED] += given.completed - there.completed
+    counts[FAILURES] += given.failed - there.failed
+    counts[RUN_SECONDS] += given.run_seconds - there.run_seconds
+    counts[WAIT_SECONDS] += given.wait_seconds - there.wait_seconds
+    for mark in given.marks.keys() | there.marks.keys():
+        session.mark(pool, mark, given.marks.get(mark, 0) - there.marks.get(mark, 0))

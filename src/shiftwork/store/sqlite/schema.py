@@ -1,6 +1,6 @@
-"""Opens the file: makes the tables where there are none, and refuses what this version cannot read.
+"""Prepares the file: creates the tables where there are none, and rejects a file that this version cannot read.
 
-The version is in `PRAGMA user_version`. It owns the change from one version to the next; there has been no change yet.
+The version is in `PRAGMA user_version`. This module owns the change from one version to the next; there has been none.
 """
 
 from typing import Final
@@ -8,15 +8,15 @@ from typing import Final
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.sqlite.driver import OLDEST, VERSION, Connection, driver
 from shiftwork.store.sqlite.sql import SQL, read
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.turn import WriteTurn
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x73687774
-"""Says "shwt" in the file's header, so that nobody takes it for something else."""
+"""Spells "shwt" in the file's header, so that it is not taken for something else."""
 
 
 def check_driver() -> None:
-    """Refuse a SQLite that lacks what the statements need."""
+    """Reject a SQLite that lacks what the statements need."""
     if VERSION < OLDEST:
         raise StoreUnavailableError(
             f"SQLite {driver.sqlite_version} is too old: shiftwork needs {'.'.join(map(str, OLDEST))} or newer. "
@@ -24,8 +24,8 @@ def check_driver() -> None:
         )
 
 
-def prepare(db: Connection, turn: Turn, *, path: str, namespace: str) -> int:
-    """Make the file ready, and answer with the number of the namespace."""
+def prepare(db: Connection, turn: WriteTurn, *, path: str, namespace: str) -> int:
+    """Prepare the file, and return the number of the namespace."""
     turn.begin(db)
     try:
         if _version(db) == 0:
@@ -59,12 +59,13 @@ def _statements(script: str) -> list[str]:
 
 
 def require_ours(db: Connection, path: str) -> None:
-    """Refuse a file that belongs to somebody else, before anything is written to it."""
-    # In this order: another process may be making them, and whoever sees the tables sees the mark thereafter.
+    """Reject a file that belongs to another program, before anything is written to it."""
+    # In this order: another process may be creating them, and a connection that sees the tables then sees the mark,
+    # too.
     tables = int(db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     mark = int(db.execute("PRAGMA application_id").fetchone()[0])
     if tables and mark != APPLICATION_ID:
-        raise StoreUnavailableError(f"{path} is a SQLite database of something else. Choose another path.")
+        raise StoreUnavailableError(f"{path} is a SQLite database of another program. Choose another path.")
 
 
 def _require_version(db: Connection, path: str) -> None:

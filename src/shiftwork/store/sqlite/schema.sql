@@ -1,22 +1,23 @@
--- The data model of the SQLite store. One file holds all namespaces; names are numbered once, and numbers are what
--- every other row and index carries, so a namespace costs nothing and two of them cannot meet.
+-- The data model of the SQLite store. One file holds all namespaces. Each name gets a number once, and every other row
+-- and index holds that number, so a namespace costs nothing and two of them cannot mix.
 --
---   store ── one row: the last fence, and a counter that moves whenever a doc that claims look into is written
+--   store ── one row: the last fence, and a counter that moves whenever a doc that claims read is written
 --
 --   namespaces ─┬─▶ pools ────┐
---               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status, and what only grows. Moved
---               │   (state)   │           with every change, in the same transaction, so nobody counts jobs
+--               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status, and what only grows. Updated
+--               │   (state)   │           with every change, in the same transaction, so no statement counts jobs
 --               │             └─▶ jobs ─┬─▶ payloads   only those above 1 KiB: claim and finish rewrite the job's row
---               │                       ├─▶ results    likewise
+--               │                       ├─▶ results    only those above 1 KiB
 --               │                       ├─▶ attempts   those that did not succeed
 --               │                       └─▶ cancels    running jobs that a person cancelled
---               ├─▶ instances   leases; the numbers in jobs.holder. Lost ones stay, so that they stay lost
+--               ├─▶ instances   leases; jobs.holder refers to them. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
 --               ├─▶ docs        small records by compare-and-set
 --               └─▶ events
 --
--- jobs.status is a number whose order lets a plain comparison say "live" (<= 3), "waits for its time" (<= 1) and
--- "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row that is written.
+-- jobs.status is a number of shiftwork.core.statuses. Its order lets a plain comparison say "live" (<= 3), "waits for
+-- its time" (<= 1) and "ended" (>= 4). An IN (…) in an index condition would cost a temporary table for each row
+-- written.
 --
 --   0 scheduled   1 failed   2 queued   3 processing   4 completed   5 dead   6 cancelled
 
@@ -66,7 +67,7 @@ CREATE TABLE lanes (
     completed   INTEGER NOT NULL,
     dead        INTEGER NOT NULL,
     cancelled   INTEGER NOT NULL,
-    added       INTEGER NOT NULL,   -- from here on: what only grows
+    added       INTEGER NOT NULL,   -- from here on, counters only grow
     succeeded   INTEGER NOT NULL,
     failed      INTEGER NOT NULL,
     run_seconds REAL NOT NULL,
@@ -74,7 +75,7 @@ CREATE TABLE lanes (
     PRIMARY KEY (pool, worker)
 ) WITHOUT ROWID;
 
-CREATE TABLE marks (   -- what is counted of ended runs; it only grows
+CREATE TABLE marks (   -- counts of ended runs, which only grow
     pool INTEGER NOT NULL,
     name TEXT NOT NULL,
     n    INTEGER NOT NULL,
@@ -115,31 +116,31 @@ CREATE TABLE jobs (
     progress   BLOB
 );
 
--- Which job is this?
+-- The job with an id.
 CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 
--- What could start now? Parked, scheduled, running and ended jobs are not in it, however many there are.
+-- The jobs that could start now. Parked, scheduled, running and ended jobs are not in it, however many there are.
 CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
 
--- What runs, since when, held by whom?
+-- The running jobs, by start, with their holders.
 CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 3;
 
--- What is due?
+-- The jobs that wait for their time.
 CREATE INDEX jobs_due ON jobs (namespace, run_at, id) WHERE status <= 1;
 
--- Is there a live one with this unique key? (Also what forbids a second one.)
+-- The live job with a unique key. It also prevents a second one.
 CREATE UNIQUE INDEX jobs_unique ON jobs (worker, unique_key) WHERE unique_key IS NOT NULL AND status <= 3;
 
--- Who shares this concurrency key? Free ones (parked = 0) before parked ones, each by rank.
+-- The jobs that share a concurrency key: free ones (parked = 0) before parked ones, each by rank.
 CREATE INDEX jobs_by_key ON jobs (worker, status, key, parked, rank, id) WHERE key IS NOT NULL;
 
--- What may be deleted?
+-- The jobs that may be deleted.
 CREATE INDEX jobs_disposable ON jobs (namespace, keep_until) WHERE status >= 4 AND keep_until IS NOT NULL;
 
--- The newest of a worker, for people.
+-- The newest jobs of a worker, for people.
 CREATE INDEX jobs_newest ON jobs (worker, created_at, id);
 
--- The newest of a status that few jobs are in, for people. The statuses of the hot path are not in it.
+-- The newest jobs of a status that few jobs are in, for people. The statuses of the hot path are not in it.
 CREATE INDEX jobs_unusual ON jobs (namespace, status, created_at, id) WHERE status <= 1 OR status >= 5;
 
 CREATE TABLE payloads (
@@ -173,7 +174,7 @@ CREATE TABLE instances (
     expires_at   REAL,
     last_beat_at REAL,
     lost         INTEGER NOT NULL DEFAULT 0,
-    seen_at      REAL NOT NULL DEFAULT 9e99,  -- a live one, as far as anybody knows
+    seen_at      REAL NOT NULL DEFAULT 9e99,  -- alive, as far as is known
     UNIQUE (namespace, name)
 );
 
@@ -198,14 +199,14 @@ CREATE TABLE events (
     namespace INTEGER NOT NULL,
     seq       INTEGER NOT NULL,
     by_person INTEGER NOT NULL,
-    place     INTEGER NOT NULL,   -- among those of its kind, by_person or not, which are pruned apart
+    place     INTEGER NOT NULL,   -- among the events of its kind, by_person or not, which are pruned apart
     body      BLOB NOT NULL,
     PRIMARY KEY (namespace, seq)
 ) WITHOUT ROWID;
 
 CREATE INDEX events_kind ON events (namespace, by_person, place);
 
--- A job as people read it. Outer joins, so that a row with a broken number is still seen, and can be buried.
+-- A job as people read it. Outer joins, so that a row with a broken number is still found and can be buried.
 CREATE VIEW records AS
 SELECT
     jobs.seq,

@@ -1,45 +1,36 @@
 """One connection and what it remembers between statements. Every operation works through one of these.
 
 It owns the numbers of names, the worker states, the counters and the fence of a transaction, so that each is read once
-and written once, however many operations share the transaction. It never begins or ends a transaction, and never
-trusts its memory when somebody else has written or a transaction was undone.
+and written once, however many operations share the transaction. It never begins or ends a transaction, and forgets what
+it knows when another process has written or a transaction was rolled back.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from sqlite3 import Cursor
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import MsgspecError, json, msgpack
+from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import JobStatus, PoolDoc, WorkerState
+from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.model import Doc, PoolDoc, WorkerState
+from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
-SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = range(7)
-STATUSES: Final = (
-    JobStatus.SCHEDULED,
-    JobStatus.FAILED,
-    JobStatus.QUEUED,
-    JobStatus.PROCESSING,
-    JobStatus.COMPLETED,
-    JobStatus.DEAD,
-    JobStatus.CANCELLED,
-)
-ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(7, 12)
-"""Where a lane's counters keep what only grows, behind those of the statuses."""
-NUMBERS: Final = {status: number for number, status in enumerate(STATUSES)}
+R = TypeVar("R", bound=tuple[Any, ...])
+ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 5)
+"""The places of a lane's counters that only grow, behind those of the statuses."""
 WIDTHS: Final = (64, 16, 4, 1)
-"""How many rows a statement may take at once: few different numbers, so that each is prepared once."""
-READ: Final[dict[str, Any]] = {"gates": Gates, "pool": PoolDoc, "breaker": BreakerState}
-"""The kinds of docs that claims look into."""
+"""How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
 
 
 class Names:
-    """The numbers of one kind of name: looked up once, made where they are missing."""
+    """The numbers of one kind of name, each looked up once and created where it is missing."""
 
     def __init__(self, db: Connection, kind: str, namespace: int) -> None:
         self._db = db
@@ -51,7 +42,7 @@ class Names:
         self._names: dict[int, str] = {}
 
     def find(self, name: str) -> int | None:
-        """Its number, if it has one."""
+        """The number of a name, if it has one."""
         number = self._numbers.get(name)
         if number is None:
             row = self._db.execute(self._find, (self._namespace, name)).fetchone()
@@ -59,7 +50,7 @@ class Names:
         return number
 
     def number(self, name: str) -> int:
-        """Its number, a new one if it has none."""
+        """The number of a name, which gets one if it has none."""
         number = self._numbers.get(name)
         if number is None:
             number = self.find(name)
@@ -69,7 +60,7 @@ class Names:
         return number
 
     def name(self, number: int) -> str:
-        """The name behind a number."""
+        """The name of a number."""
         name = self._names.get(number)
         if name is None:
             row = self._db.execute(self._name_of, (number,)).fetchone()
@@ -88,12 +79,12 @@ class Names:
 
 
 class Docs:
-    """The docs that claims look into, decoded. One that cannot be decoded counts as absent."""
+    """The docs that claims read, decoded. A doc that cannot be decoded counts as absent."""
 
     def __init__(self) -> None:
-        self.gates: dict[str, Gates] = {}
-        self.pools: dict[str, PoolDoc] = {}
-        self.breakers: dict[str, BreakerState] = {}
+        self.gates = dict[str, Gates]()
+        self.pools = dict[str, PoolDoc]()
+        self.breakers = dict[str, BreakerState]()
         self.unreadable: dict[tuple[str, str], str] = {}
 
     @classmethod
@@ -102,15 +93,26 @@ class Docs:
         shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
-                try:
-                    shelf[name] = msgpack.decode(body, type=READ[kind])
-                except (MsgspecError, UnicodeDecodeError, TypeError) as error:
-                    docs.unreadable[kind, name] = str(error)
+                value = READ_BY_CLAIMS[kind].decode(body)
+                if value is not None:
+                    shelf[name] = value
+                else:
+                    docs.unreadable[kind, name] = damaged_doc(Doc(kind, name, body)) or ""
         return docs
 
 
-class Session:
-    """A connection, its namespace, and what is known within it."""
+class LaneCounts(NamedTuple):
+    """A row of `lanes_of_worker`: how many live jobs of a worker are in a pool, by status."""
+
+    pool: int
+    scheduled: int
+    retrying: int
+    queued: int
+    processing: int
+
+
+class SqliteSession:
+    """A connection, its namespace, and what it knows about it."""
 
     def __init__(self, db: Connection, namespace: int) -> None:
         self.db = db
@@ -119,7 +121,7 @@ class Session:
         self.workers = Names(db, "worker", namespace)
         self.instances = Names(db, "instance", namespace)
         self.topics: set[str] = set()
-        """What has to be rung once the transaction is committed."""
+        """The topics to ring once the transaction is committed."""
         self._docs = Docs()
         self._docs_as_of = -1
         self._data_version = -1
@@ -148,7 +150,7 @@ class Session:
         return self.db.executemany(SQL[name], rows)
 
     def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run the named statement with as many rows of arguments at once as it takes. How many rows it changed."""
+        """Run the named statement with many rows of arguments at once. Returns how many rows it changed."""
         changed = at = 0
         for width in WIDTHS:
             while len(rows) - at >= width:
@@ -162,17 +164,30 @@ class Session:
         row = self.db.execute(SQL[name], args).fetchone()
         return row[0] if row else None
 
+    def rows(self, kind: type[R], sql: str, args: Sequence[Any] = ()) -> list[R]:
+        """The rows of a statement, as named tuples of this kind."""
+        make = partial(tuple.__new__, kind)  # `_make` takes three times as long
+        return list(map(make, self.db.execute(sql, args)))
+
+    def values(self, name: str, args: Sequence[Any] = ()) -> list[Any]:
+        """The only column of every row."""
+        return [value for (value,) in self.db.execute(SQL[name], args)]
+
+    def lanes_of(self, worker: int) -> list[LaneCounts]:
+        """The lanes of a worker, one for each pool that has had jobs of it."""
+        return self.rows(LaneCounts, SQL["lanes_of_worker"], (worker,))
+
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def look(self) -> None:
-        """A transaction has begun: forget what somebody else may have changed since the last one."""
+        """Begin a transaction's work: forget what another process may have changed since the last one."""
         version = self.value("read_data_version")
         if version != self._data_version:
             self._data_version = version
             self._reset()
 
     def flush(self) -> None:
-        """Write what was gathered. Before the commit, and before anything that reads it."""
+        """Write the gathered changes: before the commit, and before any statement that reads them."""
         if self._fence_moved:
             self.run("move_fence", (self._fence,))
             self._fence_moved = False
@@ -188,7 +203,7 @@ class Session:
             self._changed_states.clear()
 
     def forget(self) -> None:
-        """The transaction was undone: nothing remembered is to be trusted."""
+        """Forget everything, because the transaction was rolled back."""
         self.pools.forget()
         self.workers.forget()
         self.instances.forget()
@@ -209,7 +224,7 @@ class Session:
         return first
 
     def fence_above(self, fence: int) -> int:
-        """A new fence, higher than this one, too."""
+        """A new fence, which is also higher than this one."""
         first = self.next_fences(1)
         self._fence = max(first, fence + 1)
         return self._fence
@@ -223,7 +238,7 @@ class Session:
         return first
 
     def docs(self) -> Docs:
-        """The docs that claims look into."""
+        """The docs that claims read."""
         if self._changes is None:
             self._read_store()
         if self._docs_as_of != self._changes:
@@ -232,7 +247,7 @@ class Session:
         return self._docs
 
     def doc_changed(self) -> None:
-        """A doc that claims look into was written."""
+        """Note that a doc that claims read was written."""
         self.run("count_change")
         self._changes = None
 
@@ -242,14 +257,14 @@ class Session:
             self._fence = fence
 
     def state(self, worker: int) -> WorkerState:
-        """A worker's state. Whoever changes it says so by `state_changed`."""
+        """A worker's state. After changing it, call `state_changed`."""
         state = self._states.get(worker)
         if state is None:
             state = self._states[worker] = self._read_state(worker)
         return state
 
     def state_changed(self, worker: int) -> None:
-        """The state is to be written."""
+        """Have the worker's state written."""
         self._changed_states.add(worker)
 
     def _read_state(self, worker: int) -> WorkerState:
@@ -271,23 +286,23 @@ class Session:
     # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self, pool: int, worker: int) -> list[float]:
-        """What is to be added to the counters of a lane: by the number of the status, then what only grows."""
+        """What to add to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
             counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
         return counts
 
     def mark(self, pool: int, marks: str, by: int = 1) -> None:
-        """Count these marks for a pool so many times more."""
+        """Count these marks for a pool `by` times."""
         self._marks[pool, marks] += by
 
     def count(self, pool: int, worker: int, status: Any, by: int = 1) -> None:
-        """So many jobs more (or fewer) of this lane are in this status. A status that does not exist is not counted."""
+        """Count `by` more jobs of this lane in this status. A status that does not exist is not counted."""
         if status in range(len(STATUSES)):
             self.lane(pool, worker)[status] += by
 
     def move(self, pool: int, worker: int, *, out_of: int, into: int, n: int = 1) -> None:
-        """So many jobs of this lane went from one status to another."""
+        """Count `n` jobs of this lane that went from one status to another."""
         counts = self.lane(pool, worker)
         counts[out_of] -= n
         counts[into] += n
@@ -299,12 +314,12 @@ class Session:
         self.topics.update(topics)
 
     def take_topics(self) -> set[str]:
-        """What is to be rung now, once."""
+        """The topics to ring now, once."""
         topics, self.topics = self.topics, set()
         return topics
 
     def ring_pool(self, pool: int) -> None:
-        """A job of this pool may be claimable."""
+        """Ring a pool, of which a job may be claimable."""
         self.topics.add(f"pool:{self.pools.name(pool)}")
 
 
@@ -324,5 +339,5 @@ def _state_row(number: int, state: WorkerState) -> tuple[Any, ...]:
 
 
 def as_list(values: Iterable[int | str]) -> str:
-    """A list as a statement takes it."""
+    """A list in the form that statements take."""
     return json.encode(list(values)).decode()

@@ -1,4 +1,4 @@
-"""Reads queries.sql: statements under the names they are called by. It only repeats what is marked to be repeated."""
+"""Reads queries.sql: its statements by name, with the marked part repeated for each row."""
 
 import re
 from functools import cache
@@ -21,7 +21,7 @@ def _bare(body: str) -> str:
 
 
 def read(name: str) -> str:
-    """A file that lies beside this one."""
+    """The text of a file beside this one."""
     return files("shiftwork.store.sqlite").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -30,6 +30,6 @@ SQL: Final = statements(read("queries.sql"))
 
 @cache
 def for_rows(name: str, n: int) -> str:
-    """The named statement, with its part in braces as often as there are rows."""
+    """The named statement, with its part in braces repeated for each row."""
     before, row, after = _ROW.split(SQL[name])
     return before + ", ".join([row] * n) + after

@@ -1,7 +1,7 @@
 """The store in a SQLite file: the contract of `shiftwork.store.protocol`, for processes on one machine.
 
-This file is the way in: each method hands an operation to the thread that writes or to the one that reads. What an
-operation does is in the file it comes from; nothing here looks into the database.
+Each method hands an operation to the thread that writes or to the thread that reads. What an operation does is in the
+file it comes from; nothing here looks into the database.
 """
 
 import asyncio
@@ -41,7 +41,6 @@ from shiftwork.store.sqlite import doctor
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.docs import docs, drop, hold, put, switch
-from shiftwork.store.sqlite.engine import Engine
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
@@ -50,16 +49,17 @@ from shiftwork.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.restore import restore, take_over
-from shiftwork.store.sqlite.session import Session
+from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.threads import StoreThreads
 
 T = TypeVar("T")
 FEW: Final = 4
-"""So many jobs are added in less time than it takes to wake a thread."""
+"""Up to this many jobs are added in less time than it takes to wake a thread."""
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
 
 
 class SqliteStore:
-    """A store in one file, made where it does not exist. Any number of processes and namespaces may share it."""
+    """A store in one file, created where it does not exist. Any number of processes and namespaces may share it."""
 
     def __init__(self, path: str, *, synchronous: str = "normal", namespace: str = "default") -> None:
         if synchronous not in SYNCHRONOUS:
@@ -68,17 +68,17 @@ class SqliteStore:
         self._synchronous = synchronous
         self._namespace = namespace
         self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
-        self._engine = Engine(self._path, synchronous=synchronous, namespace=namespace)
-        weakref.finalize(self, self._engine.abandon).atexit = False
+        self._threads = StoreThreads(self._path, synchronous=synchronous, namespace=namespace)
+        weakref.finalize(self, self._threads.abandon).atexit = False
 
-    async def _write(self, todo: Callable[[Session], T], *, quick: bool = False) -> T:
-        return await self._engine.write(todo, quick=quick)
+    async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:
+        return await self._threads.write(todo, quick=quick)
 
-    async def _read(self, todo: Callable[[Session], T]) -> T:
-        pending = self._engine.pending_write()
-        if pending is not None:  # what was called before is seen
+    async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
+        pending = self._threads.pending_write()
+        if pending is not None:  # a read sees what was called before it
             await asyncio.wait([pending])
-        return await self._engine.read(todo)
+        return await self._threads.read(todo)
 
     async def _bury(self, broken: Unreadable) -> None:
         if broken:
@@ -87,13 +87,13 @@ class SqliteStore:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        self._engine.reopen()
+        self._threads.reopen()
         await self._write(_nothing)
         await self._read(_nothing)
 
     async def close(self) -> None:
-        await asyncio.sleep(0)  # what was called before is on its way
-        await asyncio.to_thread(self._engine.close)
+        await asyncio.sleep(0)  # let the calls made before reach the threads
+        await asyncio.to_thread(self._threads.close)
 
     async def server_time(self) -> float:
         return time.time()
@@ -179,7 +179,7 @@ class SqliteStore:
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._write(partial(amend, ids=ids, change=change, now=now))
 
-    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters know no time
+    async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on the time
         return await self._read(stats)
 
     async def instances(self) -> list[InstanceRecord]:
@@ -192,7 +192,7 @@ class SqliteStore:
         return await self._read(partial(events, after=after, before=before, limit=limit))
 
     def listen(self, topics: Collection[str]) -> Bell:
-        return self._engine.listen(topics)
+        return self._threads.listen(topics)
 
     async def check(self) -> dict[str, Finding]:
         with suppress(CorruptStoreError):
@@ -202,5 +202,5 @@ class SqliteStore:
         )
 
 
-def _nothing(session: Session) -> None:
-    """What a call does that only wants the store to be open."""
+def _nothing(session: SqliteSession) -> None:
+    """Do nothing but have the store opened."""

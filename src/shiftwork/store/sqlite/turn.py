@@ -1,8 +1,8 @@
 """Whose turn it is to write, among processes. It owns the wait for SQLite's write lock.
 
-SQLite's own waiting sleeps ever longer, so that a busy neighbour can keep a waiter out for seconds. Here a waiter holds
-a second lock, the *turn*, until it has the first: whoever has just written must get in line behind it. The turn is a
-courtesy (an flock on a side file): a process that cannot have it within a second goes on without.
+SQLite's own waiting sleeps longer and longer, so that a busy neighbour can keep a waiter out for seconds. Here a waiter
+holds a second lock, the *turn*, until it has the first: a process that has just written must queue behind it. The turn
+is a courtesy (an flock on a side file): a process that does not get it within a second goes on without it.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ SHORTEST_NAP: Final = 0.0001
 LONGEST_NAP: Final = 0.002
 
 
-class Turn:
+class WriteTurn:
     """The place in line of one process."""
 
     def __init__(self, path: str, side_file: str) -> None:
@@ -30,7 +30,7 @@ class Turn:
         self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def begin(self, db: Connection) -> None:
-        """Begin a transaction that writes, in turn. Raises `StoreBusyError` when patience ends."""
+        """Begin a write transaction when it is this process's turn. Raises `StoreBusyError` when patience ends."""
         in_line = self._try_line()
         try:
             if in_line and _try_begin(db):
@@ -40,7 +40,7 @@ class Turn:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def begin_at_once(self, db: Connection) -> bool:
-        """Begin a transaction that writes, if nobody writes and nobody waits."""
+        """Begin a write transaction if no process writes or waits to write."""
         if not self._try_line():
             return False
         try:
@@ -49,7 +49,7 @@ class Turn:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def patiently(self, act: Callable[[], None]) -> None:
-        """Do something that takes a lock for a moment, again and again until it is had."""
+        """Do something that takes a lock for a moment, and retry until it succeeds."""
         began = time.monotonic()
         while True:
             try:

@@ -1,7 +1,7 @@
-"""The one place that writes: a thread that runs whatever operations wait in one transaction, and commits them together.
+"""Serves the calls that write: all operations that wait run in one transaction and are committed together.
 
 Operations take effect in the order in which they were called. One that fails harms no other of its group: the group is
-undone, and each is then run by itself. Nobody is answered before the commit, and topics are rung after it.
+rolled back, and then each runs by itself. No call returns before the commit, and topics are rung after it.
 """
 
 from collections.abc import Callable
@@ -10,18 +10,20 @@ from contextlib import suppress
 from shiftwork.errors import StoreBusyError
 from shiftwork.store.bells import Bells
 from shiftwork.store.sqlite import faults
-from shiftwork.store.sqlite.calls import Call
+from shiftwork.store.sqlite.calls import QueuedCall
 from shiftwork.store.sqlite.checkpoint import Checkpointer
 from shiftwork.store.sqlite.doorbell import Doorbells
 from shiftwork.store.sqlite.driver import Error, tolerate_damage
-from shiftwork.store.sqlite.session import Session
-from shiftwork.store.sqlite.turn import Turn
+from shiftwork.store.sqlite.session import SqliteSession
+from shiftwork.store.sqlite.turn import WriteTurn
 
 
 class Writer:
     """A session that writes, in groups."""
 
-    def __init__(self, session: Session, turn: Turn, *, path: str, bells: Bells, doorbells: Doorbells) -> None:
+    def __init__(
+        self, session: SqliteSession, turn: WriteTurn, *, path: str, bells: Bells, doorbells: Doorbells
+    ) -> None:
         self._session = session
         self._turn = turn
         self._path = path
@@ -29,8 +31,8 @@ class Writer:
         self._doorbells = doorbells
         self._checkpointer = Checkpointer(session.db, path=path)
 
-    def serve(self, group: list[Call]) -> None:
-        """Run these calls; each has its value or its error in the end."""
+    def serve(self, group: list[QueuedCall]) -> None:
+        """Run these calls, and give each its value or its error."""
         error = self._together(group, self._begin)
         if error is not None and len(group) > 1 and not isinstance(error, StoreBusyError):
             for call in group:
@@ -39,8 +41,8 @@ class Writer:
             for call in group:
                 call.error = error
 
-    def serve_at_once(self, call: Call) -> bool:
-        """Run this call, if nobody else writes."""
+    def serve_at_once(self, call: QueuedCall) -> bool:
+        """Run this call, if no other process writes."""
         error = self._together([call], self._begin_at_once)
         if isinstance(error, StoreBusyError):
             return False
@@ -66,8 +68,8 @@ class Writer:
         if not self._turn.begin_at_once(self._session.db):
             raise faults.busy(self._path, 0.0)
 
-    def _together(self, group: list[Call], begin: Callable[[], None]) -> Exception | None:
-        """Run these calls in one transaction. The error that undid it, if one did."""
+    def _together(self, group: list[QueuedCall], begin: Callable[[], None]) -> Exception | None:
+        """Run these calls in one transaction. Returns the error that rolled it back, if one did."""
         try:
             begin()
             self._commit(group)
@@ -86,7 +88,7 @@ class Writer:
         self._ring()
         return None
 
-    def _commit(self, group: list[Call]) -> None:
+    def _commit(self, group: list[QueuedCall]) -> None:
         session = self._session
         session.look()
         for call in group:

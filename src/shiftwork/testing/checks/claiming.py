@@ -61,7 +61,7 @@ async def check_only_jobs_of_the_pool_and_of_known_workers(lab: Lab) -> None:
     await add(lab.store, job("1", "unknown"), job("2", "w", pool="q"), job("3", "w"), job("4", "v", pool="q"))
     equal(await claim_ids(lab.store, workers=["w", "v"]), ["3"], "from pool p")
     equal(await claim_ids(lab.store, workers=["w"], pool="q"), ["2"], "from pool q")
-    equal(await claim_ids(lab.store, workers=[]), [], "for nobody")
+    equal(await claim_ids(lab.store, workers=[]), [], "for no worker")
     equal(await statuses(lab.store, "1", "4"), ["queued", "queued"], "the others")
 
 

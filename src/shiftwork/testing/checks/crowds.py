@@ -1,7 +1,7 @@
 """Cost: a claim is as quick beside a hundred thousand jobs that cannot run as it is beside none.
 
-Measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd and
-beside it.
+It is measured as a ratio within one run, never as an absolute time: the same claims in the same store, before the crowd
+and beside it.
 """
 
 import time
@@ -19,9 +19,10 @@ from shiftwork.testing.lab import Lab
 CROWD = 100_000
 BATCH = 5_000
 CLAIMS = 40
+TRIES = 3
 WORKERS = ("probe", "crowd")
 RATIO, NOISE = 5.0, 0.001
-"""How much longer a claim may take: so many times, plus so many seconds."""
+"""How much longer a claim may take: this factor, plus these seconds."""
 
 
 async def check_claims_beside_parked_jobs(lab: Lab) -> None:
@@ -29,14 +30,14 @@ async def check_claims_beside_parked_jobs(lab: Lab) -> None:
     await add(lab.store, job("holder", "crowd", key="k", run_at=NOW - 1))
     await claim_one(lab.store, "holder", workers=WORKERS)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", key="k") for n in range(CROWD)))
-    _is_as_quick(await _usual_claim(lab.store), alone)
+    await _is_as_quick(lab.store, alone)
 
 
 async def check_claims_beside_jobs_of_a_disabled_worker(lab: Lab) -> None:
     alone = await _usual_claim(lab.store)
     await lab.store.switch("crowd", enabled=False, reason=None, now=NOW)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
-    _is_as_quick(await _usual_claim(lab.store), alone)
+    await _is_as_quick(lab.store, alone)
 
 
 async def check_claims_beside_jobs_behind_a_limit(lab: Lab) -> None:
@@ -45,13 +46,13 @@ async def check_claims_beside_jobs_behind_a_limit(lab: Lab) -> None:
     await claim(lab.store, 1, workers=["crowd"])
     alone = await _usual_claim(lab.store)  # a limit has its price; how many wait behind it must not matter
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW - 1) for n in range(CROWD)))
-    _is_as_quick(await _usual_claim(lab.store), alone)
+    await _is_as_quick(lab.store, alone)
 
 
 async def check_claims_beside_scheduled_jobs(lab: Lab) -> None:
     alone = await _usual_claim(lab.store)
     await _crowd(lab.store, (job(f"{n:06}", "crowd", run_at=NOW + 3600 + n) for n in range(CROWD)))
-    _is_as_quick(await _usual_claim(lab.store), alone)
+    await _is_as_quick(lab.store, alone)
 
 
 async def check_claims_beside_jobs_to_be_retried(lab: Lab) -> None:
@@ -73,7 +74,7 @@ async def _check_beside(lab: Lab, status: JobStatus) -> None:
         ended = None if status is JobStatus.FAILED else NOW
         crowd = [replace(JobRecord.of(one, NOW), status=status, attempt=1, ended_at=ended) for one in jobs]
         await lab.store.restore(crowd, NOW)
-    _is_as_quick(await _usual_claim(lab.store), alone)
+    await _is_as_quick(lab.store, alone)
 
 
 async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
@@ -86,9 +87,9 @@ async def _crowd(store: Store, jobs: Iterable[NewJob]) -> None:
 
 
 async def _usual_claim(store: Store) -> float:
-    """Seconds that it takes to claim one job, for an instance that would also take jobs of the crowd.
+    """How many seconds a claim of one job takes, for an instance that would also take jobs of the crowd.
 
-    The first quartile: what else this machine does makes some claims longer, but none shorter.
+    It is the quickest of many: other work on the machine makes some claims longer, but none shorter.
     """
     seconds = []
     for number in range(CLAIMS):
@@ -98,9 +99,14 @@ async def _usual_claim(store: Store) -> float:
         seconds.append(time.perf_counter() - start)
         await finish(store, outcome(claimed, JobStatus.COMPLETED, keep_until=NOW))
     await store.prune(CLAIMS, NOW)
-    return sorted(seconds)[CLAIMS // 4]
+    return min(seconds)
 
 
-def _is_as_quick(beside: float, alone: float) -> None:
-    told = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
-    holds(beside <= alone * RATIO + NOISE, told)
+async def _is_as_quick(store: Store, alone: float) -> None:
+    """Retry a slow claim: the machine may have become busy, but a claim that looks at the crowd stays slow."""
+    beside = await _usual_claim(store)
+    for _ in range(TRIES - 1):
+        if beside > alone * RATIO + NOISE:
+            beside = await _usual_claim(store)
+    measured = f"a claim takes {beside * 1000:.2f} ms beside the crowd, and {alone * 1000:.2f} ms without"
+    holds(beside <= alone * RATIO + NOISE, measured)

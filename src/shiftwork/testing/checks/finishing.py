@@ -73,8 +73,8 @@ async def _is_written(lab: Lab, said: JobStatus, becomes: JobStatus, changes: di
     claimed = await claim_one(store, "1")
     await store.note([ProgressNote("1", claimed.fence, Progress(1))])
     before = await get(store, "1")
-    told = outcome(claimed, said, now=NOW + 2, report=report(claimed), **changes)
-    await finish(store, told, now=NOW + 3)
+    ended = outcome(claimed, said, now=NOW + 2, report=report(claimed), **changes)
+    await finish(store, ended, now=NOW + 3)
     wanted = replace(before, status=becomes, ended_at=NOW + 2, attempts=(report(claimed),), **changes)
     equal(await get(store, "1"), wanted, f"the job, once it is {said}")
 
@@ -121,9 +121,9 @@ async def check_an_outcome_of_a_job_that_is_not_processing_is_refused(lab: Lab) 
     for claimed in await claim(store, workers=["v"]):
         if claimed.id == "processing":
             continue
-        told = JobStatus.QUEUED if claimed.id == "scheduled" else JobStatus(claimed.id)
+        status = JobStatus.QUEUED if claimed.id == "scheduled" else JobStatus(claimed.id)
         run_at = NOW if claimed.id == "queued" else LATER
-        await finish(store, outcome(claimed, told, run_at=run_at))
+        await finish(store, outcome(claimed, status, run_at=run_at))
         await _changes_nothing(store, failed(claimed, disable_after=1))
     equal(await statuses(store, *JobStatus), [*JobStatus], "the statuses")
 
@@ -161,14 +161,14 @@ async def _everything(store: Store) -> tuple[object, ...]:
 async def check_a_job_that_was_cancelled_does_not_run_again(lab: Lab) -> None:
     store = lab.store
     await add(store, job("failed"), job("queued"), job("failed, due"))
-    told = {
+    outcomes = {
         "failed": (JobStatus.FAILED, LATER),
         "queued": (JobStatus.QUEUED, NOW),
         "failed, due": (JobStatus.FAILED, NOW),
     }
     for claimed in await claim(store):
         await store.amend([claimed.id], Cancel(), NOW)
-        status, run_at = told[claimed.id]
+        status, run_at = outcomes[claimed.id]
         await finish(store, outcome(claimed, status, run_at=run_at, now=NOW + 1, error="e"), now=NOW + 2)
         record = await get(store, claimed.id)
         equal((record.status, record.cancelling), (JobStatus.CANCELLED, False), f"{claimed.id}: status, and cancelling")
@@ -229,8 +229,8 @@ async def check_a_worker_is_disabled_in_the_same_step(lab: Lab) -> None:
     await add(store, *(job(f"{n}") for n in range(4)))
     first, second, third = await claim(store, 3)
     equal(await finish(store, failed(first, disable_after=3)), [], "disabled by the first failure")
-    told = [failed(second, disable_after=3), failed(third, disable_after=3, error="the last straw", now=NOW + 1)]
-    equal(await finish(store, *told, now=NOW + 2), ["w"], "disabled by the third failure")
+    outcomes = [failed(second, disable_after=3), failed(third, disable_after=3, error="the last straw", now=NOW + 1)]
+    equal(await finish(store, *outcomes, now=NOW + 2), ["w"], "disabled by the third failure")
     found = await state(store)
     equal((found.enabled, found.failures, found.changed_at), (False, 3, NOW + 1), "enabled, failures and changed_at")
     reason = found.reason or ""
@@ -258,16 +258,17 @@ async def check_outcomes_of_a_batch_count_in_their_order(lab: Lab) -> None:
     store = lab.store
     await add(store, *(job(f"{n}") for n in range(5)))
     one, two, three, four, five = await claim(store)
-    told = [failed(one, disable_after=3), failed(two, disable_after=3), succeeded(three), failed(four, disable_after=3)]
-    equal(await finish(store, *told, failed(five, disable_after=3)), [], "disabled: the success came in between")
+    first = [failed(one, disable_after=3), failed(two, disable_after=3), succeeded(three)]
+    then = [failed(four, disable_after=3), failed(five, disable_after=3)]
+    equal(await finish(store, *first, *then), [], "disabled: the success came in between")
     equal((await state(store)).failures, 2, "failures since")
 
 
 async def check_a_failure_after_the_last_attempt_is_named_once(lab: Lab) -> None:
     store = lab.store
     await add(store, job("1"), job("2"), job("3", "v"))
-    told = [failed(claimed, disable_after=1) for claimed in await claim(store)]
-    equal(await finish(store, *told), ["w", "v"], "disabled")
+    outcomes = [failed(claimed, disable_after=1) for claimed in await claim(store)]
+    equal(await finish(store, *outcomes), ["w", "v"], "disabled")
 
 
 async def check_progress_is_kept_under_the_current_fence_only(lab: Lab) -> None:

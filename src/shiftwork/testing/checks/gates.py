@@ -93,7 +93,7 @@ async def check_a_worker_does_not_conflict_with_itself_unless_it_says_so(lab: La
 
 
 async def check_a_job_that_waits_on_a_conflict_is_not_passed(lab: Lab) -> None:
-    """Or a stream of one side would starve the other."""
+    """Otherwise a stream of one side would starve the other."""
     store = lab.store
     await conflicting(store)
     await add(store, job("1", "a", run_at=NOW - 9))
@@ -224,7 +224,7 @@ async def check_a_fresh_dependency_must_have_succeeded_since(lab: Lab) -> None:
 
 
 async def check_whoever_waited_for_a_dependency_goes_before_its_next_run(lab: Lab) -> None:
-    """Or one that runs all the time would starve whoever depends on it."""
+    """Otherwise a dependency that runs all the time would starve its dependents."""
     store = lab.store
     await depending(store)
     await add(store, job("a1", "a", run_at=NOW - 2), job("b1", "b", pool="q", run_at=NOW - 1), job("a2", "a"))
@@ -336,7 +336,7 @@ async def check_one_claim_takes_only_one_probe(lab: Lab) -> None:
 
 
 async def check_a_straggler_is_no_probe(lab: Lab) -> None:
-    """A job that has been running since before the cool-down ended keeps nobody from probing."""
+    """A job that has been running since before the cool-down ended does not prevent a probe."""
     store = lab.store
     await guarded(store, BreakerState())
     await claim_one(store, "a1", now=NOW)

@@ -1,4 +1,4 @@
-"""The concurrency key: who is parked, who is next, and that a place is given back by every end."""
+"""The concurrency key: which jobs are parked, which is next, and that every end gives the place back."""
 
 from shiftwork.core.model import Cancel, JobStatus, NewJob, Outcome, Requeue
 from shiftwork.store.protocol import Store
@@ -158,12 +158,12 @@ async def check_a_reaped_job_keeps_its_place(lab: Lab) -> None:
 
 
 async def check_a_lower_limit_waits_until_there_is_room(lab: Lab) -> None:
-    """As after a deployment that lowers it: each job obeys its own limit."""
+    """Each job obeys its own limit, as after a deployment that lowers it."""
     await add(lab.store, keyed("1", limit=2), keyed("2", 1, limit=2))
     first, second = await claim(lab.store)
     await add(lab.store, keyed("3", 2, limit=1), keyed("4", 3, limit=2))
     await finish(lab.store, outcome(first))
-    equal(await claim_ids(lab.store), [], "claimed while one runs: nobody passes the one with the lower limit")
+    equal(await claim_ids(lab.store), [], "claimed while one runs: no job passes the one with the lower limit")
     await finish(lab.store, outcome(second))
     equal(await claim_ids(lab.store), ["3", "4"], "claimed when none runs")
 

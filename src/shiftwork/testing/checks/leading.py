@@ -74,7 +74,7 @@ async def check_a_retried_job_is_not_pruned(lab: Lab) -> None:
     await finish(store, outcome(await claim_one(store, "2"), JobStatus.QUEUED, keep_until=NOW))
     equal(await store.prune(10, NOW + 1), 0, "pruned")
     await finish(store, outcome(await claim_one(store, "2"), JobStatus.DEAD))
-    equal(await store.prune(10, NOW + 1), 0, "pruned when it has ended, and has no end any more")
+    equal(await store.prune(10, NOW + 1), 0, "pruned once it has ended without a `keep_until`")
 
 
 async def check_pruning_leaves_nothing(lab: Lab) -> None:
@@ -94,7 +94,7 @@ async def check_pruning_leaves_nothing(lab: Lab) -> None:
 
 
 async def check_old_events_are_pruned_and_what_people_did_apart(lab: Lab) -> None:
-    """Or whoever has done something could make jobs die until nobody can see it any more."""
+    """Otherwise a person could hide a deed by letting jobs die until its event is pruned."""
     store = lab.store
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "☃"})
     dead = [Event(at=NOW + n, name="dead", subject=f"{n}", message="") for n in range(10_003)]
@@ -118,10 +118,10 @@ async def check_a_place_is_held_by_one_until_its_time_is_over(lab: Lab) -> None:
     store, other = lab.store, await lab.another()
     holds(await store.hold("leader", "me", 1, 10, NOW), "the place is free")
     holds(not await other.hold("leader", "you", 1, 10, NOW + 9.9), "the place is taken")
-    holds(await store.hold("leader", "me", 1, 10, NOW + 9.9), "who holds it goes on holding it")
-    holds(not await other.hold("leader", "you", 1, 10, NOW + 19.8), "renewing makes it longer")
+    holds(await store.hold("leader", "me", 1, 10, NOW + 9.9), "its holder renews it")
+    holds(not await other.hold("leader", "you", 1, 10, NOW + 19.8), "renewing extends it")
     holds(await other.hold("leader", "you", 1, 10, NOW + 19.9), "it is free when its time is over")
-    holds(not await store.hold("leader", "me", 1, 10, NOW + 20), "who had it does not have it any more")
+    holds(not await store.hold("leader", "me", 1, 10, NOW + 20), "its old holder has lost it")
     holds(await store.hold("another", "me", 1, 10, NOW), "another name is another place")
 
 
@@ -129,7 +129,7 @@ async def check_a_place_can_be_given_back(lab: Lab) -> None:
     store = lab.store
     await store.hold("leader", "me", 1, 10, NOW)
     await store.drop("leader", "you")
-    holds(not await store.hold("leader", "you", 1, 10, NOW), "who does not hold it gives nothing back")
+    holds(not await store.hold("leader", "you", 1, 10, NOW), "only its holder can give it back")
     await store.drop("leader", "me")
     await store.drop("leader", "me")
     await store.drop("nothing", "me")
@@ -141,5 +141,5 @@ async def check_a_name_may_have_more_than_one_place(lab: Lab) -> None:
     equal([await store.hold("s", who, 3, 10, NOW) for who in "abcd"], [True, True, True, False], "held")
     holds(await store.hold("s", "a", 3, 50, NOW), "one of them goes on")
     equal([await store.hold("s", who, 3, 10, NOW + 10) for who in "defg"], [True, True, False, False], "held later")
-    holds(await store.hold("s", "a", 1, 50, NOW + 11), "who holds one goes on, even if there are fewer places now")
-    holds(not await store.hold("s", "h", 1, 50, NOW + 11), "but nobody else")
+    holds(await store.hold("s", "a", 1, 50, NOW + 11), "a holder renews its place, even if there are fewer places now")
+    holds(not await store.hold("s", "h", 1, 50, NOW + 11), "but no other holder gets one")

@@ -1,4 +1,4 @@
-"""`beat`, `leave` and `reap`: a live job is never taken, a lost one always, and whoever lost it cannot write."""
+"""`beat`, `leave` and `reap`: a live job is never taken, a lost one always, and its old holder cannot write."""
 
 from msgspec.structs import replace
 
@@ -102,7 +102,7 @@ async def check_no_more_is_taken_than_asked_for(lab: Lab) -> None:
     equal((await store.beat([signs("i")], TTL, NOW + TTL)).lost, ["i"], "lost as soon as something is taken")
     taken += [record.id for record in await store.reap("r", 2, NOW + TTL)]
     taken += [record.id for record in await store.reap("r", 2, NOW + TTL)]
-    equal(sorted(taken), ["0", "1", "2", "3", "4"], "taken in the end")
+    equal(sorted(taken), ["0", "1", "2", "3", "4"], "taken in all")
 
 
 async def check_the_lost_are_told_for_ever(lab: Lab) -> None:
@@ -122,7 +122,7 @@ async def check_the_lost_are_told_for_ever(lab: Lab) -> None:
 
 
 async def check_a_late_renewal_keeps_the_jobs(lab: Lab) -> None:
-    """Nobody took them, so nobody else runs them."""
+    """They were not taken, so no other instance runs them."""
     store = lab.store
     await beat(store, "i", "r")
     await add(store, job("1"))

@@ -52,8 +52,8 @@ async def one_of_each(store: Store) -> None:
         claimed = await claim_one(store, f"{status}")
         await store.note([ProgressNote(claimed.id, claimed.fence, Progress(1))])
         if status is not JobStatus.PROCESSING:
-            told = outcome(claimed, status, run_at=LATER, crashes=1, error="e", result=b"r", report=report(claimed))
-            await finish(store, told)
+            ended = outcome(claimed, status, run_at=LATER, crashes=1, error="e", result=b"r", report=report(claimed))
+            await finish(store, ended)
     await add(store, job("scheduled", run_at=LATER), job("queued"))
     equal(await statuses(store, *JobStatus), [*JobStatus], "one of each")
 
@@ -139,7 +139,7 @@ async def check_dead_jobs_are_read_newest_first_behind_a_place(lab: Lab) -> None
     await finish(store, *(failed(one, now=NOW + 5, error=f"broke {one.id}") for one in doomed), now=NOW + 5)
     dead = await store.dead()
     equal([one.id for one in dead], ["22", "21", "20", "12", "10", "02", "01", "00"], "the order")
-    equal(dead[1], DeadJob("21", "v", "broke 21", NOW + 2, NOW + 5), "what is told of one")
+    equal(dead[1], DeadJob("21", "v", "broke 21", NOW + 2, NOW + 5), "one of them")
     await store.amend(["20", "12"], Requeue(run_at=LATER), NOW + 6)
     page = await store.dead((NOW + 2, "21"), 2)
     equal([one.id for one in page], ["10", "02"], "the next two")
@@ -163,8 +163,8 @@ async def check_cancel(lab: Lab) -> None:
     await _amended(store, Cancel("not needed"), LIVE)
     for status in (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED):
         record = await get(store, f"{status}")
-        told = (record.status, record.ended_at, record.error, record.parked)
-        equal(told, (JobStatus.CANCELLED, NOW + 5, "not needed", False), f"the one that was {status}")
+        found = (record.status, record.ended_at, record.error, record.parked)
+        equal(found, (JobStatus.CANCELLED, NOW + 5, "not needed", False), f"the one that was {status}")
     running = await get(store, "processing")
     equal((running.status, running.cancelling), (JobStatus.PROCESSING, True), "the one that is processing")
     equal(await statuses(store, *ENDED), [*ENDED], "those that had ended")

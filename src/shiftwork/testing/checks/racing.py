@@ -1,4 +1,4 @@
-"""Many at once, through several handles and threads: everything in one call happens at once, or not at all."""
+"""Many calls at once, through several handles and threads: everything in one call happens at once, or not at all."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ WORKERS = ("w", "v", "a", "b")
 
 
 async def in_threads(lab: Lab, work: Callable[[Store, int], Awaitable[None]]) -> None:
-    """Each thread has an event loop and a handle of its own, but for the last two, which share one."""
+    """Run the work in threads, each with an event loop and a handle of its own; the last two share a handle."""
     stores = [lab.store, *[await lab.another() for _ in range(THREADS - 2)]]
     start = threading.Barrier(THREADS)
 
@@ -27,8 +27,8 @@ async def in_threads(lab: Lab, work: Callable[[Store, int], Awaitable[None]]) ->
     await asyncio.gather(*(asyncio.to_thread(asyncio.run, begin(number)) for number in range(THREADS)))
 
 
-class Witness:
-    """Sees who runs what, from all threads: claimed jobs come in, jobs about to be finished go out."""
+class OverlapRecorder:
+    """Records which jobs run at the same time, from all threads, and which of them must not."""
 
     def __init__(self, rivals: Callable[[Claimed, Claimed], bool]) -> None:
         self.overlaps: list[tuple[str, str]] = []
@@ -48,15 +48,15 @@ class Witness:
             del self._running[claimed.id]
 
 
-async def _work_off(store: Store, instance: str, witness: Witness, total: int) -> None:
-    """Claim and finish, until all have been seen."""
-    while len(witness.seen) < total:
+async def _work_off(store: Store, instance: str, recorder: OverlapRecorder, total: int) -> None:
+    """Claim and finish until all jobs have been seen."""
+    while len(recorder.seen) < total:
         taken = await claim(store, 3, instance=instance, workers=WORKERS)
         for claimed in taken:
-            witness.starts(claimed)
+            recorder.starts(claimed)
         await asyncio.sleep(0)
         for claimed in taken:
-            witness.ends(claimed)
+            recorder.ends(claimed)
             await finish(store, succeeded(claimed, waited=0.5, marks="w6 r0"))
 
 
@@ -77,10 +77,10 @@ async def check_every_job_is_claimed_once_by_tasks(lab: Lab) -> None:
 async def check_every_job_is_run_once_by_threads(lab: Lab) -> None:
     total = 200
     await add(lab.store, *(job(f"{n:03}", WORKERS[n % 4]) for n in range(total)))
-    witness = Witness(lambda one, other: one.id == other.id)
-    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", witness, total))
-    equal((len(witness.seen), max(witness.seen.values())), (total, 1), "jobs seen, and how often at most")
-    equal(witness.overlaps, [], "overlaps")
+    recorder = OverlapRecorder(lambda one, other: one.id == other.id)
+    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", recorder, total))
+    equal((len(recorder.seen), max(recorder.seen.values())), (total, 1), "jobs seen, and how often at most")
+    equal(recorder.overlaps, [], "overlaps")
     numbers = (await lab.store.stats(NOW)).pools["p"]
     equal((numbers.marks, numbers.wait_seconds), ({"w6": total, "r0": total}, total / 2), "what was counted of them")
 
@@ -91,17 +91,17 @@ async def check_conflicts_never_overlap(lab: Lab) -> None:
     await gate(lab.store, "b", conflicts=("a",))
     await beat(lab.store, "i0", ttl=1_000)
     await add(lab.store, *(job(f"{n:03}", "aabb"[n % 4]) for n in range(total)))
-    witness = Witness(lambda one, other: {one.worker, other.worker} == {"a", "b"})
-    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", witness, total))
-    equal(witness.overlaps, [], "overlaps")
+    recorder = OverlapRecorder(lambda one, other: {one.worker, other.worker} == {"a", "b"})
+    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", recorder, total))
+    equal(recorder.overlaps, [], "overlaps")
 
 
 async def check_keys_never_overlap(lab: Lab) -> None:
     total = 80
     await add(lab.store, *(job(f"{n:03}", key=f"{n // 4 % 3}") for n in range(total)))
-    witness = Witness(lambda one, other: int(one.id) // 4 % 3 == int(other.id) // 4 % 3)
-    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", witness, total))
-    equal(witness.overlaps, [], "overlaps")
+    recorder = OverlapRecorder(lambda one, other: int(one.id) // 4 % 3 == int(other.id) // 4 % 3)
+    await in_threads(lab, lambda store, number: _work_off(store, f"i{number}", recorder, total))
+    equal(recorder.overlaps, [], "overlaps")
 
 
 async def check_the_same_job_is_added_once(lab: Lab) -> None:
@@ -210,7 +210,7 @@ async def check_calls_of_one_loop_keep_their_order_under_load(lab: Lab) -> None:
 
 
 async def check_a_claim_that_was_made_survives_its_caller(lab: Lab) -> None:
-    """Whoever is cancelled in the middle of a call leaves a store that works."""
+    """A caller that is cancelled in the middle of a call leaves a store that works."""
     other = await lab.another()
     await add(lab.store, *(job(f"{n}") for n in range(10)))
     for _ in range(5):

@@ -61,7 +61,7 @@ def run_before(id: str, status: JobStatus, **more: Any) -> JobRecord:
     attempt = Attempt(
         number=1, started_at=NOW - 50.25, ended_at=NOW - 49.5, kind="raised", error="E\n☃", instance="i/1"
     )
-    told: dict[str, Any] = {
+    left: dict[str, Any] = {
         "payload": b"p" * LARGE,
         "priority": JobPriority.HIGH,
         "head_start": 7200.125,
@@ -80,7 +80,7 @@ def run_before(id: str, status: JobStatus, **more: Any) -> JobRecord:
         "unique_key": f"unique {id}",
         "key_limit": 4,
     }
-    return record(id, status, **(told | more))
+    return record(id, status, **(left | more))
 
 
 def one_of_each() -> list[JobRecord]:
@@ -220,13 +220,13 @@ async def check_states_are_taken_over(lab: Lab) -> None:
     await finish(store, succeeded(await claim_one(store, "1", now=NOW + 8), now=NOW + 9), now=NOW + 9)
     after = await state(store)
     equal((after.last_started, after.last_ended, after.last_success), (NOW + 8, NOW + 9, NOW + 9), "after a run")
-    everybody = (await store.survey(None, NOW)).lanes
-    equal(sorted(everybody), ["v", "w"], "the workers")
+    lanes = (await store.survey(None, NOW)).lanes
+    equal(sorted(lanes), ["v", "w"], "the workers")
 
 
 async def check_totals_are_taken_over(lab: Lab) -> None:
     store = lab.store
-    told = {
+    totals = {
         "p": PoolStats(
             added=90, completed=70, failed=8, run_seconds=120.5, wait_seconds=9.5, marks={"w3": 70, "raised": 8}
         ),
@@ -236,10 +236,10 @@ async def check_totals_are_taken_over(lab: Lab) -> None:
     await finish(store, succeeded(await claim_one(store, "0"), waited=2.0, marks="w3 r9"))
     await store.restore([record("1")], NOW)
     for _ in range(2):
-        await store.take_over([], told, 0)
+        await store.take_over([], totals, 0)
     numbers = await store.stats(NOW)
-    wanted = replace(told["p"], queued=1, oldest_run_at=NOW - 60.0)
-    equal(numbers.pools, {"p": wanted, "gone": told["gone"]}, "the pools")
+    wanted = replace(totals["p"], queued=1, oldest_run_at=NOW - 60.0)
+    equal(numbers.pools, {"p": wanted, "gone": totals["gone"]}, "the pools")
     equal(list(numbers.workers), ["w"], "the workers")
     equal(list((await store.survey(None, NOW)).lanes), ["w"], "the workers that are known")
     await add(store, job("2"))

@@ -1,4 +1,4 @@
-"""Bells: a ring is never lost, and every write rings what it concerns, in whatever handle, loop and thread listens."""
+"""Bells: a ring is never lost, and every write rings its topics in every handle, loop and thread that listens."""
 
 import asyncio
 import time
@@ -211,7 +211,7 @@ async def check_a_pool_rings_when_a_conflict_is_over(lab: Lab) -> None:
     await _rings(lab, "pool:q", finish(store, succeeded(claimed)), "the job it conflicts with has ended")
     await _rings(lab, "pool:p", store.amend(["2"], Cancel(), NOW), "the job it gave way to is cancelled")
     await add(store, job("0", "b", pool="q"))
-    await _rings(lab, "pool:p", store.leave(["j"], NOW), "nobody would run the job it gave way to")
+    await _rings(lab, "pool:p", store.leave(["j"], NOW), "no instance would run the job it gave way to")
 
 
 async def check_a_pool_rings_when_a_dependency_is_met(lab: Lab) -> None:
@@ -247,8 +247,8 @@ async def check_the_leader_rings(lab: Lab) -> None:
     await _rings(lab, topic, store.put(Doc("kind", "name", b"")), "a doc is written")
     await _rings(lab, topic, store.switch("v", enabled=True, reason=None, now=NOW), "a worker is enabled")
     await add(store, job("6"))
-    told = failed(await claim_one(store, "6"), disable_after=1)
-    await _rings(lab, topic, finish(store, told), "failures disable a worker")
+    last = failed(await claim_one(store, "6"), disable_after=1)
+    await _rings(lab, topic, finish(store, last), "failures disable a worker")
     await beat(store, "i")
     await _rings(lab, topic, store.leave(["i"], NOW), "an instance leaves")
 
@@ -278,8 +278,8 @@ async def check_state_rings(lab: Lab) -> None:
     await _rings(lab, topic, store.switch("w", enabled=True, reason=None, now=NOW), "a worker is enabled")
     await _rings(lab, topic, store.put(Doc("kind", "name", b"")), "a doc is written")
     await add(store, job("1"))
-    told = failed(await claim_one(store, "1"), disable_after=1)
-    await _rings(lab, topic, finish(store, told), "failures disable a worker")
+    last = failed(await claim_one(store, "1"), disable_after=1)
+    await _rings(lab, topic, finish(store, last), "failures disable a worker")
 
 
 async def check_a_bell_hears_each_of_its_topics(lab: Lab) -> None:

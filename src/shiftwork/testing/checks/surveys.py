@@ -1,11 +1,11 @@
-"""`survey`: what people are told about waiting is what claims go by."""
+"""`survey`: the reasons for waiting that people read are the ones that claims act on."""
 
 from shiftwork.core.admission import Facts, Gates, RateLimit, Running, Wait, explain, may_start
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import JobStatus, PoolDoc
 from shiftwork.store.protocol import Store
 from shiftwork.testing.acts import (
-    EVERYBODY,
+    ALL_WORKERS,
     NOW,
     add,
     beat,
@@ -43,8 +43,8 @@ async def check_a_lane_without_live_jobs_says_so(lab: Lab) -> None:
     store = lab.store
     await run(store, "1")
     lane = (await store.survey(["w"], NOW)).lanes["w"]
-    told = (lane.running, lane.eldest, lane.newest_started_at, lane.head, lane.retrying, lane.live)
-    equal(told, (0, None, None, None, False, False), "a lane whose jobs have ended")
+    found = (lane.running, lane.eldest, lane.newest_started_at, lane.head, lane.retrying, lane.live)
+    equal(found, (0, None, None, None, False, False), "a lane whose jobs have ended")
     await add(store, job("2", run_at=NOW + 9))
     holds((await store.survey(["w"], NOW)).lanes["w"].live, "one with a scheduled job is live")
 
@@ -77,7 +77,7 @@ async def check_a_survey_of_all_covers_all(lab: Lab) -> None:
     facts = await store.survey(None, NOW)
     names = {"with a job", "with a state", "switched off", "with gates"}
     holds(names <= facts.lanes.keys(), f"all of {names} are in {[*facts.lanes]}")
-    holds("unknown" in (await store.survey(["unknown"], NOW)).lanes, "one that nobody heard of is told about, too")
+    holds("unknown" in (await store.survey(["unknown"], NOW)).lanes, "a worker that is unknown is included, too")
 
 
 async def check_a_survey_is_a_copy(lab: Lab) -> None:
@@ -85,7 +85,7 @@ async def check_a_survey_is_a_copy(lab: Lab) -> None:
     facts = await lab.store.survey(["w"], NOW)
     facts.lanes["w"].state.enabled = False
     facts.lanes["w"].running = 7
-    equal(await claim_ids(lab.store), ["1"], "claimed after somebody changed what they were told")
+    equal(await claim_ids(lab.store), ["1"], "claimed after a caller changed the facts it got")
 
 
 async def check_claims_do_what_a_survey_explains(lab: Lab) -> None:
@@ -97,16 +97,16 @@ async def check_claims_do_what_a_survey_explains(lab: Lab) -> None:
     await gate(store, "v", rate=RateLimit(1, 60.0), breaker="x")
     await gate(store, "w", max_running=1)
     await beat(store, "i")
-    await add(store, *(job(f"{name}{n}", name, run_at=NOW - 9 + n) for n in range(2) for name in EVERYBODY))
+    await add(store, *(job(f"{name}{n}", name, run_at=NOW - 9 + n) for n in range(2) for name in ALL_WORKERS))
     seen: set[str] = set()
     for turn in range(12):
         now = NOW + 20 * turn
         await beat(store, "i", now=now)
         await _changes(store, turn, now)
-        facts = await store.survey(EVERYBODY, now)
-        seen |= {wait.code for name in EVERYBODY for wait in _waits(facts, name, now)}
-        wanted = [name for name in EVERYBODY if _may(facts, name, now)]
-        for name in EVERYBODY:
+        facts = await store.survey(ALL_WORKERS, now)
+        seen |= {wait.code for name in ALL_WORKERS for wait in _waits(facts, name, now)}
+        wanted = [name for name in ALL_WORKERS if _may(facts, name, now)]
+        for name in ALL_WORKERS:
             again = await store.survey([name], now)
             one = await claim(store, 1, now=now, workers=[name])
             equal([claimed.worker for claimed in one], [name] if _may(again, name, now) else [], f"claimed of {wanted}")
@@ -119,7 +119,7 @@ async def check_claims_do_what_a_survey_explains(lab: Lab) -> None:
 async def _changes(store: Store, turn: int, now: float) -> None:
     await store.switch("w", enabled=turn % 4 != 1, reason="odd", now=now)
     await put(store, "breaker", "x", BreakerState(open=turn % 3 == 0, until=now + 1))
-    await add(store, *(job(f"{name} {turn}", name, run_at=now) for name in EVERYBODY), now=now)
+    await add(store, *(job(f"{name} {turn}", name, run_at=now) for name in ALL_WORKERS), now=now)
 
 
 def _may(facts: Facts, worker: str, now: float) -> bool:

@@ -1,0 +1,55 @@
+"""What a person's change makes of a job. Which statuses allow which change is `core.statuses.ALLOWED`.
+
+    cancel   a processing job is asked to stop; any other live job is cancelled, with the reason as its error, and kept
+             for a day
+    requeue  the job is queued, or scheduled if `run_at` is later, with its attempts and crashes at zero; its end, its
+             result and its progress are cleared, its last error and the reports of its attempts stay. With a payload it
+             gets that payload and the key that the payload makes
+    discard  the job is deleted
+
+The memory store calls `amended`. SQLite, Redis (amend.lua) and PostgreSQL (the functions `cancel`, `requeue` and
+`discard`) write only the columns that change; `shiftwork.testing.checks.originals` compares every store with `amended`.
+"""
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import SECONDS_A_DAY, Cancel, Change, JobRecord, JobStatus, Requeue
+
+
+def amended(job: JobRecord, change: Change, now: float) -> JobRecord | None:
+    """The job after a change that its status allows; None if the change deletes it.
+
+    Its `parked` is for `core.parking` to decide.
+    """
+    match change:
+        case Cancel():
+            return _cancelled(job, change, now)
+        case Requeue():
+            return _requeued(job, change, now)
+        case _:
+            return None
+
+
+def _cancelled(job: JobRecord, change: Cancel, now: float) -> JobRecord:
+    if job.status is JobStatus.PROCESSING:
+        return replace(job, cancelling=True)
+    return replace(
+        job, status=JobStatus.CANCELLED, ended_at=now, error=change.reason, keep_until=now + SECONDS_A_DAY, parked=False
+    )
+
+
+def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
+    payload, key = (job.payload, job.key) if change.payload is None else (change.payload, change.key)
+    return replace(
+        job,
+        status=JobStatus.waiting(change.run_at, now),
+        run_at=change.run_at,
+        payload=payload,
+        key=key,
+        attempt=0,
+        crashes=0,
+        ended_at=None,
+        keep_until=None,
+        result=None,
+        progress=None,
+    )

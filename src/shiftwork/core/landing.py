@@ -1,0 +1,70 @@
+"""Where an accepted outcome takes its job: the status, and everything else that it writes.
+
+    the outcome says               a cancel was requested   otherwise
+    completed, dead, cancelled     as it says               as it says
+    failed, `run_at` later         cancelled                failed
+    queued, `run_at` later         cancelled                scheduled
+    failed or queued, due now      cancelled                queued
+
+A job that is cancelled this way is kept for a day from now; any other ended job is kept as its outcome says, and a live
+job is kept until it ends. An outcome is accepted only while its job is processing under the outcome's fence.
+
+The memory and SQLite stores call these functions. Redis (finish.lua) and PostgreSQL (the function `finish`) repeat
+them; `shiftwork.testing.checks.originals` compares every store with them.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus, Outcome
+from shiftwork.core.statuses import ENDED
+
+COUNTED: Final = (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.DEAD)
+"""The outcomes whose run and wait count in the pool's totals."""
+
+
+def accepts(job: JobRecord, outcome: Outcome) -> bool:
+    """Whether the job still runs under the outcome's fence."""
+    return job.status is JobStatus.PROCESSING and job.fence == outcome.fence
+
+
+def landing(outcome: Outcome, now: float, *, cancelling: bool) -> JobStatus:
+    """The job's next status. `cancelling` says whether a cancel was requested while it ran."""
+    if outcome.status in ENDED:
+        return outcome.status
+    if cancelling:
+        return JobStatus.CANCELLED
+    if outcome.status is JobStatus.FAILED and outcome.run_at > now:
+        return JobStatus.FAILED
+    return JobStatus.waiting(outcome.run_at, now)
+
+
+def keep_until(outcome: Outcome, status: JobStatus, now: float) -> float | None:
+    """When the job may be pruned, given the status that it lands in; None is never."""
+    if status not in ENDED:
+        return None
+    return outcome.keep_until if status is outcome.status else now + SECONDS_A_DAY
+
+
+def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
+    """The job after an accepted outcome. Its `parked` is for `core.parking` to decide."""
+    status = landing(outcome, now, cancelling=job.cancelling)
+    return replace(
+        job,
+        status=status,
+        run_at=outcome.run_at,
+        attempt=outcome.attempt,
+        crashes=outcome.crashes,
+        result=outcome.result,
+        error=outcome.error,
+        ended_at=outcome.ended_at,
+        attempts=(*job.attempts, outcome.report) if outcome.report else job.attempts,
+        cancelling=False,
+        keep_until=keep_until(outcome, status, now),
+    )
+
+
+def run_seconds(outcome: Outcome, started_at: float | None) -> float:
+    """How long the run took; 0 if its start is unknown or lies after its end."""
+    return max(0.0, outcome.ended_at - (started_at or outcome.ended_at))

@@ -1,0 +1,248 @@
+"""The plan: how many slots each pool has in all, and on which nodes.
+
+`next_plan` makes the whole decision, from the plan as it is written and from what was seen of queues and nodes. It
+decides for every pool how many slots there should be (`core.scaling.decide`), places them on nodes
+(`core.scaling.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It writes
+nothing; the leader's `Planner` gathers the facts and writes the plan.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats
+from shiftwork.core.scaling import Decision, Memory, NodeCapacity, Placement, PoolLoad, Want, decide, place
+
+SAMPLE_SECONDS: Final = 0.5
+"""How far apart two samples are at least that make an arrival rate."""
+DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
+"""How long a drained node that sends no beats stays drained: one that was frozen comes back as it was."""
+LOST_REMEMBERED_SECONDS: Final = 600.0
+"""How long a node that vanished is reported, unless it is back or another one has started on its machine."""
+CORES_PER_PROCESS: Final = 1.0
+"""How many cores a process of a process pool takes, unless the pool says otherwise. Other kinds mostly wait."""
+
+
+class PoolSample(Struct, frozen=True):
+    """The numbers of a pool at one instant; two samples make a rate."""
+
+    at: float
+    stats: PoolStats
+
+
+class PlanMemory(Struct, frozen=True):
+    """What is carried from one plan to the next, by pool."""
+
+    samples: Mapping[str, PoolSample] = field(default_factory=dict)
+    scaling: Mapping[str, Memory] = field(default_factory=dict)
+
+
+class PlanFacts(Struct, frozen=True, kw_only=True):
+    """What a plan is made from."""
+
+    now: float
+    pools: Mapping[str, PoolConfig]
+    """Every pool that a live node can host, with the bounds that hold now."""
+    stats: Mapping[str, PoolStats]
+    beats: Sequence[Beat]
+    """The beats of all live instances; those of nodes have a `machine`."""
+    priorities: Mapping[str, JobPriority]
+    """The highest priority among the workers of each pool."""
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """A plan, the decisions behind it, and the events that are worth recording."""
+
+    plan: Plan
+    decisions: dict[str, tuple[Decision, PoolLoad]]
+    events: list[Event]
+    memory: PlanMemory
+
+
+def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
+    """Decide for every pool, and place its slots."""
+    nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
+    # A plan of which no node is left says nothing about how many slots there are now.
+    decided, after = _decide(before if before.nodes.keys() & nodes.keys() else Plan(), facts, memory)
+    placement = place(_wants(facts, decided), _capacities(nodes, before))
+    fitted = {name: (_fitted(decision, name, placement), load) for name, (decision, load) in decided.items()}
+    return Planned(
+        plan=Plan(
+            nodes=placement.nodes,
+            unplaced=_unplaced(placement, nodes),
+            drained=_still_drained(before.drained, nodes, facts.now),
+            lost=_still_lost(before.lost, nodes, facts.now),
+        ),
+        decisions=fitted,
+        events=[
+            _event(name, decision, facts.now)
+            for name, (decision, _) in fitted.items()
+            if _is_new(name, decision, before)
+        ],
+        memory=after,
+    )
+
+
+def totals(plan: Plan) -> Counter[str]:
+    """Return how many slots each pool has in all."""
+    counted: Counter[str] = Counter()
+    for pools in plan.nodes.values():
+        counted.update(pools)
+    return counted
+
+
+def bounded(pool: PoolConfig, change: PoolDoc | None) -> PoolConfig:
+    """Return the pool with the bounds that people set at run time.
+
+    If the app has been registered again since, with a bound that no longer fits theirs, the registered bound gives way.
+    """
+    if change is None:
+        return pool
+    low = pool.min_workers if change.min_workers is None else change.min_workers
+    high = pool.max_workers if change.max_workers is None else change.max_workers
+    if low > high:
+        low, high = (high, high) if change.min_workers is None else (low, low)
+    return replace(pool, min_workers=low, max_workers=high)
+
+
+def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
+    """Return the plan with these nodes recorded as vanished."""
+    return replace(plan, lost={**plan.lost, **lost})
+
+
+# ── how many ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _decide(
+    plan: Plan, facts: PlanFacts, memory: PlanMemory
+) -> tuple[dict[str, tuple[Decision, PoolLoad]], PlanMemory]:
+    decided: dict[str, tuple[Decision, PoolLoad]] = {}
+    samples, scaling = {**memory.samples}, {**memory.scaling}
+    current = totals(plan)
+    for name, pool in facts.pools.items():
+        sample = PoolSample(facts.now, facts.stats.get(name, PoolStats()))
+        earlier = samples.get(name)
+        load = pool_load(sample, earlier, slots=current[name])
+        if earlier is None or sample.at - earlier.at >= SAMPLE_SECONDS:
+            samples[name] = sample
+        decision = decide(pool, load, scaling.get(name, Memory()), now=facts.now)
+        scaling[name] = decision.memory
+        decided[name] = decision, load
+    return decided, PlanMemory(samples, scaling)
+
+
+def pool_load(sample: PoolSample, earlier: PoolSample | None, *, slots: int) -> PoolLoad:
+    """Return a pool as the scaling rules see it. Without an earlier sample there is no arrival rate."""
+    stats = sample.stats
+    arrivals = None
+    if earlier is not None and sample.at > earlier.at:
+        arrivals = max(0, stats.added - earlier.stats.added) / (sample.at - earlier.at)
+    ended = stats.completed + stats.failed
+    return PoolLoad(
+        queue_depth=stats.queued,
+        busy_workers=stats.processing,
+        current=slots,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, sample.at - stats.oldest_run_at),
+        arrivals_per_second=arrivals,
+        mean_run_seconds=stats.run_seconds / ended if ended else None,
+    )
+
+
+def _fitted(decision: Decision, name: str, placement: Placement) -> Decision:
+    """Return the decision as far as there is room for it."""
+    left = placement.unplaced.get(name)
+    if left is None:
+        return decision
+    if not placement.nodes:
+        return replace(decision, reason=f"{decision.reason}; but {left.why}")
+    target = decision.target - left.n
+    reason = f"{decision.reason}; no room for {left.n} of them: {left.why}"
+    action = "none" if target == decision.current else "scale_up" if target > decision.current else "scale_down"
+    return replace(decision, target=target, action=action, reason=reason)
+
+
+def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
+    return bool(plan.nodes) and decision.target != totals(plan)[name]
+
+
+def _event(name: str, decision: Decision, now: float) -> Event:
+    message = f"pool {name}: {decision.current} → {decision.target} workers: {decision.reason}"
+    data = {"before": decision.current, "after": decision.target}
+    return Event(at=now, name="pool.scaled", subject=name, message=message, data=data)
+
+
+# ── where ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _wants(facts: PlanFacts, decided: Mapping[str, tuple[Decision, PoolLoad]]) -> list[Want]:
+    return [_want(facts.pools[name], decision.target, facts) for name, (decision, _) in decided.items()]
+
+
+def _want(pool: PoolConfig, target: int, facts: PlanFacts) -> Want:
+    return Want(
+        pool=pool.name,
+        target=target,
+        min_workers=pool.min_workers,
+        cpu=_cores(pool),
+        memory=max(pool.memory or 0, _used(pool, facts.beats)),
+        labels=frozenset({f"pool {pool.name}", *pool.labels}),
+        priority=facts.priorities.get(pool.name, JobPriority.NORMAL),
+    )
+
+
+def _cores(pool: PoolConfig) -> float:
+    if pool.cpu is not None:
+        return pool.cpu
+    return CORES_PER_PROCESS if pool.kind == "process" else 0.0
+
+
+def _used(pool: PoolConfig, beats: Sequence[Beat]) -> int:
+    """Return how many bytes a process of the pool really takes, on average."""
+    used = [beat.memory for beat in beats if beat.pool == pool.name and beat.apart and beat.memory]
+    return sum(used) // len(used) if used and pool.kind == "process" else 0
+
+
+def _capacities(nodes: Mapping[str, Beat], plan: Plan) -> list[NodeCapacity]:
+    """Return what each node that takes work has; several nodes on one machine share it."""
+    sharing = Counter(beat.machine.host for beat in nodes.values() if beat.machine)
+    return [
+        NodeCapacity(
+            node=name,
+            cores=beat.machine.cores / sharing[beat.machine.host],
+            memory=beat.machine.memory // sharing[beat.machine.host],
+            labels=frozenset({*beat.machine.labels, *(f"pool {pool}" for pool in beat.machine.pools)}),
+            placed=plan.nodes.get(name, {}),
+        )
+        for name, beat in nodes.items()
+        if beat.machine and name not in plan.drained and beat.status != "draining"
+    ]
+
+
+def _unplaced(placement: Placement, nodes: Mapping[str, Beat]) -> dict[str, str]:
+    none_takes_work = bool(nodes) and not placement.nodes
+    return {
+        name: "every node is drained or stopping" if none_takes_work else left.why
+        for name, left in placement.unplaced.items()
+    }
+
+
+# ── what a plan remembers ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _still_drained(drained: Mapping[str, float], nodes: Mapping[str, Beat], now: float) -> dict[str, float]:
+    return {name: since for name, since in drained.items() if name in nodes or now - since < DRAIN_REMEMBERED_SECONDS}
+
+
+def _still_lost(lost: Mapping[str, Lost], nodes: Mapping[str, Beat], now: float) -> dict[str, Lost]:
+    started: dict[str, float] = {}
+    for beat in nodes.values():
+        if beat.machine is not None:
+            started[beat.machine.host] = max(beat.started_at, started.get(beat.machine.host, 0.0))
+    return {
+        name: one
+        for name, one in lost.items()
+        if name not in nodes and started.get(one.host, 0.0) <= one.at and now - one.at < LOST_REMEMBERED_SECONDS
+    }

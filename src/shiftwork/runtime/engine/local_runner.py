@@ -1,0 +1,209 @@
+"""Runs that take place in this process, on its event loop and in threads of its own."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
+
+from shiftwork.core.model import Claimed, Progress
+from shiftwork.core.retry import End, EndKind
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.engine.execute import run_async, run_rest, run_sync
+from shiftwork.runtime.engine.registry import Callee
+from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.runner import RunnerListener
+from shiftwork.runtime.engine.stacks import Stacks
+from shiftwork.runtime.engine.threads import Threads
+from shiftwork.runtime.engine.transactions import Transactions
+from shiftwork.runtime.gauge import Load
+from shiftwork.telemetry.tracing import processing
+
+logger: Final = logging.getLogger("shiftwork")
+
+STUBBORN_SECONDS: Final = 5.0
+"""How long a function that was told to stop may take before it is given up on."""
+
+
+class LocalRunner:
+    """Runs jobs in this process."""
+
+    apart = False
+    ready = True
+    error = None
+    killed_from_outside = False
+    lapsed = False
+    silence = 0.0
+
+    def __init__(
+        self,
+        callees: Mapping[str, Callee],
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        transactions: Transactions,
+        load: Callable[[], Load] = Load,
+        gives_up: bool = True,
+    ) -> None:
+        self.strays: set[Run] = set()
+        self.open = True
+        self.dead = False
+        self.served = 0
+        self.pid = os.getpid()
+        self._callees = callees
+        self._clock = clock
+        self._report = report
+        self._transactions = transactions
+        self._load = load
+        self._gives_up = gives_up
+        """Whether it ever gives up on a run. False where the node kills the whole process instead."""
+        self._stopping = False
+        self._running: set[Run] = set()
+        self._threads = Threads()
+        self._loop = asyncio.get_running_loop()
+        self._stacks = Stacks()
+        self._listener: RunnerListener | None = None
+
+    @property
+    def used(self) -> bool:
+        return self.served > 0 or bool(self._running)
+
+    @property
+    def load(self) -> Load:
+        return self._load()
+
+    def attach(self, listener: RunnerListener) -> None:
+        self._listener = listener
+
+    def start(self, run: Run) -> None:
+        """Begin, as a task or in a thread."""
+        run.callee = callee = self._callees[run.job.worker]
+        timeout = run.config.timeout_seconds
+        run.context = Context(
+            run.job,
+            run.config,
+            deadline=None if timeout is None else run.started_at + timeout,
+            clock=self._clock,
+            report=self._report,
+            transact=partial(self._transactions.begin, run),
+            discreet=run.discreet,
+        )
+        run.context.stopping = self._stopping
+        run.span = span = processing(run.job)
+        if callee.is_async:
+            self._start_task(run, run_async(run))
+        elif span is None:
+            self._threads.start(partial(self._in_thread, run))
+        else:
+            span.variables.run(self._threads.start, partial(self._in_thread, run))
+        self._running.add(run)
+
+    def stop(self, run: Run) -> None:
+        """Cancel a coroutine; let a thread know."""
+        if run.context is not None:
+            run.context.cancelled = True
+        if run.task is not None:
+            run.task.cancel()
+        if not self._gives_up:
+            return
+        if run.task is None and run.stopped_as is not EndKind.CANCELLED:
+            self._give_up(run)
+        else:
+            run.patience = self._clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
+
+    def take_back(self) -> list[Run]:
+        """Nothing: every run begins at once."""
+        return []
+
+    def drain(self) -> None:
+        self._stopping = True
+        for run in self._running:
+            if run.context is not None:
+                run.context.stopping = True
+
+    def renewed(self, until: float) -> None:
+        """Nothing to do: the node stops the runs of this process when the lease is in danger."""
+
+    def look(self, memory_limit: int | None) -> None:
+        """Nothing to do: the node measures its own process."""
+
+    def around(self, run: Run) -> str:
+        """What a run is doing now, and what else goes on here. Safe from any thread: the loop may be blocked."""
+        return self._stacks.around(run, (*self._running, *self.strays))
+
+    async def stack(self, run: Run) -> str:
+        return self.around(run)
+
+    def kill(self, why: str) -> None:  # noqa: ARG002 - no process dies, so there is no death to explain
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        if not self.dead:
+            self.dead, self.open = True, False
+            self._threads.close()
+            if self._listener is not None:
+                self._listener.runner_gone(self, ())
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start_task(self, run: Run, coroutine: Coroutine[Any, Any, End]) -> None:
+        run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
+        run.task.add_done_callback(partial(self._task_done, run))
+
+    def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
+        if task.cancelled() or task.exception():  # before its first step, or the loop was interrupted
+            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
+        else:
+            self._ended(run, task.result())
+
+    def _in_thread(self, run: Run) -> None:
+        end = run_sync(run)
+        try:
+            self._loop.call_soon_threadsafe(self._thread_done, run, end)
+        except RuntimeError:  # the event loop is closed
+            logger.warning("job %s of %s ended after its event loop had closed", run.job.id, run.job.worker)
+
+    def _thread_done(self, run: Run, end: End | Coroutine[Any, Any, Any]) -> None:
+        if isinstance(end, End):
+            self._ended(run, end)
+        elif run.ended or run.stopped_as is not None:
+            end.close()
+            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
+        else:
+            self._start_task(run, run_rest(run, end))
+
+    def _ended(self, run: Run, end: End) -> None:
+        self._running.discard(run)
+        if run.ended:
+            self.strays.discard(run)
+            return
+        run.ended = True
+        self.served += 1
+        if run.patience is not None:
+            run.patience.cancel()
+        if run.span is not None:
+            run.span.end(end)
+        if run.context is not None:
+            run.log = run.context.logged
+        run.owner.run_ended(run, end)
+
+    def _give_up(self, run: Run) -> None:
+        if run.ended:
+            return
+        self.strays.add(run)
+        what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
+        logger.error(
+            "job %s of %s was told to stop (%s), but goes on: %s",
+            run.job.id,
+            run.job.worker,
+            run.stopped_as,
+            what,
+            extra={"job_id": run.job.id, "worker": run.job.worker},
+        )
+        timed_out = run.stopped_as is EndKind.TIMED_OUT
+        why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
+        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=self._stacks.of(run))
+        self._ended(run, end)

@@ -1,0 +1,58 @@
+"""One job in the hands of this process: what is known of its run, and who owns it."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from shiftwork.core.model import Claimed, LogLine, Outcome, WorkerConfig
+from shiftwork.core.retry import End, EndKind
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from shiftwork.runtime.clock import Timer
+    from shiftwork.runtime.engine.context import Context
+    from shiftwork.runtime.engine.registry import Callee
+    from shiftwork.telemetry.tracing import RunSpan
+
+
+class RunOwner(Protocol):
+    """Hears how a run goes, on the event loop."""
+
+    def run_begun(self, run: "Run") -> None:
+        """The run had to wait for a place, and begins now. Not called for a run that begins at once."""
+
+    def run_ended(self, run: "Run", end: End) -> None:
+        """The run has ended, and `run.ended` is set. Called exactly once."""
+
+
+class Run:
+    """A job in the hands of this process, from claim to end."""
+
+    __slots__ = (
+        *("callee", "config", "context", "ended", "job", "log", "outcome", "owner", "patience"),
+        *("span", "started_at", "stopped_as", "task", "thread"),
+    )
+
+    def __init__(self, job: Claimed, config: WorkerConfig, started_at: float, owner: RunOwner) -> None:
+        self.job = job
+        self.config = config
+        self.started_at = started_at
+        self.owner = owner
+        self.ended = False
+        self.stopped_as: EndKind | None = None
+        """Why we ended the run, if we did. What the function itself reports no longer counts then."""
+        self.outcome: Outcome | None = None
+        """What became of the job, if the function has ended it in a transaction of its own."""
+        self.log: tuple[LogLine, ...] = ()
+        """The lines that the function has logged, as far as they have reached us."""
+        self.patience: Timer | None = None
+        """Runs while a function that was told to stop may still do so by itself."""
+        # Only where the function runs in this very process:
+        self.callee: Callee | None = None
+        self.context: Context | None = None
+        self.span: RunSpan | None = None
+        self.task: asyncio.Task[End] | None = None
+        self.thread: int | None = None
+
+    def discreet(self, text: str) -> str:
+        """A text that the function has produced, without the secrets of its payload."""
+        return text if self.callee is None else self.callee.discreet(self.job.payload, text)

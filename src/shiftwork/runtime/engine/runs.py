@@ -1,0 +1,118 @@
+"""The runs of one instance, from their start to their end: where each takes place, and when its time is over."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from shiftwork.core.model import Claimed
+from shiftwork.core.retry import End, EndKind
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.deadlines import Deadlines
+from shiftwork.runtime.engine.isolation import Isolation
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.runner import Runner
+from shiftwork.runtime.engine.settler import Settler
+
+
+class Runs:
+    """Starts runs, watches their deadlines, ends them, and settles them. It owns the runs it starts."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        runner: Runner,
+        isolation: Isolation | None,
+        *,
+        settler: Settler,
+        clock: Clock,
+        after_end: Callable[[], None],
+    ) -> None:
+        self.active: dict[str, Run] = {}
+        """Runs that have not ended, by the id of their job."""
+        self._registry = registry
+        self._runner = runner
+        self._isolation = isolation
+        self._isolated: set[str] = set()
+        self._settler = settler
+        self._clock = clock
+        self._after_end = after_end
+        self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
+
+    def start(self, job: Claimed) -> None:
+        """Run a job. One that has crashed before runs alone, where that can be had."""
+        run = self.active[job.id] = Run(job, self._registry.workers[job.worker].config, self._clock.now(), self)
+        if job.crashes and self._isolation is not None:
+            self._isolate(run, self._isolation)
+            return
+        try:
+            self._runner.start(run)
+        except BaseException:  # out of threads, for instance: the job is not ours after all
+            run.ended = True
+            del self.active[job.id]
+            raise
+        self.run_begun(run)
+
+    def retry_alone(self, suspect: Run) -> None:
+        """Run a job again, alone: its process died while it ran there among others. Without a place: hand it back."""
+        suspect.ended = True
+        run = self.active[suspect.job.id] = Run(suspect.job, suspect.config, self._clock.now(), self)
+        if self._isolation is None:
+            self._end(run, End(EndKind.DRAINED))
+        else:
+            self._isolate(run, self._isolation)
+
+    def hand_back(self, runs: Iterable[Run]) -> None:
+        """Let other instances have the jobs of these runs, which have not begun or must not begin again."""
+        for run in runs:
+            self._end(run, End(EndKind.DRAINED))
+
+    def _isolate(self, run: Run, isolation: Isolation) -> None:
+        self._isolated.add(run.job.id)
+        isolation.take(run)
+
+    def run_begun(self, run: Run) -> None:
+        """Watch the deadline of a run from now on."""
+        timeout = run.config.timeout_seconds
+        if timeout is not None:
+            self._deadlines.watch(run, timeout)
+
+    def _end(self, run: Run, end: End) -> None:
+        run.ended = True
+        self.run_ended(run, end)
+
+    def run_ended(self, run: Run, end: End) -> None:
+        """Settle a run."""
+        del self.active[run.job.id]
+        self._isolated.discard(run.job.id)
+        self._settler.settle(run, end)
+        self._after_end()
+
+    def stop(self, run: Run, kind: EndKind) -> None:
+        """Make a run end. If it is being stopped already, the first reason stays."""
+        if not run.ended and run.stopped_as is None:
+            run.stopped_as = kind
+            if self._isolation is not None and run.job.id in self._isolated:
+                self._isolation.stop(run)
+            else:
+                self._runner.stop(run)
+
+    def stop_all(self) -> None:
+        """End every run and hand its job back."""
+        for run in list(self.active.values()):
+            self.stop(run, EndKind.DRAINED)
+
+    def cancel(self, job_id: str, fence: int) -> None:
+        """End a run whose job a person has cancelled."""
+        run = self.active.get(job_id)
+        if run is not None and run.job.fence == fence:
+            self.stop(run, EndKind.CANCELLED)
+
+    def runner_of(self, run: Run) -> Runner | None:
+        """Where a run takes place; None while it waits for a place. Safe from any thread."""
+        if self._isolation is not None and run.job.id in self._isolated:
+            return self._isolation.runner_of(run)
+        return self._runner
+
+    def close(self) -> None:
+        """Watch no more deadlines."""
+        self._deadlines.close()

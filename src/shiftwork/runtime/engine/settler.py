@@ -1,0 +1,70 @@
+"""From the end of a run to its outcome: `core.retry.settle` decides, the outbox writes, this counts."""
+
+import logging
+import random
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Claimed, JobStatus, Outcome
+from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.outbox import Outbox, Settled
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.tenure import Tenure
+
+logger: Final = logging.getLogger("shiftwork")
+
+
+class Settler:
+    """Settles the runs of one instance."""
+
+    def __init__(self, registry: Registry, outbox: Outbox, clock: Clock, tenure: Tenure) -> None:
+        self.completed = 0
+        self.failed = 0
+        self._registry = registry
+        self._outbox = outbox
+        self._clock = clock
+        self._tenure = tenure
+
+    def settle(self, run: Run, end: End) -> None:
+        """Put the outcome of a run into the outbox."""
+        if run.outcome is None:
+            self._settle(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
+        else:
+            self._settled_itself(run, run.outcome, end)
+
+    def hand_back(self, job: Claimed, started_at: float) -> None:
+        """Return a job that was claimed and has not begun."""
+        self._settle(job, End(EndKind.DRAINED), started_at)
+
+    def _settle(self, job: Claimed, end: End, started_at: float) -> None:
+        callee = self._registry.workers.get(job.worker)
+        outcome = settle(
+            job,
+            end,
+            callee.config if callee else None,
+            started_at=started_at,
+            now=self._clock.now(),
+            rand=random.random(),
+            instance=self._tenure.instance,
+        )
+        if outcome.status is JobStatus.COMPLETED:
+            self.completed += 1
+        elif outcome.report is not None:
+            self.failed += 1
+        self._outbox.put(Settled(outcome, started_at))
+
+    def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:
+        """Count a job that its function ended in a transaction; what the function did afterwards does not count."""
+        if end.kind is not EndKind.RETURNED:
+            logger.warning(
+                "job %s of %s failed after it had completed: %s",
+                run.job.id,
+                run.job.worker,
+                end.error or end.kind,
+                extra={"job_id": run.job.id, "worker": run.job.worker},
+            )
+        self.completed += 1
+        self._outbox.put(Settled(outcome, run.started_at, written=True))

@@ -1,0 +1,165 @@
+"""Recovery: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
+
+What it knows of the jobs that it has taken over, which it holds in the store under its name `holder`:
+
+    certain ── `reap` is sent ──▶ in doubt ── it returns ──▶ certain
+                                   │    ▲
+                                   └────┘ it raises: the store may have done it, and the answer got lost. The next
+                                          recovery also settles what the store says `holder` holds, as far as it is
+                                          not on its way through the outbox already
+
+When it acts (`poll`):
+
+    watching ── polls were more than half a lease apart ──▶ waiting, until `_recovers_at` ──▶ watching
+
+Such a gap means that this process or its machine slept, or that the clock was set: other nodes may have had no chance
+to renew their leases either. `recover` itself waits for nothing, because a person asked for it.
+
+When it looks at the instances: every quarter of a lease (`_look_at`), or as soon as the first lease that it knows of
+has ended (`_first_end`). This must come before `reap`, which makes the store forget them.
+"""
+
+import random
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Beat, InstanceRecord, JobFilter, JobRecord, JobStatus, Lost, Outcome
+from shiftwork.core.retry import End, EndKind, settle
+from shiftwork.core.run_histograms import LEASE_LOST
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.outbox import Outbox, Settled
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.leader.planner import record_lost
+from shiftwork.store.protocol import Store
+
+BATCH: Final = 1_000
+
+
+class Recovery:
+    """Takes over the jobs of instances that are gone."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        store: Store,
+        clock: Clock,
+        outbox: Outbox,
+        reporter: Reporter,
+        node: str,
+        ttl: float,
+    ) -> None:
+        self.holder = f"{node}/leader"
+        """The instance that holds lost jobs until they are settled."""
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+        self._reporter = reporter
+        self._node = node
+        self._ttl = ttl
+        self._renamed = 0
+        self._polled_at = clock.now()
+        self._recovers_at = 0.0
+        self._in_doubt = False
+        self._look_at = 0.0
+        self._first_end = 0.0
+        self._beats: dict[str, Beat] = {}
+        """The beats of the instances at the last look."""
+        self._reported: set[str] = set()
+        """The lost nodes that were reported, as long as the store remembers them."""
+
+    def rename(self) -> None:
+        """Continue under a new name: another leader has taken over what this one had taken over."""
+        self._renamed += 1
+        self.holder = f"{self._node}/leader.{self._renamed}"
+
+    def note_poll(self, now: float) -> None:
+        """Take note that this node polls now, leading or not."""
+        if now - self._polled_at > self._ttl / 2:
+            self._recovers_at = now + self._ttl / 2
+        self._polled_at = now
+
+    async def poll(self, now: float) -> float | None:
+        """Recover, unless it must wait; return when to poll again."""
+        if now < self._recovers_at:
+            return self._recovers_at
+        return now if await self.recover() == BATCH else None
+
+    async def recover(self) -> int:
+        """Take over the jobs of instances that are gone, and settle them; return how many there were."""
+        now = self._clock.now()
+        if now >= min(self._look_at, self._first_end):
+            self._look_at = now + self._ttl / 4
+            await self._look(await self._store.instances(), now)
+        lost = await self._take_over(now)
+        whole = await self._store.get([record.id for record in lost]) if lost else []
+        for record, known in zip(lost, whole, strict=True):
+            losses = sum(attempt.kind == EndKind.LOST for attempt in known.attempts) if known else 0
+            self._settle(record, losses)
+        return len(lost)
+
+    # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _look(self, instances: Sequence[InstanceRecord], now: float) -> None:
+        self._beats = {known.beat.instance: known.beat for known in instances}
+        self._first_end = min((known.expires_at for known in instances), default=inf)
+        lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
+        await self._report_lost([lost[instance] for instance in sorted(lost.keys() - self._reported)], now)
+        self._reported = {*lost}
+
+    async def _report_lost(self, nodes: Sequence[InstanceRecord], now: float) -> None:
+        hosts = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one in nodes if one.beat.machine}
+        if hosts:
+            await record_lost(self._store, hosts)
+        for known in nodes:
+            message = f"node {known.beat.node} did not renew its lease: {now - known.last_beat_at:.0f} s without a beat"
+            self._reporter.emit("node.lost", known.beat.node, message)
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _take_over(self, now: float) -> list[JobRecord]:
+        unsettled = await self._unsettled() if self._in_doubt else []
+        self._in_doubt = True
+        reaped = await self._store.reap(self.holder, BATCH, now)
+        self._in_doubt = False
+        return [*unsettled, *reaped]
+
+    async def _unsettled(self) -> list[JobRecord]:
+        """Return the jobs that an earlier recovery took over, and of which it never heard."""
+        held = await self._store.find(JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=BATCH))
+        known = self._outbox.holds()
+        return [record for record in held if record.id not in known]
+
+    def _settle(self, record: JobRecord, losses: int) -> None:
+        now = self._clock.now()
+        who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
+        message = f"job {record.id} of {record.worker} was lost: {who} vanished while running it"
+        self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
+        outcome = self._outcome(record, self._end(record, who), losses, now)
+        marked = replace(outcome, marks=f"{outcome.marks} {LEASE_LOST}")
+        self._outbox.put(Settled(marked, record.started_at or now))
+
+    def _end(self, record: JobRecord, who: str) -> End:
+        beat = self._beats.get(record.instance or "")
+        # A process that ran its jobs itself may have died of this one; a node that only watches over them did not.
+        kind = EndKind.LOST if beat is not None and beat.pool and beat.apart else EndKind.CRASHED
+        log = record.progress.log if record.progress else ()
+        return End(kind, error=f"{who} vanished while running it", log=log)
+
+    def _outcome(self, record: JobRecord, end: End, losses: int, now: float) -> Outcome:
+        worker = self._registry.workers.get(record.worker)
+        return settle(
+            record.claimed(),
+            end,
+            worker.config if worker else None,
+            started_at=record.started_at or now,
+            now=now,
+            rand=random.random(),
+            instance=record.instance,
+            losses=losses,
+        )

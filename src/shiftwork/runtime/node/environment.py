@@ -1,0 +1,29 @@
+"""What all parts of a node share."""
+
+from msgspec import Struct
+
+from shiftwork.events import Emit
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.gauge import OwnGauge
+from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.processes.messages import Setup
+from shiftwork.store.protocol import Store
+
+
+class NodeEnvironment(Struct, frozen=True, kw_only=True):
+    """What all parts of a node share."""
+
+    node: str
+    """The name of the node."""
+    registry: Registry
+    store: Store
+    clock: Clock
+    settings: Settings
+    gauge: OwnGauge
+    notebook: Notebook
+    outbox: Outbox
+    emit: Emit
+    setup: Setup | None
+    """How its processes are set up; None if it starts none."""

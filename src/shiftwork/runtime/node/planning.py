@@ -1,0 +1,62 @@
+"""The plan, as far as a node has a part in it: when it is made, and how many slots of each pool are on this node."""
+
+from collections.abc import Mapping
+
+from shiftwork.core.docs import PLAN, PLAN_NAME
+from shiftwork.core.model import Plan, PoolConfig
+from shiftwork.core.plan import Planned
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.leader.leader import Leader
+from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
+from shiftwork.store.docs import read
+from shiftwork.store.protocol import Store
+
+
+class Planning:
+    """Makes the plan when this node leads, every second, and soon after a pool has no free slot left."""
+
+    def __init__(
+        self,
+        pools: Mapping[str, PoolConfig],
+        registry: Registry,
+        *,
+        store: Store,
+        clock: Clock,
+        leader: Leader,
+        reporter: Reporter,
+        longest_sleep: float,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._leader = leader
+        self._reporter = reporter
+        self._planner = Planner(pools, registry.workers, store, clock)
+        self._planned_at = 0.0
+        self.duty = Duty("planner", self._poll, clock=clock, bell=store.listen(()), longest_sleep=longest_sleep)
+        self.soon = self.duty.ring
+        """Plan soon: a pool has no free slot left. Safe from any thread."""
+
+    async def plan(self) -> Planned:
+        """Decide how many slots each pool has, here and elsewhere."""
+        planned = await self._planner.plan()
+        for event in planned.events:
+            self._reporter.publish(event)
+        return planned
+
+    async def slots_of(self, node: str) -> Mapping[str, int] | None:
+        """How many slots of each pool this node has; None if the plan does not know it yet, or there is no plan."""
+        plan = await read(self._store, PLAN, PLAN_NAME) or Plan()
+        # Drained is drained, even before the leader has planned without the node.
+        return {} if node in plan.drained else plan.nodes.get(node)
+
+    async def _poll(self) -> float | None:
+        now = self._clock.now()
+        if now < self._planned_at + SOON_SECONDS:
+            return self._planned_at + SOON_SECONDS
+        if self._leader.leading:
+            await self.plan()
+        self._planned_at = now  # not if it failed: coming too early would count as having worked
+        return now + LOOK_SECONDS

@@ -1,0 +1,63 @@
+"""Start a process, and keep the ends of what connects it to the node.
+
+It is started by exec, in a session of its own: a Ctrl-C in the terminal is for the node, and whatever the process
+starts itself ends with it. When the node is gone, however that happened, the process ends itself: it holds the reading
+end of a pipe, the lifeline, that only the node can write to.
+"""
+
+import os
+import site
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from shiftwork.runtime.processes.stack_file import StackFile
+
+ENTRY: Final = "shiftwork.serve.spawned"
+
+
+class SpawnedProcess:
+    """A process and our ends of its socket, its lifeline and its stack file. What fails while it starts is closed."""
+
+    def __init__(self, on_failure: ExitStack) -> None:
+        with ExitStack() as theirs:
+            self.socket, their_socket = socket.socketpair()
+            on_failure.enter_context(self.socket)
+            theirs.enter_context(their_socket)
+            alive, self.lifeline = os.pipe()
+            on_failure.callback(os.close, self.lifeline)
+            theirs.callback(os.close, alive)
+            os.set_blocking(self.lifeline, False)
+            self.stacks = StackFile()
+            on_failure.callback(self.stacks.close)
+            inherited = [their_socket.fileno(), alive, self.stacks.fileno()]
+            self.popen = subprocess.Popen(
+                [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
+                pass_fds=inherited,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            on_failure.callback(self._kill)
+
+    def _kill(self) -> None:
+        """End a process that runs but cannot be watched: out of file descriptors, for instance."""
+        self.popen.kill()
+        self.popen.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Our environment, plus where this very shiftwork is, if that is not where packages are installed."""
+    ours = str(Path(__file__).resolve().parents[3])
+    if ours in site.getsitepackages():
+        return dict(os.environ)
+    path = os.environ.get("PYTHONPATH")
+    return os.environ | {"PYTHONPATH": f"{ours}{os.pathsep}{path}" if path else ours}
+
+
+def _flags() -> list[str]:
+    """The interpreter's own options, such as -X dev."""
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001

@@ -1,0 +1,231 @@
+"""One connection of one event loop, on which calls take effect in the order in which they are made.
+
+A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
+completed. While one call is under way, jobs that other callers want to add are gathered, and go in one round trip.
+
+This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
+call that the server has undone because of a deadlock is made again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg import errors as pg
+
+from shiftwork.errors import StoreBusyError, StoreError, StoreUnavailableError
+from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.store.postgres.connecting import Prepare, connect, disconnect, is_usable
+from shiftwork.store.postgres.faults import UNDONE, lost, translate
+
+T = TypeVar("T")
+Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
+BatchWork = Callable[[AsyncConnection[Any], list[Any]], Awaitable[list[Any]]]
+"""Work on a list of items that returns one answer for each item."""
+CALL_TIMEOUT: Final = 120.0
+ATTEMPTS: Final = 10
+MAX_BATCH: Final = 1_000
+CANCEL_TIMEOUT: Final = 1.0
+"""Seconds that a cancelled caller waits for its call to complete."""
+
+
+class PendingCall(Generic[T]):
+    """Work to be done on the connection, and the future that its caller awaits."""
+
+    __slots__ = ("done", "work")
+
+    def __init__(self, work: Work[T], done: "asyncio.Future[T]") -> None:
+        self.work = work
+        self.done = done
+
+
+class BatchableCall(PendingCall[Any]):
+    """A call on a list of items, which can be made together with other calls of its kind."""
+
+    __slots__ = ("batch_work", "items")
+
+    def __init__(self, items: list[Any], batch_work: BatchWork, done: "asyncio.Future[Any]") -> None:
+        super().__init__(lambda conn: batch_work(conn, items), done)
+        self.items = items
+        self.batch_work = batch_work
+
+
+class CallQueue:
+    """A connection, the calls that wait for it, and the task that makes them."""
+
+    def __init__(self, address: PostgresAddress, prepare: Prepare) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._address = address
+        self._prepare = prepare
+        self._calls: deque[PendingCall[Any]] = deque()
+        self._conn: AsyncConnection[Any] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The task that makes the calls, while there are any."""
+        self._last: asyncio.Future[Any] | None = None
+
+    # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(self, work: Work[T]) -> T:
+        """Do this work after everything that was called before."""
+        done: asyncio.Future[T] = self.loop.create_future()
+        return await self._enqueue(PendingCall(work, done))
+
+    async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
+        """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
+        done: asyncio.Future[list[Any]] = self.loop.create_future()
+        answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done))
+        return answers
+
+    def pending(self) -> "asyncio.Future[Any] | None":
+        """Return the latest call, unless it is done."""
+        return self._last if self._last is not None and not self._last.done() else None
+
+    async def _enqueue(self, call: PendingCall[T]) -> T:
+        self._calls.append(call)
+        self._last = call.done
+        if self.task is None:
+            self.task = self.loop.create_task(self._run(), name="shiftwork postgres")
+        try:
+            return await asyncio.shield(call.done)
+        except asyncio.CancelledError:
+            await self._withdraw(call)
+            raise
+
+    async def _withdraw(self, call: PendingCall[Any]) -> None:
+        """Remove a call whose caller was cancelled; if it has begun, wait until it has happened."""
+        if call in self._calls:
+            self._calls.remove(call)
+            call.done.cancel()
+        elif not call.done.done():
+            await asyncio.wait([call.done], timeout=CANCEL_TIMEOUT)
+
+    # ── making the calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _run(self) -> None:
+        try:
+            while self._calls:
+                await self._make(self._next())
+        except asyncio.CancelledError:
+            self._give_up(StoreUnavailableError(f"{self._address.place}: the event loop of this call has ended"))
+            raise
+        finally:
+            self.task = None
+
+    def _next(self) -> list[PendingCall[Any]]:
+        """Take the next call off the queue, and those that can be made together with it."""
+        calls = [self._calls.popleft()]
+        first = calls[0]
+        if not isinstance(first, BatchableCall):
+            return calls
+        size = len(first.items)
+        while self._calls and isinstance(self._calls[0], BatchableCall) and size < MAX_BATCH:
+            following = self._calls[0]
+            size += len(following.items)
+            calls.append(self._calls.popleft())
+        return calls
+
+    async def _make(self, calls: list[PendingCall[Any]]) -> None:
+        if len(calls) == 1:
+            await self._make_one(calls[0])
+            return
+        batch = [call for call in calls if isinstance(call, BatchableCall)]
+        items = [item for call in batch for item in call.items]
+        try:
+            answers = await self._try(lambda conn: batch[0].batch_work(conn, items))
+        except StoreUnavailableError as error:
+            for call in batch:
+                _fail(call, error)
+        except asyncio.CancelledError:
+            self._calls.extendleft(batch)
+            raise
+        except StoreError:  # one of the items is bad; the other callers must not suffer from it
+            for call in batch:
+                await self._make_one(call)
+        else:
+            for call in batch:
+                own, answers = answers[: len(call.items)], answers[len(call.items) :]
+                _succeed(call, own)
+
+    async def _make_one(self, call: PendingCall[Any]) -> None:
+        try:
+            answer = await self._try(call.work)
+        except StoreError as error:
+            _fail(call, error)
+        except asyncio.CancelledError:
+            self._calls.appendleft(call)
+            raise
+        except Exception as error:  # noqa: BLE001 - every error belongs to the caller
+            _fail(call, error)
+        else:
+            _succeed(call, answer)
+
+    async def _try(self, work: Work[T]) -> T:
+        for attempt in range(ATTEMPTS):
+            conn = await self._connected()
+            try:
+                async with asyncio.timeout(CALL_TIMEOUT):
+                    return await work(conn)
+            except UNDONE as error:
+                if attempt == ATTEMPTS - 1:
+                    raise translate(error, self._address.place) from error
+            except pg.UndefinedFunction as error:
+                # A newer version has dropped our functions too early. A new connection installs them again.
+                self._disconnect()
+                if attempt:
+                    raise translate(error, self._address.place) from error
+            except TimeoutError:
+                self._disconnect()
+                raise StoreBusyError(
+                    f"{self._address.place} has not answered for {CALL_TIMEOUT:.0f} s. Look into pg_stat_activity."
+                ) from None
+            except asyncio.CancelledError:
+                self._disconnect()
+                raise
+            except (psycopg.Error, UnicodeEncodeError) as error:
+                if lost(error) or conn.closed:
+                    self._disconnect()
+                raise translate(error, self._address.place) from error
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _connected(self) -> AsyncConnection[Any]:
+        if self._conn is not None and not is_usable(self._conn):
+            self._disconnect()
+        if self._conn is None:
+            self._conn = await connect(self._address, self._prepare)
+        return self._conn
+
+    def _disconnect(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            disconnect(conn)
+
+    def _give_up(self, error: StoreError) -> None:
+        self._disconnect()
+        while self._calls:
+            _fail(self._calls.popleft(), error)
+
+    async def close(self) -> None:
+        """Finish all calls and close the connection; on its own event loop."""
+        while (task := self.task) is not None:
+            await asyncio.wait([task])
+        self._disconnect()
+
+    def abandon(self) -> None:
+        """Close the connection after its event loop has ended; from any thread."""
+        self._disconnect()
+
+
+def _succeed(call: PendingCall[Any], answer: Any) -> None:
+    if not call.done.done():
+        call.done.set_result(answer)
+
+
+def _fail(call: PendingCall[Any], error: Exception) -> None:
+    if not call.done.done():
+        call.done.set_exception(error)
+        call.done.exception()  # asyncio must not log it if the caller was cancelled

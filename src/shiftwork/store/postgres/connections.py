@@ -1,0 +1,174 @@
+"""The connections of one store. Each event loop has a queue for calls in order, one for searches, and a pool for
+transactions of jobs.
+
+This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
+and closing, from any thread. The doorbell and the bells live as long as the store.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from psycopg import AsyncConnection
+
+from shiftwork.store.postgres import migrations
+from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.store.postgres.call_queue import CallQueue
+from shiftwork.store.postgres.doorbell import Doorbell, channel
+from shiftwork.store.postgres.queries import statements
+from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.transaction_pool import TransactionPool
+
+CLOSE_POLL_SECONDS: Final = 0.02
+T = TypeVar("T")
+Operation = Callable[[PostgresSession], Awaitable[T]]
+
+
+class LoopConnections(Struct, frozen=True):
+    """The connections of one event loop."""
+
+    calls: CallQueue
+    searches: CallQueue
+    transactions: TransactionPool
+
+    async def close(self) -> None:
+        """Finish all calls and close the connections; on their own event loop."""
+        await self.calls.close()
+        await self.searches.close()
+        self.transactions.close()
+
+    def busy(self) -> "asyncio.Task[None] | None":
+        """Return a task that makes calls, if there is one."""
+        return self.calls.task or self.searches.task
+
+    def abandon(self) -> None:
+        """Close the connections when no call is under way; from any thread."""
+        self.calls.abandon()
+        self.searches.abandon()
+        self.transactions.close()
+
+
+class Connections:
+    """All connections of one store in this process, except the doorbell's."""
+
+    def __init__(self, address: PostgresAddress, namespace: str) -> None:
+        self.doorbell = Doorbell(address)
+        self.namespace = namespace
+        self._address = address
+        self._sql = statements(address.schema)
+        self._number = 0
+        self._lock = threading.Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, LoopConnections] = {}
+
+    # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(self, operation: Operation[T]) -> T:
+        """Run an operation in the order of the calls of this event loop, and ring its topics when it is done."""
+        return await self.of_this_loop().calls.call(lambda conn: self._run_and_ring(conn, operation))
+
+    async def call_in_batch(
+        self, items: list[Any], operation: Callable[[PostgresSession, list[Any]], Awaitable[list[Any]]]
+    ) -> list[Any]:
+        """Run an operation on items, together with the items of other callers."""
+        return await self.of_this_loop().calls.call_in_batch(
+            items, lambda conn, batch: self._run_and_ring(conn, lambda session: operation(session, batch))
+        )
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run a long read beside the other calls, once the calls made before it are done."""
+        here = self.of_this_loop()
+        pending = here.calls.pending()
+        if pending is not None:
+            await asyncio.wait([pending])
+        return await here.searches.call(lambda conn: operation(self.session(conn)))
+
+    async def _run_and_ring(self, conn: AsyncConnection[Any], operation: Operation[T]) -> T:
+        session = self.session(conn)
+        answer = await operation(session)
+        self.doorbell.ring(session.topics)
+        return answer
+
+    def session(self, conn: AsyncConnection[Any]) -> PostgresSession:
+        """Return a session for one operation on this connection."""
+        return PostgresSession(conn, self._number, self._sql)
+
+    def of_this_loop(self) -> LoopConnections:
+        """Return the connections of the running event loop."""
+        loop = asyncio.get_running_loop()
+        here = self._by_loop.get(loop)
+        if here is None:
+            self._forget_ended_loops()
+            to = (self._address, self.prepare)
+            here = LoopConnections(CallQueue(*to), CallQueue(*to), TransactionPool(*to))
+            with self._lock:
+                self._by_loop[loop] = here
+        return here
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def prepare(self, conn: AsyncConnection[Any]) -> None:
+        """Make a new connection ready: bring the schema up to date, and look up or create the namespace."""
+        await migrations.upgrade(conn, self._address.schema, after=False)
+        number = await self._find_number(conn)
+        if number is None:
+            await conn.execute(self._sql["add_namespace"].encode(), (self.namespace,))
+            number = await self._find_number(conn)
+        assert number is not None  # noqa: S101 - it was added just now
+        self._number = number
+        self.doorbell.start(channel(self._address.schema, number))
+
+    async def _find_number(self, conn: AsyncConnection[Any]) -> int | None:
+        row = await (await conn.execute(self._sql["find_namespace"].encode(), (self.namespace,))).fetchone()
+        return None if row is None else int(row[0])
+
+    @property
+    def open(self) -> bool:
+        """Whether the schema is known to exist and the doorbell is up."""
+        return self._number > 0 and self.doorbell.started
+
+    @property
+    def channel(self) -> str:
+        """The channel of the namespace's notifications."""
+        return channel(self._address.schema, self._number)
+
+    async def close(self) -> None:
+        """Finish all calls, on every event loop, and release everything."""
+        with self._lock:
+            everything, self._by_loop = self._by_loop, {}
+            self._number = 0
+        for loop, connections in everything.items():
+            await _close(loop, connections)
+        await asyncio.to_thread(self.doorbell.stop)
+
+    def _forget_ended_loops(self) -> None:
+        with self._lock:
+            ended = [self._by_loop.pop(loop) for loop in list(self._by_loop) if loop.is_closed()]
+        for connections in ended:
+            connections.abandon()
+
+
+async def _close(loop: asyncio.AbstractEventLoop, connections: LoopConnections) -> None:
+    if loop is asyncio.get_running_loop():
+        await connections.close()
+        return
+    done: Future[None] = Future()
+
+    def begin() -> None:  # not a coroutine: a loop that is about to end would never run it
+        busy = connections.busy()
+        if busy is not None:
+            busy.add_done_callback(lambda _: begin())
+            return
+        connections.abandon()
+        done.set_result(None)
+
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(begin)
+    waiting = asyncio.wrap_future(done)
+    while loop.is_running() and not waiting.done():  # the loop may end before it runs `begin`
+        await asyncio.wait([waiting], timeout=CLOSE_POLL_SECONDS)
+    if not done.done():
+        connections.abandon()

@@ -1,0 +1,126 @@
+-- Adding jobs in a batch.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_pkey, jobs_unique, lanes_pkey.
+
+-- Add these jobs; no id occurs twice. Returns, for each job that was not created, the id of the job that exists in
+-- its place, and NULL for the others; NULL altogether if all were created.
+-- A column whose values are all equal may have one element, except the workers of jobs with concurrency keys.
+-- Within a user's transaction (`own_slot` is given) no lock is taken that others wait for: counters go into a row of
+-- their own, and a job with a concurrency key stays scheduled, due at once, until the leader queues it.
+CREATE OR REPLACE FUNCTION shiftwork.add(
+    ns integer, ids text[], workers text[], pools text[], payloads bytea[], run_ats double precision[],
+    priorities smallint[], head_starts double precision[], unique_keys text[], keys text[], key_limits integer[],
+    causes text[], traces text[], ats double precision[], own_slot bigint,
+    OUT twins text[], OUT topics text[]
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    borrowed boolean := own_slot IS NOT NULL;
+    parks boolean := keys IS NOT NULL AND NOT borrowed;
+    made text[];
+    made_workers text[];
+    made_pools text[];
+    made_keys text[];
+    made_statuses smallint[];
+    later boolean := false;
+    left_over integer[];
+    rounds integer := 0;
+BEGIN
+    topics := '{}';
+    IF parks THEN
+        PERFORM shiftwork.lock_keys(ns, workers, keys);
+    END IF;
+    LOOP
+        WITH given AS (
+            SELECT
+                t.id, t.payload, t.unique_key, t.key, t.trace, t.ord, coalesce(t.worker, workers[1]) AS worker,
+                coalesce(t.pool, pools[1]) AS pool, coalesce(t.run_at, run_ats[1]) AS run_at,
+                coalesce(t.priority, priorities[1]) AS priority, coalesce(t.head_start, head_starts[1]) AS head_start,
+                coalesce(t.key_limit, key_limits[1]) AS key_limit, coalesce(t.cause, causes[1]) AS cause,
+                coalesce(t.at, ats[1]) AS at
+            FROM unnest(
+                ids, workers, pools, payloads, run_ats, priorities, head_starts, unique_keys, keys, key_limits, causes,
+                traces, ats
+            ) WITH ORDINALITY AS t (
+                id, worker, pool, payload, run_at, priority, head_start, unique_key, key, key_limit, cause, trace, at, ord
+            )
+        ),
+        inserted AS (
+            INSERT INTO shiftwork.jobs AS j (
+                namespace, id, worker, pool, status, parked, rank, run_at, head_start, created_at, priority, key_limit,
+                cause, unique_key, key, trace, payload
+            )
+            SELECT
+                ns, t.id, t.worker, t.pool,
+                CASE WHEN t.run_at <= t.at AND NOT (borrowed AND t.key IS NOT NULL) THEN 2 ELSE 0 END,
+                t.key IS NOT NULL AND t.run_at <= t.at AND NOT borrowed,
+                t.run_at - t.head_start, t.run_at, t.head_start, t.at, t.priority, t.key_limit, t.cause, t.unique_key,
+                t.key, t.trace, t.payload
+            FROM given t
+            WHERE left_over IS NULL OR t.ord = ANY (left_over)
+            ORDER BY t.ord
+            ON CONFLICT DO NOTHING
+            RETURNING j.id, j.worker, j.pool, j.key, j.status
+        ),
+        counted AS (  -- skipped where jobs may have to be parked: counters come last
+            INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+            SELECT
+                ns, i.worker, i.pool, coalesce(own_slot, pg_backend_pid() % 8), count(*) FILTER (WHERE i.status = 0),
+                count(*) FILTER (WHERE i.status = 2), count(*)
+            FROM inserted i WHERE NOT parks GROUP BY i.worker, i.pool ORDER BY i.worker, i.pool
+            ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+                scheduled = l.scheduled + excluded.scheduled,
+                queued = l.queued + excluded.queued,
+                added = l.added + excluded.added
+        )
+        SELECT
+            array_cat(made, array_agg(i.id)), later OR coalesce(bool_or(i.status = 0), false),
+            topics || ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM inserted q WHERE q.status = 2 AND q.key IS NULL),
+            array_cat(made_workers, array_agg(i.worker) FILTER (WHERE parks)),
+            array_cat(made_pools, array_agg(i.pool) FILTER (WHERE parks)),
+            array_cat(made_keys, array_agg(i.key) FILTER (WHERE parks)),
+            array_cat(made_statuses, array_agg(i.status) FILTER (WHERE parks))
+        INTO made, later, topics, made_workers, made_pools, made_keys, made_statuses
+        FROM inserted i;
+        EXIT WHEN coalesce(cardinality(made), 0) = cardinality(ids);
+        -- Some exist already, by id or by unique key. A twin that has ended in the meantime makes room after all.
+        SELECT array_agg(
+            CASE
+                WHEN t.id = ANY (made) THEN NULL
+                WHEN there.id IS NOT NULL THEN there.id
+                ELSE twin.id
+            END ORDER BY t.ord
+        ), array_agg(t.ord) FILTER (
+            WHERE NOT t.id = ANY (coalesce(made, '{}')) AND there.id IS NULL AND twin.id IS NULL
+        )
+        INTO twins, left_over
+        FROM unnest(ids, workers, unique_keys) WITH ORDINALITY AS t (id, worker, unique_key, ord)
+        LEFT JOIN LATERAL (
+            SELECT j.id FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = t.id
+        ) AS there ON true
+        LEFT JOIN LATERAL (
+            SELECT j.id FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.worker = coalesce(t.worker, workers[1]) AND j.unique_key = t.unique_key
+                AND j.status <= 3
+        ) AS twin ON true;
+        rounds := rounds + 1;
+        EXIT WHEN left_over IS NULL OR rounds > 100;
+    END LOOP;
+    IF parks AND made IS NOT NULL THEN
+        topics := topics || ARRAY(
+            SELECT 'pool:' || p FROM unnest(shiftwork.repark(
+                ns,
+                ARRAY(SELECT m.worker FROM unnest(made_workers, made_statuses) AS m (worker, status) WHERE m.status = 2),
+                ARRAY(SELECT m.key FROM unnest(made_keys, made_statuses) AS m (key, status) WHERE m.status = 2)
+            )) AS p
+        );
+        PERFORM shiftwork.tally(ns, made_workers, made_pools, NULL, made_statuses);
+    END IF;
+    IF later AND shiftwork.due_first(ns, made) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+END $$;

@@ -1,0 +1,108 @@
+-- Claiming where no gate has a say: one round trip.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_ready, lanes_pkey, instances_pkey, docs_pkey, workers_pkey.
+
+-- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
+-- none if the instance is lost or the pool is paused.
+CREATE OR REPLACE FUNCTION shiftwork.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = who AND i.lost) OR EXISTS (
+        SELECT 1 FROM shiftwork.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
+    ) THEN
+        RETURN '{}';
+    END IF;
+    IF cardinality(names) = 1 THEN  -- the caller finds out whether it has a job
+        RETURN ARRAY(SELECT w FROM unnest(names) AS w WHERE NOT EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        ));
+    END IF;
+    RETURN ARRAY(
+        SELECT w FROM unnest(names) AS w
+        CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
+            SELECT 1 FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT 1
+        ) AS first
+        WHERE NOT EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
+        )
+    );
+END $$;
+
+-- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
+-- returns one row without an id; the caller then goes through `consider`.
+CREATE OR REPLACE FUNCTION shiftwork.claim(
+    ns integer, who text, from_pool text, n integer, at double precision, names text[]
+)
+RETURNS TABLE (
+    rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
+    run_at double precision, cause text, trace text
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    lanes text[];
+    reach integer := n;
+    got integer := 0;
+    seen integer;
+    now_got integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names);
+    IF lanes = '{}' THEN
+        RETURN;
+    END IF;
+    IF EXISTS (
+        SELECT 1 FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL
+    ) THEN
+        RETURN QUERY SELECT
+            NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
+            NULL::double precision, NULL, NULL;
+        RETURN;
+    END IF;
+    IF cardinality(lanes) = 1 THEN
+        RETURN QUERY
+        WITH taken AS MATERIALIZED (
+            SELECT j.ctid AS place FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lanes[1] AND j.status = 2 AND NOT j.parked
+            ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
+        )
+        SELECT s.* FROM shiftwork.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
+        RETURN;
+    END IF;
+    -- Merge the heads of all lanes. Jobs that other claims have locked are skipped; then look further down each lane.
+    LOOP
+        RETURN QUERY
+        WITH taken AS MATERIALIZED (
+            SELECT j.ctid AS place FROM (
+                SELECT b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+                    SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
+                    WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                    ORDER BY r.rank, r.id LIMIT reach
+                ) AS b ORDER BY b.rank, b.id
+            ) AS best
+            JOIN shiftwork.jobs j ON j.ctid = best.place
+            WHERE j.status + 0 = 2 AND NOT j.parked
+            ORDER BY best.rank, best.id LIMIT n - got FOR UPDATE OF j SKIP LOCKED
+        )
+        SELECT s.* FROM shiftwork.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
+        GET DIAGNOSTICS now_got = ROW_COUNT;
+        got := got + now_got;
+        EXIT WHEN got >= n;
+        SELECT max(ahead.n) INTO seen FROM unnest(lanes) AS w CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM (
+                SELECT 1 FROM shiftwork.jobs r
+                WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
+                ORDER BY r.rank, r.id LIMIT reach
+            ) AS few
+        ) AS ahead;
+        EXIT WHEN seen < reach;
+        reach := reach * 4;
+    END LOOP;
+END $$;

@@ -1,0 +1,68 @@
+-- Claiming where gates have a say, in one short transaction: `consider` locks and reads, `shiftwork.core.admission`
+-- chooses in Python, `start` starts what it chose, `note_starts` follows it up.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_ready, docs_pkey, workers_pkey.
+
+-- Lock the workers concerned, so that no other claim starts their jobs until the transaction ends. Returns the facts,
+-- and the first ready jobs of each lane.
+CREATE OR REPLACE FUNCTION shiftwork.consider(
+    ns integer, who text, from_pool text, n integer, at double precision, names text[],
+    OUT known json, OUT ahead json
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    lanes text[];
+    number bigint;
+BEGIN
+    -- If the process is stopped while it chooses, other claims must not wait for it for ever.
+    PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
+    PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names);
+    IF lanes = '{}' THEN
+        RETURN;
+    END IF;
+    FOR number IN
+        SELECT DISTINCT shiftwork.lock_number(ns, 'component', d.ties[1]) FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL ORDER BY 1
+    LOOP
+        PERFORM pg_advisory_xact_lock(number);
+    END LOOP;
+    -- One statement, hence one snapshot, taken after the locks.
+    SELECT shiftwork.facts(ns, at, lanes), (
+        SELECT json_object_agg(w, (
+            SELECT coalesce(json_agg(json_build_array(h.rank, h.id, h.run_at) ORDER BY h.rank, h.id), '[]') FROM (
+                SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
+                WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = w AND j.status = 2 AND NOT j.parked
+                ORDER BY j.rank, j.id LIMIT n
+            ) AS h
+        )) FROM unnest(lanes) AS w
+    )
+    INTO known, ahead;
+END $$;
+
+-- Advance the rate limits of workers whose jobs were started. Returns the topics of workers that may wait for these
+-- starts: a dependency that gave way may be next, and no worker gives way to jobs that wait for a breaker's probe.
+CREATE OR REPLACE FUNCTION shiftwork.note_starts(ns integer, names text[], limited text[], rates double precision[])
+RETURNS text[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    INSERT INTO shiftwork.workers AS s (namespace, name, rate_at)
+    SELECT ns, m.name, m.rate_at FROM unnest(limited, rates) AS m (name, rate_at) ORDER BY m.name
+    ON CONFLICT (namespace, name) DO UPDATE SET rate_at = excluded.rate_at;
+    RETURN shiftwork.wake_tied(ns, ARRAY(
+        SELECT d.name FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND (
+            d.wakes OR EXISTS (
+                SELECT 1 FROM shiftwork.docs b
+                WHERE b.namespace = ns AND b.kind = 'breaker' AND b.name = d.guard AND b.wakes
+            )
+        )
+    ));
+END $$;

@@ -1,0 +1,59 @@
+-- Counters per lane (worker and pool), in eight slots so that connections rarely wait for each other.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: lanes_pkey.
+
+-- Move these jobs from one status to another in the counters. NULL as the old status counts a job as added; 9, as old
+-- or new status, means "not here".
+CREATE OR REPLACE FUNCTION shiftwork.tally(ns integer, workers text[], pools text[], olds smallint[], news smallint[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shiftwork.lanes AS l (
+        namespace, worker, pool, slot, scheduled, retrying, queued, processing, completed, dead, cancelled, added
+    )
+    SELECT
+        ns, m.worker, m.pool, pg_backend_pid() % 8,
+        count(*) FILTER (WHERE m.new = 0) - count(*) FILTER (WHERE m.old = 0),
+        count(*) FILTER (WHERE m.new = 1) - count(*) FILTER (WHERE m.old = 1),
+        count(*) FILTER (WHERE m.new = 2) - count(*) FILTER (WHERE m.old = 2),
+        count(*) FILTER (WHERE m.new = 3) - count(*) FILTER (WHERE m.old = 3),
+        count(*) FILTER (WHERE m.new = 4) - count(*) FILTER (WHERE m.old = 4),
+        count(*) FILTER (WHERE m.new = 5) - count(*) FILTER (WHERE m.old = 5),
+        count(*) FILTER (WHERE m.new = 6) - count(*) FILTER (WHERE m.old = 6),
+        count(*) FILTER (WHERE m.old IS NULL)
+    FROM unnest(workers, pools, olds, news) AS m (worker, pool, old, new)
+    GROUP BY m.worker, m.pool
+    ORDER BY m.worker, m.pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        scheduled = l.scheduled + excluded.scheduled,
+        retrying = l.retrying + excluded.retrying,
+        queued = l.queued + excluded.queued,
+        processing = l.processing + excluded.processing,
+        completed = l.completed + excluded.completed,
+        dead = l.dead + excluded.dead,
+        cancelled = l.cancelled + excluded.cancelled,
+        added = l.added + excluded.added;
+END $$;
+
+-- Fold counters that `add` wrote in slots of their own, within users' transactions, into the usual slots.
+CREATE OR REPLACE FUNCTION shiftwork.fold(ns integer, n integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    WITH loose AS MATERIALIZED (
+        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 8
+        LIMIT n FOR UPDATE SKIP LOCKED
+    ),
+    taken AS (
+        DELETE FROM shiftwork.lanes l USING loose o
+        WHERE l.namespace = ns AND l.worker = o.worker AND l.pool = o.pool AND l.slot = o.slot
+        RETURNING l.worker, l.pool, l.scheduled, l.queued, l.added
+    )
+    INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, scheduled, queued, added)
+    SELECT ns, t.worker, t.pool, pg_backend_pid() % 8, sum(t.scheduled), sum(t.queued), sum(t.added)
+    FROM taken t GROUP BY t.worker, t.pool ORDER BY t.worker, t.pool
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        scheduled = l.scheduled + excluded.scheduled,
+        queued = l.queued + excluded.queued,
+        added = l.added + excluded.added;
+END $$;

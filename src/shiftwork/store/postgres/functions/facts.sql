@@ -1,0 +1,83 @@
+-- The facts that `shiftwork.core.admission` decides by.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_running, jobs_ready, lanes_pkey, workers_pkey, docs_pkey, instances_pkey.
+
+-- Returns everything that admission reads about these workers and the workers tied to them, in one snapshot; about
+-- all workers if `names` is NULL.
+CREATE OR REPLACE FUNCTION shiftwork.facts(ns integer, at double precision, names text[]) RETURNS json
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        WITH wanted AS (
+            SELECT w AS name FROM unnest(names) AS w
+            UNION
+            SELECT t.name FROM shiftwork.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (names) AND d.ties IS NOT NULL
+            UNION
+            SELECT l.worker FROM shiftwork.lanes l WHERE names IS NULL AND l.namespace = ns AND l.worker <> ''
+            UNION
+            SELECT s.name FROM shiftwork.workers s WHERE names IS NULL AND s.namespace = ns
+            UNION
+            SELECT d.name FROM shiftwork.docs d WHERE names IS NULL AND d.namespace = ns AND d.kind = 'gates'
+            UNION
+            SELECT t.name FROM shiftwork.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE names IS NULL AND d.namespace = ns AND d.kind = 'gates' AND d.ties IS NOT NULL
+        )
+        SELECT json_build_object(
+            'lanes', coalesce((
+                SELECT json_agg(json_build_object(
+                    'state', json_build_object(
+                        'worker', w.name, 'enabled', coalesce(s.enabled, true), 'reason', s.reason,
+                        'changed_at', s.changed_at, 'failures', coalesce(s.failures, 0), 'last_started', l.last_started,
+                        'last_ended', l.last_ended, 'last_success', l.last_success, 'last_error', s.last_error,
+                        'rate_at', coalesce(s.rate_at, 0)
+                    ),
+                    'running', coalesce(l.processing, 0),
+                    'eldest', CASE WHEN l.processing > 0 THEN (
+                        SELECT json_build_array(j.id, coalesce(j.instance, ''), j.started_at) FROM shiftwork.jobs j
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        ORDER BY j.started_at, j.id LIMIT 1
+                    ) END,
+                    'newest_started_at', CASE WHEN l.processing > 0 THEN (
+                        SELECT j.started_at FROM shiftwork.jobs j
+                        WHERE j.namespace = ns AND j.worker = w.name AND j.status = 3
+                        ORDER BY j.started_at DESC, j.id DESC LIMIT 1
+                    ) END,
+                    'head', CASE WHEN l.queued > 0 THEN (
+                        SELECT json_build_array(h.rank, h.id, h.run_at)
+                        FROM unnest(l.pools) AS p CROSS JOIN LATERAL (
+                            SELECT j.rank, j.id, j.run_at FROM shiftwork.jobs j
+                            WHERE j.namespace = ns AND j.pool = p AND j.worker = w.name AND j.status = 2 AND NOT j.parked
+                            ORDER BY j.rank, j.id LIMIT 1
+                        ) AS h ORDER BY h.rank, h.id LIMIT 1
+                    ) END,
+                    'retrying', coalesce(l.retrying > 0, false),
+                    'live', coalesce(l.scheduled + l.retrying + l.queued + l.processing > 0, false)
+                ))
+                FROM wanted w
+                LEFT JOIN shiftwork.workers s ON s.namespace = ns AND s.name = w.name
+                LEFT JOIN LATERAL (
+                    SELECT
+                        sum(l.scheduled) AS scheduled, sum(l.retrying) AS retrying, sum(l.queued) AS queued,
+                        sum(l.processing)::bigint AS processing, max(l.last_started) AS last_started,
+                        max(l.last_ended) AS last_ended, max(l.last_success) AS last_success,
+                        array_agg(DISTINCT l.pool) AS pools
+                    FROM shiftwork.lanes l WHERE l.namespace = ns AND l.worker = w.name
+                ) AS l ON true
+            ), '[]'),
+            'docs', coalesce((
+                SELECT json_agg(json_build_array(d.kind, d.name, replace(encode(d.body, 'base64'), chr(10), '')))
+                FROM shiftwork.docs d
+                WHERE d.namespace = ns AND (
+                    d.kind IN ('pool', 'breaker')
+                    OR d.kind = 'gates' AND (names IS NULL OR d.name = ANY (ARRAY(SELECT w.name FROM wanted w)))
+                )
+            ), '[]'),
+            'served', coalesce((
+                SELECT json_agg(DISTINCT i.pool) FROM shiftwork.instances i
+                WHERE i.namespace = ns AND i.beat IS NOT NULL AND i.expires_at > at
+            ), '[]')
+        )
+    );
+END $$;

@@ -1,0 +1,157 @@
+-- Writing the outcomes of runs. The original of where a job lands is `shiftwork.core.landing`.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_pkey, lanes_pkey, marks_pkey.
+
+-- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled
+-- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
+-- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much.
+CREATE OR REPLACE FUNCTION shiftwork.finish(
+    ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
+    run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
+    results bytea[], errors text[], reports bytea[], keeps double precision[],
+    mark_pools text[], mark_names text[], mark_numbers double precision[], one_by_one text,
+    OUT accepted integer[], OUT disabled integer[], OUT topics text[]
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    workers text[];
+    keys text[];
+    keyed text[];
+    waiting text[];
+BEGIN
+    topics := '{}';
+    disabled := '{}';
+    IF limits IS NOT NULL AND shiftwork.may_disable(ns, ids, verdicts, limits) THEN
+        PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
+    END IF;
+    WITH given AS MATERIALIZED (
+        SELECT DISTINCT ON (t.id, t.fence) * FROM unnest(
+            ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps
+        ) WITH ORDINALITY AS t (
+            id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, ord
+        )
+        ORDER BY t.id, t.fence, t.ord
+    ),
+    written AS (
+        UPDATE shiftwork.jobs j SET
+            status = CASE
+                WHEN t.status >= 4 THEN t.status
+                WHEN j.cancelling THEN 6
+                WHEN t.status = 1 AND t.run_at > at THEN 1
+                WHEN t.run_at <= at THEN 2
+                ELSE 0
+            END,
+            parked = j.key IS NOT NULL AND t.status < 4 AND NOT j.cancelling AND t.run_at <= at,
+            rank = t.run_at - j.head_start,
+            run_at = t.run_at,
+            attempt = t.attempt,
+            crashes = t.crashes,
+            result = t.result,
+            error = t.error,
+            ended_at = t.ended_at,
+            attempts = CASE WHEN t.report IS NULL THEN j.attempts ELSE j.attempts || t.report END,
+            keep_until = CASE
+                WHEN t.status >= 4 THEN t.keep_until
+                WHEN j.cancelling THEN at + 86400
+            END,
+            cancelling = false
+        FROM given t
+        WHERE j.namespace + 0 = ns AND j.id = t.id AND j.status + 0 = 3 AND j.fence = t.fence
+        RETURNING t.ord, j.id, j.worker, j.pool, j.key, j.cause, j.status, j.started_at, t.ended_at, t.verdict,
+            t.status AS said
+    ),
+    counted AS (
+        INSERT INTO shiftwork.lanes AS l (
+            namespace, worker, pool, slot, processing, scheduled, retrying, queued, completed, dead, cancelled,
+            succeeded, failed, run_seconds, last_ended, last_success
+        )
+        SELECT
+            ns, w.worker, w.pool, pg_backend_pid() % 8, -count(*),
+            count(*) FILTER (WHERE w.status = 0),
+            count(*) FILTER (WHERE w.status = 1),
+            count(*) FILTER (WHERE w.status = 2),
+            count(*) FILTER (WHERE w.status = 4),
+            count(*) FILTER (WHERE w.status = 5),
+            count(*) FILTER (WHERE w.status = 6),
+            count(*) FILTER (WHERE w.said = 4),
+            count(*) FILTER (WHERE w.said IN (1, 5)),
+            coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 4, 5)), 0),
+            max(w.ended_at) FILTER (WHERE w.status >= 4),
+            max(w.ended_at) FILTER (WHERE w.verdict = 1)
+        FROM written w GROUP BY w.worker, w.pool ORDER BY w.worker, w.pool
+        ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+            processing = l.processing + excluded.processing,
+            scheduled = l.scheduled + excluded.scheduled,
+            retrying = l.retrying + excluded.retrying,
+            queued = l.queued + excluded.queued,
+            completed = l.completed + excluded.completed,
+            dead = l.dead + excluded.dead,
+            cancelled = l.cancelled + excluded.cancelled,
+            succeeded = l.succeeded + excluded.succeeded,
+            failed = l.failed + excluded.failed,
+            run_seconds = l.run_seconds + excluded.run_seconds,
+            last_ended = greatest(l.last_ended, excluded.last_ended),
+            last_success = greatest(l.last_success, excluded.last_success)
+    )
+    SELECT
+        array_agg(w.ord), array_agg(w.worker), array_agg(w.key) FILTER (WHERE w.key IS NOT NULL),
+        array_agg(w.worker) FILTER (WHERE w.key IS NOT NULL), array_agg(w.id) FILTER (WHERE w.status <= 1),
+        ARRAY(SELECT DISTINCT 'pool:' || q.pool FROM written q WHERE q.status = 2 AND q.key IS NULL)
+            || CASE WHEN bool_or(w.status >= 4) THEN ARRAY['ended'] ELSE '{}' END
+            || CASE WHEN bool_or(w.status >= 4 AND w.cause <> 'enqueued') THEN ARRAY['leader'] ELSE '{}' END
+    INTO accepted, workers, keys, keyed, waiting, topics
+    FROM written w;
+    IF accepted IS NULL THEN
+        accepted := '{}';
+        topics := '{}';
+        RETURN;
+    END IF;
+    IF keys IS NOT NULL THEN
+        -- This lock comes after the jobs, against the general order, because the keys are known only now. A holder of a
+        -- key's lock wants none of its running jobs, except a cancel at this very moment: then one of the two is undone
+        -- as a deadlock and runs again.
+        PERFORM shiftwork.lock_keys(ns, keyed, keys);
+        topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, keyed, keys)) AS p);
+    END IF;
+    disabled := shiftwork.apply_verdicts(ns, accepted, workers, ends, verdicts, limits, errors);
+    IF disabled <> '{}' THEN
+        topics := topics || ARRAY['state', 'leader'];
+    END IF;
+    IF waiting IS NOT NULL AND shiftwork.due_first(ns, waiting) THEN
+        topics := topics || 'leader'::text;
+    END IF;
+    topics := topics || shiftwork.wake_tied(ns, workers);
+    IF cardinality(accepted) < cardinality(ids) THEN
+        SELECT a.pools, a.names, a.numbers INTO mark_pools, mark_names, mark_numbers
+        FROM shiftwork.marks_of(one_by_one::json, accepted) AS a;
+    END IF;
+    INSERT INTO shiftwork.marks AS m (namespace, pool, slot, name, n)
+    SELECT ns, t.pool, pg_backend_pid() % 8, t.name, t.n
+    FROM unnest(mark_pools, mark_names, mark_numbers) AS t (pool, name, n)
+    ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
+END $$;
+
+-- Sum up what the outcomes at these positions add to the marks of their pools, by pool and name, sorted. `one_by_one`
+-- has, for each outcome, its pool, its marks separated by spaces, and the seconds it waited.
+CREATE OR REPLACE FUNCTION shiftwork.marks_of(
+    one_by_one json, places integer[], OUT pools text[], OUT names text[], OUT numbers double precision[]
+)
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    SELECT array_agg(a.pool), array_agg(a.name), array_agg(a.n) INTO pools, names, numbers
+    FROM (
+        SELECT (t.given ->> 0) COLLATE "C" AS pool, g.name COLLATE "C" AS name, sum(g.n) AS n
+        FROM json_array_elements(one_by_one) WITH ORDINALITY AS t (given, place)
+        CROSS JOIN LATERAL (
+            SELECT s.name, 1::double precision AS n FROM unnest(string_to_array(t.given ->> 1, ' ')) AS s (name)
+            UNION ALL
+            SELECT '', (t.given ->> 2)::double precision
+        ) AS g
+        WHERE t.place = ANY (places)
+        GROUP BY 1, 2 ORDER BY 1, 2
+    ) AS a;
+END $$;

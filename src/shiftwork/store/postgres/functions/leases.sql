@@ -1,0 +1,47 @@
+-- Leases of instances.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: instances_pkey, jobs_cancelling, lanes_pkey.
+
+-- Renew these leases. Returns the instances that have lost theirs, and the jobs that a person has cancelled.
+CREATE OR REPLACE FUNCTION shiftwork.beat(
+    ns integer, names text[], pools text[], beats bytea[], ttl double precision, at double precision,
+    OUT lost text[], OUT cancel_ids text[], OUT cancel_fences bigint[]
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    alive text[];
+BEGIN
+    WITH renewed AS (
+        INSERT INTO shiftwork.instances AS i (namespace, name, pool, beat, expires_at, last_beat_at)
+        SELECT DISTINCT ON (b.name) ns, b.name, b.pool, b.beat, at + ttl, at
+        FROM unnest(names, pools, beats) WITH ORDINALITY AS b (name, pool, beat, ord) ORDER BY b.name, b.ord DESC
+        ON CONFLICT (namespace, name) DO UPDATE SET
+            pool = excluded.pool, beat = excluded.beat, expires_at = excluded.expires_at,
+            last_beat_at = excluded.last_beat_at, seen_at = NULL
+        WHERE NOT i.lost
+        RETURNING i.name
+    )
+    SELECT array_agg(r.name) INTO alive FROM renewed r;
+    lost := ARRAY(SELECT b.name FROM unnest(names) WITH ORDINALITY AS b (name, ord)
+                  WHERE b.name <> ALL (coalesce(alive, '{}')) ORDER BY b.ord);
+    SELECT array_agg(j.id ORDER BY j.id), array_agg(j.fence ORDER BY j.id) INTO cancel_ids, cancel_fences
+    FROM shiftwork.jobs j
+    WHERE j.namespace = ns AND j.cancelling AND j.status = 3 AND j.instance = ANY (coalesce(alive, '{}'));
+END $$;
+
+-- End the leases of these instances, so that their jobs can be reaped at once. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.leave(ns integer, names text[], at double precision) RETURNS text[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    UPDATE shiftwork.instances i SET pool = NULL, beat = NULL, expires_at = NULL, seen_at = at
+    WHERE i.namespace = ns AND i.name = ANY (names);
+    -- Other workers may have given way to jobs that only these instances would have run.
+    RETURN ARRAY['leader'] || shiftwork.wake_all(ns);
+END $$;

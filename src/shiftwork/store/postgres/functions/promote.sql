@@ -1,0 +1,52 @@
+-- Queueing jobs that are due.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_due, jobs_pkey.
+
+-- Queue up to `n` jobs whose time has come, the earliest first. Returns how many, and when the next one is due.
+CREATE OR REPLACE FUNCTION shiftwork.promote(
+    ns integer, n integer, at double precision,
+    OUT moved integer, OUT next_at double precision, OUT topics text[]
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    due text[];
+    workers text[];
+    pools text[];
+    keys text[];
+    olds smallint[];
+BEGIN
+    topics := '{}';
+    SELECT array_agg(d.id), array_agg(d.worker), array_agg(d.key) INTO due, workers, keys FROM (
+        SELECT j.id, j.worker, j.key FROM shiftwork.jobs j
+        WHERE j.namespace = ns AND j.status <= 1 AND j.run_at <= at ORDER BY j.run_at, j.id LIMIT n
+    ) AS d;
+    IF due IS NOT NULL THEN
+        PERFORM shiftwork.lock_keys(ns, workers, keys);
+        WITH before AS MATERIALIZED (
+            SELECT j.id, j.status FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.id = ANY (due) AND j.status + 0 <= 1 AND j.run_at <= at ORDER BY j.id FOR UPDATE
+        ),
+        queued AS (
+            UPDATE shiftwork.jobs j SET status = 2, parked = j.key IS NOT NULL
+            FROM before b WHERE j.namespace + 0 = ns AND j.id = b.id
+            RETURNING j.worker, j.pool, j.key, b.status AS old
+        )
+        SELECT array_agg(q.worker), array_agg(q.pool), array_agg(q.key), array_agg(q.old),
+            coalesce(array_agg(DISTINCT 'pool:' || q.pool) FILTER (WHERE q.key IS NULL), '{}')
+        INTO workers, pools, keys, olds, topics FROM queued q;
+    END IF;
+    moved := coalesce(cardinality(pools), 0);
+    IF moved > 0 THEN
+        IF array_remove(keys, NULL) <> '{}' THEN
+            topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, workers, keys)) AS p);
+        END IF;
+        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(2::smallint, ARRAY[moved]));
+    END IF;
+    next_at := (
+        SELECT j.run_at FROM shiftwork.jobs j WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+    );
+END $$;

@@ -1,0 +1,60 @@
+-- Deleting what need not be kept.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: jobs_disposable, jobs_pkey, events_kind, events_pkey.
+
+-- Delete up to `n` ended jobs whose time to be kept has passed, old events, and instances that left before
+-- `forget_before`; then fold loose counters. Returns how many jobs and events were deleted.
+CREATE OR REPLACE FUNCTION shiftwork.prune(
+    ns integer, n integer, at double precision, kept bigint, forget_before double precision
+) RETURNS integer
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    workers text[];
+    pools text[];
+    olds smallint[];
+    gone integer;
+    people bigint;
+    others bigint;
+BEGIN
+    WITH doomed AS MATERIALIZED (
+        SELECT j.id FROM shiftwork.jobs j
+        WHERE j.namespace = ns AND j.status >= 4 AND j.keep_until IS NOT NULL AND j.keep_until <= at
+        ORDER BY j.keep_until LIMIT n FOR UPDATE SKIP LOCKED
+    ),
+    deleted AS (
+        DELETE FROM shiftwork.jobs j USING doomed d WHERE j.namespace + 0 = ns AND j.id = d.id
+        RETURNING j.worker, j.pool, j.status
+    )
+    SELECT array_agg(d.worker), array_agg(d.pool), array_agg(d.status) INTO workers, pools, olds FROM deleted d;
+    IF workers IS NOT NULL THEN
+        PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(9::smallint, ARRAY[cardinality(olds)]));
+    END IF;
+    SELECT x.deeds, x.events - x.deeds INTO people, others FROM shiftwork.namespaces x WHERE x.no = ns;
+    gone := shiftwork.prune_events(ns, n, true, people - kept) + shiftwork.prune_events(ns, n, false, others - kept);
+    DELETE FROM shiftwork.instances i WHERE i.namespace = ns AND i.seen_at < forget_before;
+    PERFORM shiftwork.fold(ns, n);
+    RETURN coalesce(cardinality(workers), 0) + gone;
+END $$;
+
+-- Delete up to `n` events, either those that people caused or the others, up to a position among them.
+CREATE OR REPLACE FUNCTION shiftwork.prune_events(ns integer, n integer, person boolean, until bigint) RETURNS integer
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    gone integer;
+BEGIN
+    WITH doomed AS MATERIALIZED (
+        SELECT e.seq FROM shiftwork.events e
+        WHERE e.namespace = ns AND e.by_person = person AND e.place <= until
+        ORDER BY e.place LIMIT n
+    )
+    DELETE FROM shiftwork.events e USING doomed d WHERE e.namespace = ns AND e.seq = d.seq;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;

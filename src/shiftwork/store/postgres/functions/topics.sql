@@ -1,0 +1,44 @@
+-- Which topics to ring after a change: 'pool:NAME' wakes claimers, 'leader' wakes the leader.
+--
+-- Tables and indices: migrations/0001_tables.sql.
+-- Indices: lanes_pkey, docs_pkey, jobs_due.
+
+-- Other workers may be waiting for a change of these workers. Returns the topics of the pools in which a worker tied
+-- to them by gates has queued jobs.
+CREATE OR REPLACE FUNCTION shiftwork.wake_tied(ns integer, workers text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(array_agg(DISTINCT 'pool:' || l.pool), '{}')
+        FROM (
+            SELECT DISTINCT t.name FROM shiftwork.docs d CROSS JOIN LATERAL unnest(d.ties) AS t (name)
+            WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (workers) AND d.ties IS NOT NULL
+        ) AS near
+        CROSS JOIN LATERAL (
+            SELECT l.pool FROM shiftwork.lanes l WHERE l.namespace = ns AND l.worker = near.name
+            GROUP BY l.pool HAVING sum(l.queued) > 0
+        ) AS l
+    );
+END $$;
+
+-- Any worker may be waiting for this change. Returns the topics of all pools that have queued jobs.
+CREATE OR REPLACE FUNCTION shiftwork.wake_all(ns integer) RETURNS text[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(array_agg('pool:' || p.pool), '{}')
+        FROM (SELECT l.pool FROM shiftwork.lanes l WHERE l.namespace = ns GROUP BY l.pool HAVING sum(l.queued) > 0) AS p
+    );
+END $$;
+
+-- Whether one of these jobs is now the next one due: then the leader must wake up earlier than planned.
+CREATE OR REPLACE FUNCTION shiftwork.due_first(ns integer, ids text[]) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce((
+            SELECT j.id = ANY (ids) FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.status <= 1 ORDER BY j.run_at, j.id LIMIT 1
+        ), false)
+    );
+END $$;

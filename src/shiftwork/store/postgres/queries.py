@@ -1,0 +1,22 @@
+"""The named statements of queries.sql, for one schema and for the current version of the functions."""
+
+import re
+from functools import cache
+from typing import Final
+
+from shiftwork.store.postgres import functions
+from shiftwork.store.postgres.functions import FunctionSet
+from shiftwork.store.postgres.sql import in_schema, read, without_comments
+
+_NAME: Final = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def statements(schema: str) -> dict[str, str]:
+    """Return the statements by name, without comments."""
+    return _statements(schema, functions.current())
+
+
+@cache
+def _statements(schema: str, called: FunctionSet) -> dict[str, str]:
+    parts = _NAME.split(in_schema(called.versioned(read("queries.sql")), schema))
+    return {name: without_comments(body).removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}

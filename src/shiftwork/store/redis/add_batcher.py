@@ -1,0 +1,127 @@
+"""Jobs that many callers of one event loop add, sent in batches: while one batch is under way, the next one gathers.
+
+This module owns the size of a batch, and which caller gets which part of the reply.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from shiftwork.core.model import NewJob
+from shiftwork.errors import LifecycleError
+from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
+
+FULL_BATCH: Final = 500
+FULL_BATCH_BYTES: Final = 1_000_000
+"""A batch of this size is sent at once, so that the server works while the next one gathers."""
+
+MAX_SCRIPT_JOBS: Final = 10_000
+MAX_SCRIPT_BYTES: Final = 64_000_000
+"""More jobs than this are added by several scripts in a row, so that other scripts run in between, and the server's
+limit for what one client sends (a gigabyte) is far away."""
+
+Rows = Sequence[tuple[Any, ...]]
+Caller = tuple[asyncio.Future[list[Any]], int]
+
+
+class AddBatcher:
+    """Gathers the jobs that callers of one event loop add, and sends them in batches."""
+
+    def __init__(
+        self,
+        client: RedisClient,
+        connection: RedisConnection,
+        *,
+        send: Callable[[Rows, Sequence[bytes]], SentCommand],
+        receive: Callable[[list[Any]], list[Any]],
+    ) -> None:
+        self._client = client
+        self._send_batch = send
+        self._receive = receive
+        self._loop = asyncio.get_running_loop()
+        self._under_way = 0
+        self._is_scheduled = False
+        self._callers: list[Caller] = []
+        self._rows: list[tuple[Any, ...]] = []
+        self._behind: list[bytes] = []
+        self._bytes = 0
+        connection.before_send = self.send
+
+    def add(self, rows: Rows, behind: Sequence[bytes]) -> Awaitable[list[Any]]:
+        """Add these rows to the batch, and return a future of the part of the reply that belongs to them."""
+        future: asyncio.Future[list[Any]] = self._loop.create_future()
+        self._callers.append((future, len(rows)))
+        self._rows += rows
+        self._behind += behind
+        self._bytes += sum(map(len, behind))
+        if len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES:
+            self._send_now()
+        elif self._under_way == 0 and not self._is_scheduled:
+            # Not at once: callers that were woken together add their jobs in the same turn of the loop.
+            self._is_scheduled = True
+            self._loop.call_soon(self._send_now)
+        return future
+
+    def send(self) -> SentCommand | None:
+        """Send the batch, because another command follows that must not overtake it."""
+        if not self._callers:
+            return None
+        callers, self._callers = self._callers, []
+        rows, self._rows = self._rows, []
+        behind, self._behind, self._bytes = self._behind, [], 0
+        try:
+            sent = self._send_batch(rows, behind)
+        except LifecycleError as error:  # the store was closed meanwhile
+            for future, _ in callers:
+                if not future.done():
+                    future.set_exception(error)
+            return None
+        self._under_way += 1
+        sent.reply.add_done_callback(partial(self._arrived, sent, callers))
+        return sent
+
+    def _send_now(self) -> None:
+        self._is_scheduled = False
+        sent = self.send()
+        if sent is not None:
+            sent.connection.flush()
+
+    def _arrived(self, sent: SentCommand, callers: list[Caller], reply: asyncio.Future[Any]) -> None:
+        self._under_way -= 1
+        if reply.cancelled() or reply.exception() is not None:
+            again = asyncio.ensure_future(self._client.reply(sent))
+            again.add_done_callback(partial(self._distribute, callers))
+        else:
+            self._distribute(callers, reply)
+        if self._under_way == 0:
+            self._send_now()
+
+    def _distribute(self, callers: list[Caller], reply: asyncio.Future[Any]) -> None:
+        if reply.cancelled():
+            for future, _ in callers:
+                future.cancel()
+            return
+        error, answers, at = reply.exception(), [], 0
+        if error is None:
+            [answers] = self._receive(reply.result())
+        for future, n in callers:
+            if future.done():  # its caller was cancelled
+                pass
+            elif error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(answers[at : at + n])
+            at += n
+
+
+def in_parts(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Yield the jobs in parts that one script can add."""
+    begin = size = 0
+    for at, job in enumerate(jobs):
+        if at - begin >= MAX_SCRIPT_JOBS or (size and size + len(job.payload) > MAX_SCRIPT_BYTES):
+            yield jobs[begin:at]
+            begin, size = at, 0
+        size += len(job.payload)
+    if begin < len(jobs):
+        yield jobs[begin:]

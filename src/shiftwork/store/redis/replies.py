@@ -1,0 +1,154 @@
+"""Replies of scripts as values: worker states, facts, statistics, instances, events."""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from shiftwork.core.admission import Facts, Head, Lane, Running
+from shiftwork.core.docs import BEAT, read_event
+from shiftwork.core.model import Event, InstanceRecord, JobStatus, PoolStats, Stats, WorkerState, WorkerStats
+from shiftwork.core.statuses import STATUSES
+from shiftwork.store.redis.docs import readable, stored
+
+COUNTED: Final = {
+    JobStatus.SCHEDULED: "scheduled",
+    JobStatus.FAILED: "retrying",
+    JobStatus.QUEUED: "queued",
+    JobStatus.PROCESSING: "processing",
+    JobStatus.DEAD: "dead",
+}
+"""Statuses that statistics count, and under which name."""
+TOTALS: Final = {"a": "added", "c": "completed", "f": "failed"}
+SECONDS: Final = {"r": "run_seconds", "w": "wait_seconds"}
+LEASE: Final = struct.Struct("<dd")
+NUMBER: Final = 8
+"""The number of bytes that precede a stored event: its number, so that no two events are equal."""
+
+
+def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
+    """Return a worker's state from the fields that `worker_state.lua` lists."""
+    on, why, at, failures, started, ended, success, error, rate = reply
+    return WorkerState(
+        worker=worker,
+        enabled=on != b"0",
+        reason=_text(why),
+        changed_at=_number(at),
+        failures=int(failures or 0),
+        last_started=_number(started),
+        last_ended=_number(ended),
+        last_success=_number(success),
+        last_error=_text(error),
+        rate_at=_number(rate) or 0.0,
+    )
+
+
+def state_fields(known: WorkerState) -> tuple[str, list[str]]:
+    """Return a worker's state as an argument of `take_over.lua`."""
+    fields = {
+        "on": "1" if known.enabled else "0",
+        "why": known.reason,
+        "at": known.changed_at,
+        "failures": known.failures,
+        "started": known.last_started,
+        "ended": known.last_ended,
+        "success": known.last_success,
+        "error": known.last_error,
+        "rate": known.rate_at,
+    }
+    return known.worker, [str(part) for pair in fields.items() if pair[1] is not None for part in pair]
+
+
+def mark_fields(totals: Mapping[str, PoolStats]) -> list[str]:
+    """Return the marks of pools as an argument of `take_over.lua`: names of fields and values in turn."""
+    return [
+        part for pool, one in totals.items() for mark, n in one.marks.items() for part in (f"{mark} {pool}", f"{n}")
+    ]
+
+
+def facts(reply: Sequence[Any]) -> Facts:
+    """Return the facts of a reply of `survey.lua`."""
+    gates, breakers, pools, served, lanes = reply
+    by_worker = {lane.state.worker: lane for lane in map(_lane, lanes)}
+    return Facts(
+        lanes=by_worker,
+        gates={name: gate for name, gate in readable(stored("gates", gates)).items() if name in by_worker},
+        breakers=readable(stored("breaker", breakers)),
+        pools=readable(stored("pool", pools)),
+        served={pool.decode() for pool in served},
+    )
+
+
+def _lane(reply: Sequence[Any]) -> Lane:
+    name, fields, running, eldest, newest, head, retrying, live = reply
+    return Lane(
+        state=state(name.decode(), fields),
+        running=running,
+        eldest=_running(*eldest) if eldest else None,
+        newest_started_at=_number(newest),
+        head=_head(*head) if head else None,
+        retrying=bool(retrying),
+        live=bool(live),
+    )
+
+
+def _running(id: bytes, instance: bytes, started_at: bytes) -> Running:
+    return Running(id.decode(), instance.decode(), float(started_at))
+
+
+def _head(rank: bytes, id: bytes, run_at: bytes) -> Head:
+    return Head(rank=float(rank), id=id.decode(), run_at=float(run_at))
+
+
+def stats(reply: Sequence[Any]) -> Stats:
+    """Return the statistics of a reply of `stats.lua`."""
+    by_pool, by_worker, totals, seconds, marks, heads = reply
+    found = Stats()
+    for field, n in _pairs(totals):
+        pool = found.pools.setdefault(field[1:], PoolStats())
+        setattr(pool, TOTALS[field[0]], int(n))
+    for field, n in _pairs(seconds):
+        setattr(found.pools.setdefault(field[1:], PoolStats()), SECONDS[field[0]], float(n))
+    for field, n in _pairs(marks):
+        mark, _, name = field.partition(" ")
+        found.pools.setdefault(name, PoolStats()).marks[mark] = int(n)
+    for name, run_at in _pairs(heads):
+        found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
+    for field, n in _pairs(by_pool):
+        _count(found.pools.setdefault(field[1:], PoolStats()), field, int(n))
+    for field, n in _pairs(by_worker):
+        if int(n):
+            _count(found.workers.setdefault(field[1:], WorkerStats()), field, int(n))
+    return found
+
+
+def _count(numbers: PoolStats | WorkerStats, field: str, n: int) -> None:
+    name = COUNTED.get(STATUSES[int(field[0])])
+    if name is not None:
+        setattr(numbers, name, n)
+
+
+def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
+    """Return all instances by name, without those that cannot be read: their next beat replaces them."""
+    found = []
+    for body in flat[1::2]:
+        beat = BEAT.decode(body[LEASE.size :])
+        if beat is not None:
+            found.append(InstanceRecord(beat, *LEASE.unpack_from(body)))
+    return sorted(found, key=lambda record: record.beat.instance)
+
+
+def event(number: int, body: bytes) -> Event:
+    """Return an event from its bytes."""
+    return read_event(number, body[NUMBER:])
+
+
+def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    return ((name.decode(), value) for name, value in zip(flat[::2], flat[1::2], strict=True))
+
+
+def _number(value: bytes | None) -> float | None:
+    return float(value) if value else None
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

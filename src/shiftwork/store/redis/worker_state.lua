@@ -1,0 +1,74 @@
+-- The state of a worker, and how the end of a run changes it. The original is `shiftwork.core.worker_state`.
+--
+-- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
+
+local STATE = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'rate' }
+
+local function know(worker)
+  call('SADD', P .. 'known', worker)
+end
+
+local function fields_of_worker(worker)
+  return call('HMGET', P .. 'w:' .. worker, unpack(STATE))
+end
+
+local states = {}
+
+local function known_state(worker)
+  local state = states[worker]
+  if not state then
+    local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success')
+    state = { on = stored[1] ~= '0', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
+    state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
+    states[worker] = state
+  end
+  return state
+end
+
+local function after_end(worker, ended_at)
+  local state = known_state(worker)
+  state.ended = math.max(state.ended, ended_at)
+  state.changes.ended = state.ended
+end
+
+-- Returns whether the end of this run disabled the worker.
+local function after_run(worker, ended, ended_at, verdict, failure, disable_after)
+  local state = known_state(worker)
+  local changes = state.changes
+  if ended then
+    after_end(worker, ended_at)
+  end
+  if verdict == 'success' then
+    state.success = math.max(state.success, ended_at)
+    changes.success = state.success
+    state.failures, changes.failures, changes.error = 0, 0, false
+    return false
+  elseif verdict ~= 'failure' then
+    return false
+  end
+  state.failures = state.failures + 1
+  changes.failures, changes.error = state.failures, failure or false
+  if not disable_after or state.failures < disable_after or not state.on then
+    return false
+  end
+  state.on, changes.on, changes.at = false, '0', ended_at
+  changes.why = state.failures .. ' runs in a row failed, the last one with ' .. (failure or 'None')
+  return true
+end
+
+local function flush_states()
+  for worker, state in pairs(states) do
+    local set = {}
+    for field, value in pairs(state.changes) do
+      if value == false then
+        call('HDEL', P .. 'w:' .. worker, field)
+      else
+        set[#set + 1] = field
+        set[#set + 1] = type(value) == 'number' and exact(value) or value
+      end
+    end
+    if #set > 0 then
+      call('HSET', P .. 'w:' .. worker, unpack(set))
+    end
+  end
+end

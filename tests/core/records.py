@@ -1,0 +1,66 @@
+"""An example of every kind of record, and the ways to damage one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from shiftwork.core.admission import Gates
+from shiftwork.core.breaker import BreakerState
+from shiftwork.core.docs import ATTEMPT, BEAT, EVENT, KINDS
+from shiftwork.core.history import EndedTotals, Hour, Moment, Point
+from shiftwork.core.model import Attempt, Beat, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.move import Arrival, Departure
+from shiftwork.core.schedule import Cursor
+from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
+from shiftwork.core.token import Token
+
+TEXT = "some text"
+VALUES: dict[str, Any] = {
+    "worker": WorkerConfig(name=TEXT),
+    "gates": Gates(worker=TEXT, pool="p"),
+    "schedule": Cursor(1.0, TEXT, "UTC"),
+    "breaker": BreakerState(open=True, failed_at=(1.0, 2.0), until=3.0),
+    "pool_config": PoolConfig(name=TEXT),
+    "pool": PoolDoc(paused=True, reason=TEXT),
+    "plan": Plan(nodes={TEXT: {"p": 1}}, lost={"n": Lost(1.0, "host")}),
+    "history": Hour(7, [Moment(1.0, {TEXT: Point(1, 2, 3, 4)})], {"p": EndedTotals(1, 2, {"w0": 1})}),
+    "token": Token(id="i", name=TEXT, role="read", digest=b"d", created_at=1.0),
+    "stack_requests": StackRequests(
+        {"k": StackRequest(job="j", fence=1, asked_at=1.0, reply=StackReply(at=1.0, instance="i", pid=1, stack=TEXT))}
+    ),
+    "departure": Departure(token="t", to=TEXT),
+    "arrival": Arrival(token="t", source=TEXT),
+    "beat": Beat(instance=TEXT, node="n", pool="p", slots=1),
+    "event": Event(at=1.0, name="n", subject="s", message=TEXT, data={"k": "v"}),
+    "attempt": Attempt(number=1, started_at=1.0, ended_at=2.0, kind="raised", error=TEXT),
+}
+ALL = {**KINDS, "beat": BEAT, "event": EVENT, "attempt": ATTEMPT}
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A way to damage a record."""
+
+    name: str
+    body: bytes
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def damages(kind: str) -> list[Damage]:
+    """Bodies that no record of the kind can have."""
+    good = ALL[kind].encode(VALUES[kind])
+    found = [
+        Damage("empty", b""),
+        Damage("never used byte", b"\xc1"),
+        Damage("cut off", good[:-1]),
+        Damage("too long", good + b"\x00"),
+        Damage("a number", b"\x01"),
+        Damage("a text that is not UTF-8", b"\xa1\xff"),
+        Damage("a list of texts", b"\x92\xa1a\xa1b"),
+        Damage("nested too deeply", b"\x91" * 100_000),
+        Damage("a list that claims to be huge", b"\xdd\xff\xff\xff\xff"),
+    ]
+    if TEXT.encode() in good:
+        found.append(Damage("invalid UTF-8 inside", good.replace(TEXT.encode(), b"\xff" * len(TEXT))))
+    return found

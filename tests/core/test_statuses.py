@@ -1,0 +1,60 @@
+"""The statuses by number, and which of them allow a change. The Lua and SQL repeat the numbers."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from shiftwork.core.model import Cancel, Change, Discard, JobStatus, Requeue
+from shiftwork.core.statuses import COMPLETED, ENDED, FAILED, NUMBERS, PROCESSING, STATUSES, allows
+
+CANCEL, REQUEUE, DISCARD = Cancel(), Requeue(run_at=0.0), Discard()
+
+
+def test_every_status_has_one_number() -> None:
+    assert sorted(STATUSES) == sorted(JobStatus)
+    assert [STATUSES[number] for number in NUMBERS.values()] == list(STATUSES)
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_comparing_numbers_says_what_the_groups_say(status: JobStatus) -> None:
+    number = NUMBERS[status]
+    assert (number <= PROCESSING) == status.live == (status not in ENDED)
+    assert (number >= COMPLETED) == (status in ENDED)
+    assert (number <= FAILED) == (status in (JobStatus.SCHEDULED, JobStatus.FAILED))
+
+
+@pytest.mark.parametrize(
+    ("status", "changes"),
+    [
+        (JobStatus.SCHEDULED, {CANCEL, REQUEUE}),
+        (JobStatus.FAILED, {CANCEL, REQUEUE}),
+        (JobStatus.QUEUED, {CANCEL}),
+        (JobStatus.PROCESSING, {CANCEL}),
+        (JobStatus.COMPLETED, {DISCARD}),
+        (JobStatus.DEAD, {REQUEUE, DISCARD}),
+        (JobStatus.CANCELLED, {REQUEUE, DISCARD}),
+    ],
+)
+def test_which_status_allows_which_change(status: JobStatus, changes: set[Change]) -> None:
+    assert {change for change in (CANCEL, REQUEUE, DISCARD) if allows(status, change)} == changes
+
+
+def test_due_jobs_are_queued_and_later_ones_scheduled() -> None:
+    waiting = [JobStatus.waiting(run_at, 100.0) for run_at in (99.0, 100.0, 100.001)]
+    assert waiting == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.SCHEDULED]
+
+
+def test_the_lua_counts_as_core_does() -> None:
+    text = files("shiftwork.store.redis").joinpath("keys.lua").read_text(encoding="utf-8")
+    names = re.search(r"^local (SCHEDULED, .+) = ([\d, ]+)$", text, re.MULTILINE)
+    assert names is not None
+    numbers = dict(zip(names[1].lower().split(", "), map(int, names[2].split(", ")), strict=True))
+    assert numbers == {status.value: number for status, number in NUMBERS.items()}
+
+
+def test_the_drawing_of_the_sqlite_tables_counts_as_core_does() -> None:
+    text = files("shiftwork.store.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
+    drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)
+    assert drawn is not None
+    assert drawn[1].split("   ") == [f"{number} {status}" for status, number in NUMBERS.items()]
