@@ -139,7 +139,7 @@ def test_the_second_signal_means_now(terminal: Terminal) -> None:
     job_id = enqueue(terminal, "linger", "name=stubborn")
     node.wait_for("lingering stubborn")
     node.signal()
-    node.wait_for("a second signal stops it now")
+    node.wait_for("a second signal stops them now")
     node.signal()
     assert node.end() == 0
     job = terminal.json("job", job_id)["job"]
@@ -151,7 +151,7 @@ def test_the_stop_timeout(terminal: Terminal) -> None:
     job_id = enqueue(terminal, "linger", "name=stubborn")
     node.wait_for("lingering stubborn")
     node.signal()
-    node.wait_for("running work may finish within 0.1 s")
+    node.wait_for("running jobs have 0.1 s to finish")
     assert node.end() == 0
     assert status(terminal, job_id) == "queued"
 
