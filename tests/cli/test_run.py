@@ -139,7 +139,7 @@ def test_the_second_signal_means_now(terminal: Terminal) -> None:
     job_id = enqueue(terminal, "linger", "name=stubborn")
     node.wait_for("lingering stubborn")
     node.signal()
-    node.wait_for("a second signal stops it now")
+    node.wait_for("a second signal stops them now")
     node.signal()
     assert node.end() == 0
     job = terminal.json("job", job_id)["job"]

@@ -85,7 +85,7 @@ def test_a_second_signal_hands_over_now(nodes: Nodes) -> None:
     eventually(lambda: nodes.running_on(old) == 1)
     new = nodes.up()
     old.signal(signal.SIGTERM)
-    old.wait_for("a second signal stops it now")
+    old.wait_for("a second signal stops them now")
     old.signal(signal.SIGTERM)
     assert old.end(within=30) == 0
     nodes.completed([job_id])

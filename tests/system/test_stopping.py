@@ -50,7 +50,7 @@ async def test_the_second_signal_is_quick_whatever_runs(mill: Mill) -> None:
     await mill.noted("nap_in_a_thread")
     children = node.children()
     node.signal(signal.SIGTERM)
-    await until(lambda: "a second signal stops it now" in node.said)
+    await until(lambda: "a second signal stops them now" in node.said)
     node.signal(signal.SIGTERM)
     assert node.end(within=30) == 0
     assert gone(children)
