@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,12 @@ LONGEST_FIRST: Final = tuple(
 """Files that take long. They begin first, so that no process is left alone with one at the end."""
 
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure() -> None:
+    """Mind SIGINT, also where these tests run in the background of a shell: processes inherit that it is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
