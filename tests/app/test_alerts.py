@@ -51,7 +51,7 @@ class Receiver:
 
     def close(self, alerts_made: Sequence[alerts.Alert] = ()) -> None:
         self.hold.set()
-        waited(lambda: all(alert._queue.empty() for alert in alerts_made))  # or their threads outlive the test
+        waited(lambda: not any(alert.pending for alert in alerts_made))  # or their threads outlive the test
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -63,14 +63,14 @@ class Receiver:
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     made: list[alerts.Alert] = []
-    work = alerts.Alert._work
 
-    def noted(alert: alerts.Alert) -> None:
-        made.append(alert)
-        work(alert)
+    class Noted(alerts.Alert):
+        def __init__(self, url: str, secret: str) -> None:
+            super().__init__(url, secret)
+            made.append(self)
 
     monkeypatch.setattr(alerts, "DELAYS", (0.01, 0.02, 0.03))
-    monkeypatch.setattr(alerts.Alert, "_work", noted)
+    monkeypatch.setattr(alerts, "Alert", Noted)
     it = Receiver()
     yield it
     it.close(made)
