@@ -178,7 +178,7 @@ async def test_what_is_left_at_a_stop_is_given_up_on_and_said(
     for number in range(3):
         app.hooks.fire(happened(number))
     await app.close()
-    assert "3 hooks or alerts under way did not finish in time" in caplog.text
+    assert "3 hooks or alerts did not finish in time" in caplog.text
 
 
 @pytest.mark.parametrize(
