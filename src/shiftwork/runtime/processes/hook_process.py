@@ -83,6 +83,7 @@ class HookProcess:
             if isinstance(message, Definition):
                 self._described.set_result(message)
             elif isinstance(message, Failed):
+                self._closed = True  # its end may be seen before `describe` goes on; it is not to be started again
                 self._described.set_exception(AppImportError(message.error))
 
     def _ended(self, status: int) -> None:
