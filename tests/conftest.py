@@ -93,7 +93,7 @@ def _tell_apart(items: list[pytest.Item]) -> None:
     for item in items:
         _, bracket, operation = item.name.partition("[")
         if bracket and "[" not in item.nodeid:
-            item._id = replace(item._id, params=operation.removesuffix("]"))
+            item._id = replace(item._id, params=operation.removesuffix("]"))  # noqa: SLF001 - pytest offers no other way
     ids = Counter(item.nodeid for item in items)
     assert ids.total() == len(ids), [name for name, n in ids.items() if n > 1]
 
