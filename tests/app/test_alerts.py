@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,9 @@ class Receiver:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
-    def close(self) -> None:
+    def close(self, alerts_made: Sequence[alerts.Alert] = ()) -> None:
         self.hold.set()
+        waited(lambda: not any(alert.pending for alert in alerts_made))  # or their threads outlive the test
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -61,10 +62,18 @@ class Receiver:
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    made: list[alerts.Alert] = []
+
+    class Noted(alerts.Alert):
+        def __init__(self, url: str, secret: str) -> None:
+            super().__init__(url, secret)
+            made.append(self)
+
     monkeypatch.setattr(alerts, "DELAYS", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(alerts, "Alert", Noted)
     it = Receiver()
     yield it
-    it.close()
+    it.close(made)
 
 
 def happened(number: int = 1) -> Event:

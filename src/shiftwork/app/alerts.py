@@ -75,6 +75,11 @@ class Alert:
             self._thread.start()
         return wrap_future(done)
 
+    @property
+    def pending(self) -> int:
+        """How many events are neither delivered nor given up."""
+        return self._queue.unfinished_tasks
+
     def __repr__(self) -> str:
         return f"<alert to {self._name}>"
 
@@ -87,6 +92,7 @@ class Alert:
                 logger.exception("an alert to %s failed: %s", self._name, event.message)
             with suppress(Exception):  # its loop may be closed
                 done.set_result(None)
+            self._queue.task_done()
 
     def _deliver(self, event: Event, body: bytes) -> None:
         for delay in (*DELAYS, None):

@@ -88,7 +88,7 @@ class HookProcess:
             if isinstance(message, Definition):
                 self._described.set_result(message)
             elif isinstance(message, SetupFailed):
-                self._closed = True  # the process ends now, and starting it again would fail too
+                self._closed = True  # it may end before `describe` continues, and must not be started again
                 self._described.set_exception(AppImportError(message.error))
 
     def _ended(self, status: int) -> None:
