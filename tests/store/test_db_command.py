@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,19 +120,29 @@ def test_an_app_works_on_a_schema_made_by_hand(url: str) -> None:
 
 def test_many_at_once_make_one_schema(url: str) -> None:
     command = [sys.executable, "-m", "shiftwork", "db", "upgrade", "--json", "--store", url]
-    with closing(psycopg.connect(url)) as migrating:
+    with ExitStack() as started, closing(psycopg.connect(url)) as migrating:
         migrating.execute("SELECT pg_advisory_xact_lock(%s)", (migrations._LOCK,))
-        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+        running = [started.enter_context(_started(command)) for _ in range(5)]
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while run(url, waiting) != [(5,)]:  # all of them have seen an empty database
             assert time.monotonic() < deadline
             time.sleep(0.01)  # nothing signals that a lock is awaited
         migrating.rollback()
-    answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+        answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 5
     assert sorted(len(answer["upgraded"]) for answer in answers) == [0, 0, 0, 0, 3]
     assert {answer["version"] for answer in answers} == {1}
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process that does not outlive the test."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 # ── a next version ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +236,7 @@ def test_a_next_version_of_functions_is_a_step(url: str, request: pytest.Fixture
     left = output("status", "--store", url)
     assert f"functions {new}" in left
     assert f"drop functions {old}" in left
-    assert "1 step to do: shiftwork db upgrade, once no process of the version before is left\n" in left
+    assert "1 step pending: shiftwork db upgrade, once all processes of the previous version have stopped\n" in left
     assert f"drop functions {old}, after: done\n" in output("upgrade", "--store", url)
     assert installed(url) == {new}
     assert output("status", "--store", url).endswith("up to date\n")
@@ -261,7 +271,7 @@ def test_pending_sql_has_the_functions_that_are_left_to_do(
 def test_missing_functions_are_installed_again(url: str) -> None:
     output("upgrade", "--store", url)
     run(url, f"DROP FUNCTION shiftwork.hold_{functions.current().version}")
-    assert "1 step to do: shiftwork db upgrade\n" in output("status", "--store", url)
+    assert "1 step pending: shiftwork db upgrade\n" in output("status", "--store", url)
     works(url)
     assert output("status", "--store", url).endswith("up to date\n")
 
