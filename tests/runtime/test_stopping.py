@@ -216,7 +216,7 @@ async def test_starting_twice_is_refused_even_at_the_same_time(stage: Stage) -> 
     app = stage.app()
     answers = await asyncio.gather(app.start(), app.start(), return_exceptions=True)
     assert [type(answer) for answer in answers] == [type(None), LifecycleError]
-    with pytest.raises(LifecycleError, match="running already"):
+    with pytest.raises(LifecycleError, match="already running"):
         await app.start()
 
 
