@@ -298,10 +298,9 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
     assert await status(job) is JobStatus.COMPLETED
 
 
-@pytest.mark.parametrize("harm", ["never used byte", "invalid UTF-8 inside"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str, harm: str) -> None:
-    body = {damage.name: damage.body for damage in damages(kind)}.get(harm, b"\xa1\xff")
+async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str) -> None:
+    body = {damage.name: damage.body for damage in damages(kind)}.get("invalid UTF-8 inside", b"\xa1\xff")
     app = stage.app()
     runs: Counter[str] = Counter()
     app.register_pool("elastic", min_workers=1, max_workers=3)

@@ -371,11 +371,11 @@ async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_go_on(stage:
 
 async def test_a_worker_without_a_timeout_may_run_for_long(stage: Stage, clock: ManualClock) -> None:
     act = Act()
-    app = stage.app(tick_interval=3600, lease_seconds=7200)
+    app = stage.app(tick_interval=360, lease_seconds=720)
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
     await app.start()
     job = await worker.enqueue()
-    await clock.advance(7_000)
+    await clock.advance(700)
     assert act.running == 1
     assert act.contexts[0].deadline is None
     await act.finish("done")

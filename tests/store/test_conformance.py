@@ -11,5 +11,5 @@ async def test_store(
     check: Check, factory: StoreFactory, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if request.node.get_closest_marker("soak") is None:
-        monkeypatch.setattr(crowds, "CROWD", 30_000)  # enough to notice a scan; the soak tests have the whole crowd
+        monkeypatch.setattr(crowds, "CROWD", 15_000)  # enough to notice a scan; the soak tests have the whole crowd
     await run_check(check, factory)

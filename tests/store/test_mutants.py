@@ -25,6 +25,7 @@ from shiftwork.store.redis import scripts
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.sql import SQL
 from shiftwork.testing import CHECKS, StoreFactory, check_store, expect, run_check, suite
+from shiftwork.testing.checks import crowds
 from tests.store.conftest import on_server
 from tests.store.servers.postgres import names, server_url
 
@@ -336,6 +337,7 @@ async def test_a_broken_promise_is_noticed(
     mutate: Callable[[Patch], None], noticed_by: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(expect, "PATIENCE", 0.2)
+    monkeypatch.setattr(crowds, "CROWD", 15_000)  # as in test_conformance
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         await run_check(CHECK[noticed_by], healthy)
