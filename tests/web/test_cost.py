@@ -14,7 +14,7 @@ from shiftwork.store.urls import open_store
 from shiftwork.web.routing import ROUTES
 from tests.web.conftest import Web
 
-JOBS: Final = 100_000
+JOBS: Final = 50_000
 BATCH: Final = 5_000
 MOST_CALLS: Final = 20
 MOST_RECORDS: Final = 5_000
@@ -22,7 +22,7 @@ MOST_RECORDS: Final = 5_000
 A_PAGE: Final = 200
 EVERY: Final = 1_000
 MOST_STEPS: Final = 150_000
-"""Of SQLite's machine, for a page: to look at every job takes a million and more."""
+"""Of SQLite's machine, for a page: to look at every job takes half a million and more."""
 STATUSES: Final = [JobStatus.QUEUED] * 4 + [JobStatus.COMPLETED] * 5 + [JobStatus.DEAD]
 
 

@@ -11,7 +11,7 @@ from shiftwork.web.access import Visitor
 from shiftwork.web.openapi import API, document
 from tests.web.conftest import Web, shop
 
-EXAMPLES: Final = 12
+EXAMPLES: Final = 8
 """For each operation. `make soak`'s patience is not needed: the routes share one reader."""
 
 
