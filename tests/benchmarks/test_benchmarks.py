@@ -39,6 +39,7 @@ def test_a_quick_run_ends_in_a_table_and_in_json(checkout: Path, tmp_path: Path)
         assert f"{told['medians'][who]['enqueue']:,.0f} /s" in done.stdout
 
 
+@pytest.mark.soak
 def test_a_measurement_that_fails_is_named_and_fails_the_run(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "huey.py").write_text("raise ImportError('broken on purpose')\n")
     done = subprocess.run(

@@ -61,7 +61,7 @@ def test_under_load_every_job_runs_exactly_once(fleet: Nodes) -> None:
     assert new.end() == 0
 
 
-@pytest.mark.parametrize("kind", ["process", "async"])
+@pytest.mark.parametrize("kind", ["process", pytest.param("async", marks=pytest.mark.soak)])
 def test_a_job_that_outlasts_the_grace_period_is_handed_over_uncounted(kind: str, nodes: Nodes) -> None:
     old = nodes.up("--stop-timeout", "1")
     [job_id] = nodes.enqueue(nodes.call(1, 60.0) if kind == "process" else nodes.nap(1, 60.0))

@@ -139,7 +139,7 @@ TWINS: Final = {"redis", "redis_cluster", "cluster", *names()[1:]}
 """Stores that run the same code as another one, on another server."""
 TWINS_KEEP: Final = {life, ringing, racing}
 TWINS_GATE: Final = gates.check_conflicts_hold_across_pools_in_both_directions
-SERVERS_DIFFER: Final = {"test_doctor.py", "test_postgres_plans.py"}
+SERVERS_DIFFER: Final = {"test_doctor.py"}
 """What is tested here is the server as much as our code."""
 
 

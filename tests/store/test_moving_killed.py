@@ -56,7 +56,7 @@ async def produce(store: Store, stop: asyncio.Event, added: list[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "word"),
     [
-        ("valkey", "copying: "),
+        pytest.param("valkey", "copying: ", marks=pytest.mark.soak),
         pytest.param("postgres", "checking the destination: ", marks=pytest.mark.soak),
     ],
 )
