@@ -81,7 +81,7 @@ async def endure(mill: Mill, *, jobs: int, shortest: float, longest: float, node
     for job in ended:
         if job.id in guilty_ids:
             assert job.status is JobStatus.DEAD
-            assert job.record.crashes == 3
+            assert job.record.crashes >= 3  # and more if the storm killed it, too
             assert "SIGABRT" in (job.error or "")
     assert storm.killed["node"] == 2
     assert sum(storm.killed.values()) > 5
