@@ -314,6 +314,7 @@ class WorkerOrchestrator:
             hooks=self._hooks,
             states=self._registered.states,
             settings=settings,
+            voice=self.control.voice,
             setup=setup,
         )
 

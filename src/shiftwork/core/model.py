@@ -473,6 +473,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """How many seconds late its event loop runs: the worst recent value."""
     store_seconds: float | None = None
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
+    store_fault: str | None = None
+    """What it cannot do with the store although it can send this beat; None if nothing fails."""
 
 
 class Orders(Struct, frozen=True):

@@ -185,6 +185,7 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
+            voice=control.voice,
             setup=self._setup,
         )
         if definition.health_checks:

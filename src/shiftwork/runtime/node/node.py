@@ -35,6 +35,7 @@ from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.pulse import Poke
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -57,23 +58,34 @@ class Node:
         hooks: Listeners,
         states: dict[str, WorkerState],
         settings: Settings,
+        voice: StoreVoice,
         setup: Setup | None = None,
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-        self.gauge = OwnGauge(clock.monotonic)
-        self.reporter = reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
+        self.gauge = OwnGauge(clock.monotonic, voice)
+        self.reporter = reporter = Reporter(
+            registry,
+            store=store,
+            clock=clock,
+            hooks=hooks,
+            states=states,
+            voice=voice,
+            every_run=settings.every_run,
+        )
         self._registry = registry
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._voice = voice
         self._draining = False
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
-        self._notebook = notebook = Notebook(store, clock)
+        self._notebook = notebook = Notebook(store, clock, voice)
         self._outbox = outbox = Outbox(
             store,
             clock,
             stopwatch=self.gauge.stopwatch,
+            voice=voice,
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
@@ -93,6 +105,7 @@ class Node:
             clock=clock,
             leader=leader,
             reporter=reporter,
+            voice=voice,
             longest_sleep=settings.tick_interval,
         )
         environment = NodeEnvironment(
@@ -105,6 +118,8 @@ class Node:
             notebook=notebook,
             outbox=outbox,
             emit=reporter.emit,
+            voice=voice,
+            begun=reporter.run_begun,
             setup=setup,
         )
         poke = Poke()
@@ -122,7 +137,8 @@ class Node:
     ) -> Duty:
         """Do one more thing for as long as the node runs: at its start, and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
-        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        bell = self._store.listen(topics)
+        duty = Duty(name, poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
         self._duties.append(duty)
         return duty
 

@@ -70,7 +70,8 @@ class NodeInstances:
             ended=self._ended,
         )
         tick = here.settings.tick_interval
-        return Duty(f"pool {pool.name}", instances.poll, clock=here.clock, bell=bell, longest_sleep=tick)
+        name = f"pool {pool.name}"
+        return Duty(name, instances.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
 
     def resize(self, targets: Mapping[str, int]) -> None:
         """Give every pool as many slots as the plan has for it."""

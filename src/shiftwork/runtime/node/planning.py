@@ -11,6 +11,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
@@ -27,6 +28,7 @@ class Planning:
         clock: Clock,
         leader: Leader,
         reporter: Reporter,
+        voice: StoreVoice,
         longest_sleep: float,
     ) -> None:
         self._store = store
@@ -35,7 +37,8 @@ class Planning:
         self._reporter = reporter
         self._planner = Planner(pools, registry.workers, store, clock)
         self._planned_at = 0.0
-        self.duty = Duty("planner", self._poll, clock=clock, bell=store.listen(()), longest_sleep=longest_sleep)
+        bell = store.listen(())
+        self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
         self.soon = self.duty.ring
         """Plan soon: a pool has no free slot left. Safe from any thread."""
 
