@@ -45,6 +45,7 @@ logger: Final = logging.getLogger("shiftwork")
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
 @click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
     app_name: str,
@@ -56,6 +57,7 @@ def run(
     no_web: bool,
     always_token: bool,
     log_level: str,
+    log_runs: bool,
     log_format: str,
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
@@ -71,7 +73,13 @@ def run(
 
     async def go() -> None:
         service = Service(
-            app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file, web=place
+            app_name,
+            log_level=log_level,
+            log_format=log_format,
+            log_runs=log_runs,
+            labels=label,
+            probe_file=probe_file,
+            web=place,
         )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 

@@ -26,6 +26,7 @@ from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
@@ -122,7 +123,7 @@ class Node:
             begun=reporter.run_begun,
             setup=setup,
         )
-        poke = Poke()
+        self._poke = poke = Poke()
         self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
         for pool in registry.pools.values():
@@ -141,6 +142,10 @@ class Node:
         duty = Duty(name, poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
         self._duties.append(duty)
         return duty
+
+    def watch_health(self, poll: Callable[[], Awaitable[float | None]]) -> None:
+        """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
+        self._planning.alarm = self.add_duty("health", poll, every=HEALTH_SECONDS).ring
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,7 +232,7 @@ class Node:
     def _add_duties(self) -> None:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
-            self.add_duty("leader", self.leader.poll, "leader")
+            self.add_duty("leader", self._lead, "leader")
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
@@ -240,6 +245,13 @@ class Node:
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
         return await self._planning.plan()
+
+    async def _lead(self) -> float | None:
+        led = self.leader.leading
+        next_at = await self.leader.poll()
+        if self.leader.leading != led:
+            self._poke()  # the beat says who leads, and others read it there
+        return next_at
 
     async def _follow_plan(self) -> None:
         slots = await self._planning.slots_of(self.name)

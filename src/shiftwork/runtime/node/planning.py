@@ -1,6 +1,6 @@
 """The plan, as far as a node has a part in it: when it is made, and how many slots of each pool are on this node."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Plan, PoolConfig
@@ -41,12 +41,18 @@ class Planning:
         self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
         self.soon = self.duty.ring
         """Plan soon: a pool has no free slot left. Safe from any thread."""
+        self.alarm: Callable[[], None] = lambda: None
+        """Called when there are jobs of a worker that no live node has, or no longer are."""
+        self._unknown: frozenset[str] = frozenset()
 
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
         planned = await self._planner.plan()
         for event in planned.events:
             self._reporter.publish(event)
+        if self._planner.unknown != self._unknown:
+            self._unknown = self._planner.unknown
+            self.alarm()
         return planned
 
     async def slots_of(self, node: str) -> Mapping[str, int] | None:
