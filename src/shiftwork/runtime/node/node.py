@@ -17,6 +17,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
@@ -126,6 +127,7 @@ class Node:
         self._poke = poke = Poke()
         self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
+        self._loop_watch = LoopWatch(self._instances.runs)
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -211,6 +213,8 @@ class Node:
         self._add_duties()
         for duty in self._duties:
             duty.start()
+        if self._settings.leads and self._settings.apart != "all" and self._settings.pulse_in_thread:
+            self._loop_watch.start()
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}")
 
@@ -280,6 +284,7 @@ class Node:
         await self._instances.idle(deadline)
         self.hurry()
         await self._instances.idle()
+        self._loop_watch.stop()
         await self._instances.close()
         await self._write_the_last()
         await self._instances.gone(LEAVE_SECONDS)

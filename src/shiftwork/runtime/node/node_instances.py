@@ -10,6 +10,7 @@ from shiftwork.core.stack_requests import StackReply
 from shiftwork.errors import StoreError
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.node.change_watch import ChangeWatch
 from shiftwork.runtime.node.environment import NodeEnvironment
@@ -55,6 +56,10 @@ class NodeInstances:
     def running(self) -> int:
         """How many jobs run."""
         return sum(len(engine.runs) for engine in self.engines)
+
+    def runs(self) -> list[Run]:
+        """What runs. Safe from any thread."""
+        return [run for engine in self.engines for run in tuple(engine.runs.values())]
 
     def add(self, pool: PoolConfig) -> Duty:
         """Serve one more pool; returns the duty that claims for it."""
