@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
+from shiftwork.cli.run import introduce
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal, eventually, until
 
@@ -47,11 +48,19 @@ def status(shop: Terminal, job_id: str) -> str:
 def test_it_says_what_it_runs(served: Terminal) -> None:
     node = served.processes[0]
     told = "\n".join(node.lines)
+    runs = r"INFO    shiftwork \S+ runs shop:app on sqlite:///.*shop\.db: 6 workers in 2 pools$"
+    assert re.search(runs, told, re.MULTILINE)
+    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
+
+
+def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert terminal.folder
+    introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
+    told = capsys.readouterr().err
     assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
     assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)
     assert re.search(r"^nightly +default +at 03:00 every day, Europe/Vienna$", told, re.MULTILINE)
     assert re.search(r"^images +thread, 1–4$", told, re.MULTILINE)
-    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
 
 
 def test_the_log_as_json(terminal: Terminal) -> None:
@@ -70,7 +79,6 @@ def test_the_log_as_json(terminal: Terminal) -> None:
 
 def test_the_log_level(terminal: Terminal) -> None:
     node = terminal.start("run", "shop", "--log-level", "warning")
-    node.wait_for("images")
     eventually(lambda: terminal.run("doctor").exit_code == 0)
     node.signal()
     assert node.end() == 0
