@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -136,8 +137,7 @@ class Morning:
     def the_store_goes_away(self, seconds: float) -> None:
         """Everything goes on when it is back."""
         self.server.kill()
-        over = asyncio.run(asyncio.sleep(seconds, result=True))
-        assert over
+        time.sleep(seconds)
         self.server.start()
         self.wait_for("store: back after")
         eventually(self.fetched(), within=PATIENCE)
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--away", type=float, default=20.0, help="for how many seconds the store goes away")
     away = parser.parse_args().away
     with tempfile.TemporaryDirectory(prefix="shiftwork-morning-") as folder:
-        print("\n".join(play(Path(folder), away)))
+        sys.stdout.write("\n".join([*play(Path(folder), away), ""]))
 
 
 if __name__ == "__main__":
