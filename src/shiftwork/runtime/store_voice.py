@@ -31,7 +31,9 @@ CALM_SECONDS: Final = 30.0
 LASTING_SECONDS: Final = 5.0
 """How long such a failure has to last."""
 STALE_SECONDS: Final = 60.0
-"""After this long without another report a failure is over: a caller that still needed the store would have tried."""
+"""After this long without another report a failure is over: a duty that still needed the store would have tried."""
+ADDS_STALE_SECONDS: Final = 600.0
+"""The same for adding jobs, which people's programs do when they have something to do."""
 
 
 class _Fault(Struct):
@@ -130,5 +132,9 @@ class StoreVoice:
             self._logged = None
 
     def _forget_stale(self) -> None:
-        oldest = self._monotonic() - STALE_SECONDS
-        self._faults = {name: fault for name, fault in self._faults.items() if fault.last > oldest}
+        now = self._monotonic()
+        self._faults = {
+            name: fault
+            for name, fault in self._faults.items()
+            if now - fault.last < (ADDS_STALE_SECONDS if name == ADDS else STALE_SECONDS)
+        }

@@ -197,7 +197,7 @@ class Engine:
             try:
                 await self._claimer.reconcile()
             except StoreError as error:
-                logger.warning("cannot find out whether %s still holds jobs: %s", self.instance, error)
+                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

@@ -83,8 +83,11 @@ class Reporter:
 
     def publish(self, event: Event) -> None:
         """Log an event that exists already, record it, and call its hooks."""
-        level = logging.WARNING if event.name in _LOUD else logging.INFO
-        logger.log(level, "%s", event.message, extra=_about(event))
+        if event.name == "job.lost":  # a node that vanishes may lose very many at once
+            self._run_log.lost(event.subject, event.data["worker"], event.message)
+        else:
+            level = logging.WARNING if event.name in _LOUD else logging.INFO
+            logger.log(level, "%s", event.message, extra=_about(event))
         self._keep(event)
 
     def _keep(self, event: Event) -> None:
@@ -153,6 +156,6 @@ def _about(event: Event) -> dict[str, Any]:
 
 
 _LOUD: Final = {
-    *("worker.disabled", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"),
+    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
     *("pool.failing", "node.lost"),
 }

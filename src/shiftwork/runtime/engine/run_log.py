@@ -24,12 +24,13 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 logger: Final = logging.getLogger("shiftwork.runs")
 """A logger of its own, so that its level can be set apart."""
 
-Kind = Literal["failed", "dead", "started", "completed", "cancelled"]
+Kind = Literal["failed", "dead", "lost", "started", "completed", "cancelled"]
 
 WINDOW_SECONDS: Final = 60.0
 IN_FULL: Final[Mapping[Kind, int]] = {
     "failed": 5,
     "dead": 5,
+    "lost": 5,
     "started": 20,
     "completed": 20,
     "cancelled": 20,
@@ -38,6 +39,7 @@ IN_FULL: Final[Mapping[Kind, int]] = {
 SUMS: Final[Mapping[Kind, str]] = {
     "failed": "more failed attempts",
     "dead": "more dead jobs",
+    "lost": "more lost jobs",
     "started": "more runs started",
     "completed": "more runs completed",
     "cancelled": "more runs cancelled",
@@ -89,6 +91,10 @@ class RunLog:
                 self._ordinary("cancelled", outcome, started_at)
             case _:
                 pass  # handed back; or lost, which is an event
+
+    def lost(self, job_id: str, worker: str, message: str) -> None:
+        """A job was lost with the instance that ran it, and runs again."""
+        self._write(logging.WARNING, "lost", f"{worker}: {message}", job=job_id, worker=worker)
 
     def close(self) -> None:
         """Write what is still to be summed up."""
@@ -157,7 +163,7 @@ class RunLog:
         if window.timer is not None:
             window.timer.cancel()
         if window.held:
-            level = {"failed": logging.WARNING, "dead": logging.ERROR}.get(kind)
+            level = {"failed": logging.WARNING, "lost": logging.WARNING, "dead": logging.ERROR}.get(kind)
             passed = in_words(self._clock.monotonic() - window.began)
             latest = window.latest.removeprefix(f"{worker}: ")
             text = f"{worker}: … and {window.held:,} {SUMS[kind]} in the last {passed}, the latest: {latest}"

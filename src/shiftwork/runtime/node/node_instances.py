@@ -172,5 +172,5 @@ class NodeInstances:
             await engine.close()
             await here.outbox.settle()
             await here.store.leave([engine.instance], here.clock.now())
-        except StoreError as error:
-            logger.warning("cannot give up the lease of %s: %s; it will run out by itself", engine.instance, error)
+        except StoreError as error:  # then it runs out by itself
+            here.voice.failed("giving up leases", error)

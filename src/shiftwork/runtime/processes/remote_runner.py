@@ -324,10 +324,12 @@ class RemoteRunner:
     def _log_death(self, death: Death) -> None:
         if self._why_killed is not None:
             logger.warning("killed process %d: %s", self.pid, self._why_killed)
+        elif death.lapsed:  # the node logs why it could not renew the leases
+            logger.debug("process %d ended itself: its lease was not renewed", self.pid)
         elif self.ready and not self._closing:
             workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
             ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
-            how = "ended itself: its lease was not renewed" if death.lapsed else exit_in_words(death.status)
+            how = exit_in_words(death.status)
             logger.warning("process %d %s %s; a new one takes its place", self.pid, how, ran)
 
     def _end_runs(self, death: Death) -> list[Run]:
