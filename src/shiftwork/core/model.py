@@ -495,7 +495,7 @@ class InstanceRecord(Struct, frozen=True):
 
 
 class WorkerInstance(Struct, frozen=True, kw_only=True):
-    """A running member of a pool, as people see it."""
+    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
 
     id: str
     pool: str

@@ -1,9 +1,8 @@
 """All the instances on a node, by pool: how pools are added, looked after and ended."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.stack_requests import StackReply
@@ -18,8 +17,6 @@ from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.runners import Runners
 from shiftwork.runtime.processes.quarantine import Quarantine
-
-logger: Final = logging.getLogger("shiftwork")
 
 T = TypeVar("T")
 
