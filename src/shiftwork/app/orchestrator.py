@@ -413,7 +413,7 @@ class WorkerOrchestrator:
         return self._node.engines if self._node is not None else ()
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
-        """Decide now how many workers each pool should have, and write it down; the nodes follow it."""
+        """Decide now how many slots each pool should have, and write it down; the nodes follow it."""
         running = self._node if self._state == "running" else None
         planned = await (self.control.pools.plan() if running is None else running.plan())
         return {name: scaling_entry(decision, seen) for name, (decision, seen) in planned.decisions.items()}

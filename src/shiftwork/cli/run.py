@@ -118,7 +118,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
             ("WORKER", "POOL", "SCHEDULE"), [(n, workers[n].pool, words) for n, words in schedules.items()], err=True
         )
         aside("")
-        show_table(("POOL", "KIND AND WORKERS"), list(sizes.items()), err=True)
+        show_table(("POOL", "KIND AND SLOTS"), list(sizes.items()), err=True)
         aside("")
     if not workers:
         logger.warning("%s has no workers: is the module that registers them imported?", name)

@@ -44,7 +44,7 @@ def _show(seen: Overview) -> None:
     if seen.pools:
         click.echo()
         show_table(
-            ("POOL", "WORKERS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
+            ("POOL", "SLOTS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
         )
 
 
