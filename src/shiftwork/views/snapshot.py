@@ -1,7 +1,7 @@
 """A snapshot of everything, and what is wrong in it. Only values: `control` reads them from the store."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -55,11 +55,7 @@ def judged(
         HealthFacts(
             store_faults={who: fault for who, fault in faults.items() if fault},
             workers=[_worker_facts(config, seen) for name, config in seen.workers.items() if name in there or not live],
-            unknown={
-                name: stats.queued
-                for name, stats in seen.stats.workers.items()
-                if live and stats.queued and name not in there
-            },
+            unknown=_unknown(seen, live, there),
             nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
             instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
             lost=seen.plan.lost,
@@ -69,6 +65,19 @@ def judged(
         ),
         seen.at,
     )
+
+
+def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
+    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
+    return {
+        name: stats.queued
+        for name, stats in seen.stats.workers.items()
+        if nodes
+        and stats.queued
+        and name not in there
+        and (name not in seen.workers or seen.workers[name].pool in pools)
+    }
 
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
