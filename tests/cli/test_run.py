@@ -53,6 +53,15 @@ def test_it_says_what_it_runs(served: Terminal) -> None:
     assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
 
 
+def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: Terminal) -> None:
+    node = served.processes[0]
+    job_id = enqueue(served, "resize", "path=b.png", "width=-7")
+    node.wait_for(f"ERROR   resize: attempt 1 of 1 failed, job {job_id} is dead: ValueError: width -7 is negative")
+    node.wait_for("ValueError: width -7 is negative")
+    told = "\n".join(node.lines)
+    assert re.search(r'is dead: .*\nTraceback .*\n  File ".*shop\.py", line \d+, in resize\n', told)
+
+
 def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     assert terminal.folder
     introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
