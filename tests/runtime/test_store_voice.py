@@ -89,6 +89,8 @@ def test_a_caller_that_is_told_by_the_error_is_known_to_health_alone(
 
 
 def test_a_fault_that_is_not_repeated_is_over(voice: StoreVoice, time: Time) -> None:
-    voice.failed("planner", FULL)
-    time.now += 61
+    voice.failed(OUTCOMES, FULL)
+    time.now += 59
+    assert voice.fault is not None
+    time.now += 2
     assert voice.fault is None

@@ -15,7 +15,7 @@ from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.errors import StoreError
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
@@ -77,7 +77,7 @@ class System:
         """Take and return a place that has no limit; how that went is known to the voice."""
         store, holder = await self._access.open(), f"{PLACE} {token_hex(4)}"
         with suppress(StoreError):
-            await self._voice.hear("a test write", store.hold(PLACE, holder, MANY, 60.0, self._now()))
+            await self._voice.hear(TEST, store.hold(PLACE, holder, MANY, 60.0, self._now()))
             await store.drop(PLACE, holder)
 
     def _judged(self, seen: Snapshot) -> Health:

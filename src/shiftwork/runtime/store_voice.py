@@ -23,6 +23,11 @@ BEATS: Final = "renewing leases"
 CLAIMS: Final = "claiming jobs"
 OUTCOMES: Final = "writing outcomes"
 ADDS: Final = "adding jobs"
+EVENTS: Final = "recording events"
+PROGRESS: Final = "writing progress"
+TEST: Final = "a test write"
+WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, EVENTS, PROGRESS, TEST}
+"""The callers that are known to write; all others are duties, which also read."""
 PROOFS: Final = {BEATS, OUTCOMES, ADDS}
 """The calls that certainly write. When one of them succeeds, the store is back for all callers."""
 
@@ -60,10 +65,11 @@ class StoreVoice:
 
     @property
     def fault(self) -> str | None:
-        """What fails now, and why, in one line; None if nothing does."""
+        """Which write fails now, and why, in one line; None if none does."""
         with self._lock:
             self._forget_stale()
-            for who, fault in self._faults.items():
+            for who in sorted(self._faults.keys() & WRITES):
+                fault = self._faults[who]
                 return fault.error if fault.away else f"{who} fails: {fault.error}"
         return None
 

@@ -16,7 +16,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Stopwatch
-from shiftwork.runtime.store_voice import OUTCOMES, StoreVoice
+from shiftwork.runtime.store_voice import OUTCOMES, PROGRESS, StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -124,7 +124,7 @@ class Outbox:
             self._voice.failed(OUTCOMES, error)
         else:
             what = counted(n, "outcome")
-            logger.error("cannot write %s; trying again in %.1f s", what, RETRY_SECONDS, exc_info=error)
+            logger.error("cannot write %s: %s; trying again in %.1f s", what, error, RETRY_SECONDS, exc_info=error)
 
     async def _finish(self, outcomes: Sequence[Outcome]) -> Finished:
         if not outcomes:
@@ -191,7 +191,7 @@ class Notebook:
         if not notes:
             return
         with suppress(StoreError):
-            await self._voice.hear("writing progress", self._store.note(list(notes.values())))
+            await self._voice.hear(PROGRESS, self._store.note(list(notes.values())))
 
 
 async def pause(clock: Clock, seconds: float) -> None:

@@ -18,7 +18,7 @@ from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.retrying_jobs import RetryingJobs
 from shiftwork.runtime.engine.run_log import RunLog
-from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.runtime.store_voice import EVENTS, StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -137,7 +137,7 @@ class Reporter:
             logger.debug("an event could not be recorded: %s", error)
 
     async def _record(self, event: Event) -> None:
-        await self._voice.hear("recording events", self._store.record([event]))
+        await self._voice.hear(EVENTS, self._store.record([event]))
 
 
 async def refresh(

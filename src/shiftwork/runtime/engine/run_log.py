@@ -36,6 +36,8 @@ IN_FULL: Final[Mapping[Kind, int]] = {
     "cancelled": 20,
 }
 """How many lines of a kind a worker may have in a window."""
+EVENTS: Final[Mapping[Kind, str]] = {"dead": "job.dead", "lost": "job.lost"}
+"""The events of which lines tell, for structured logs."""
 SUMS: Final[Mapping[Kind, str]] = {
     "failed": "more failed attempts",
     "dead": "more dead jobs",
@@ -150,7 +152,7 @@ class RunLog:
             window = self._windows[key] = _Window(now)
         window.lines += 1
         if window.lines <= IN_FULL[kind]:
-            write(level, text, trace, job_id=job, worker=worker)
+            write(level, text, trace, job_id=job, worker=worker, event=EVENTS.get(kind))
             return
         window.held, window.latest = window.held + 1, text
         if window.timer is None:

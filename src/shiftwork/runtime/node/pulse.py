@@ -94,6 +94,8 @@ class Pulse:
         """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
+        self._failing = False
+        """Whether the last beat failed."""
         self._logged_at = 0.0
 
     def duty(self) -> Duty:
@@ -130,7 +132,7 @@ class Pulse:
         beats = self._holders.beats()
         orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, now))
         self._renewed_at = began
-        self._stepped_down = False
+        self._stepped_down = self._failing = False
         until = began + self._ttl * SILENT_SHARE
         self._holders.renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
@@ -139,6 +141,7 @@ class Pulse:
 
     def _failed(self, error: Exception) -> float:
         left = self._left()
+        self._failing = True
         self._report(error)
         if left <= 0:
             self._give_up()
@@ -151,7 +154,7 @@ class Pulse:
             self._voice.failed(BEATS, error)
         elif not self._stepped_down or now >= self._logged_at + QUIET_SECONDS:
             self._logged_at = now
-            logger.error("cannot renew the leases; trying again", exc_info=error)
+            logger.error("cannot renew the leases: %s; trying again", error, exc_info=error)
 
     def _left(self) -> float:
         """Seconds until running jobs must be stopped, unless the lease is renewed."""
@@ -160,7 +163,7 @@ class Pulse:
     def _give_up(self) -> None:
         if not self._stepped_down:
             self._stepped_down = True
-            if self._voice.fault is None:  # it has not failed, but not replied either
+            if not self._failing:  # the store has not failed, but not replied either
                 self._voice.failed(BEATS, StoreUnavailableError(f"no reply for {self.silence:.0f} s"))
             self._holders.step_down()
 
