@@ -63,7 +63,7 @@ def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: T
 
 
 def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    assert terminal.folder
+    assert (terminal.folder / "shop.py").exists()
     introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
     told = capsys.readouterr().err
     assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)

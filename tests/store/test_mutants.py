@@ -18,7 +18,7 @@ from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.postgres import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import scripts
@@ -143,7 +143,7 @@ def everybody_leads(patch: Patch) -> None:
 
 
 def what_is_restored_counts_as_added(patch: Patch) -> None:
-    patch.setattr(PoolTotals, "know", PoolTotals.added)
+    patch.setattr(Totals, "know", Totals.added)
 
 
 def what_is_restored_is_kept_for_ever(patch: Patch) -> None:

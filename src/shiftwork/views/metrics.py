@@ -182,7 +182,7 @@ def _workers(seen: Overview) -> Iterator[Metric | Summary]:
         for labels, these in work
     ]
     yield Summary("shiftwork_worker_run_seconds", "How long the completed and failed runs took in all.", took)
-    unlisted = [({}, float(len(others)))]
+    unlisted: list[Sample] = [({}, float(len(others)))]
     yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS}.", unlisted)
 
 

@@ -221,8 +221,7 @@ async def check_an_attempt_that_is_retried_leaves_its_error(lab: Lab) -> None:
     await finish(store, second, now=NOW + 6)
     equal((await state(store)).last_error, "late", "the error, after an earlier one that was written later")
     await finish(store, succeeded(await ran(store, "3", NOW), now=NOW + 7), now=NOW + 8)
-    found = await (await lab.restart()).survey(["w"], NOW)
-    after = found.lanes["w"].state
+    after = await state(await lab.restart())
     equal((after.last_error, after.last_error_at), ("late", NOW + 5), "the error, which a success does not clear")
 
 
