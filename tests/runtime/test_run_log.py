@@ -59,6 +59,30 @@ async def test_starts_and_completions_are_there_for_those_who_ask(
     assert lines(caplog) == [("DEBUG", "act: attempt 1 starts"), ("DEBUG", "act: completed after 2.5 s")]
 
 
+async def test_a_worker_that_works_again_says_so(stage: Stage, clock: ManualClock, caplog: Log) -> None:
+    caplog.set_level(logging.INFO, "shiftwork.runs")
+    act, busy = Act(), Act("busy")
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=60, max_retries=1)
+    other = app.register_worker("busy", busy, execution_mode="triggered")
+    await app.start()
+    await settle()
+    for _ in range(2):
+        await act.fail()
+        await clock.advance(10)
+    await clock.advance(60)
+    await act.finish()
+    assert lines(caplog)[-1] == ("INFO", "act: works again after 2 failed attempts")
+    await app.enqueue_many([other.call(), other.call()])
+    await settle()
+    await busy.fail()
+    await busy.finish()
+    assert "busy: works again" not in caplog.text, "another job of it succeeded"
+    await clock.advance(10)
+    await busy.finish()
+    assert lines(caplog)[-1] == ("INFO", "busy: works again after 1 failed attempt")
+
+
 async def test_many_failures_are_a_few_lines_and_a_sum(stage: Stage, clock: ManualClock, caplog: Log) -> None:
     caplog.set_level(logging.WARNING, "shiftwork.runs")
 

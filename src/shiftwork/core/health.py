@@ -265,7 +265,7 @@ def _failing(pool: PoolFacts) -> Problem:
 def gist(error: str) -> str:
     """Return the line of an error that sums it up: the last one of a traceback, the first one of anything else."""
     lines = error.strip().splitlines() or ["no reason given"]
-    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+    return lines[-1 if lines[0].startswith("Traceback") else 0].strip().rstrip(".")
 
 
 def _unserved(pool: PoolFacts) -> Iterator[Problem]:

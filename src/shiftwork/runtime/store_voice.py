@@ -41,7 +41,7 @@ ADDS_STALE_SECONDS: Final = 600.0
 """The same for adding jobs, which people's programs do when they have something to do."""
 
 
-class _Fault(Struct):
+class _Fault(Struct, order=True):
     """A caller whose last call failed."""
 
     since: float
@@ -49,6 +49,9 @@ class _Fault(Struct):
     error: str
     away: bool
     """Whether the store was unavailable, as opposed to having rejected this call."""
+
+    def words(self, who: str) -> str:
+        return self.error if self.away else f"{who} fails: {self.error}"
 
 
 class StoreVoice:
@@ -66,12 +69,17 @@ class StoreVoice:
     @property
     def fault(self) -> str | None:
         """Which write fails now, and why, in one line; None if none does."""
+        return next((fault.words(who) for who, fault in self._writes()), None)
+
+    @property
+    def rejection(self) -> str | None:
+        """The same, but only of writes that a store rejects which can be reached: it may accept others."""
+        return next((fault.words(who) for who, fault in self._writes() if not fault.away), None)
+
+    def _writes(self) -> list[tuple[str, _Fault]]:
         with self._lock:
             self._forget_stale()
-            for who in sorted(self._faults.keys() & WRITES):
-                fault = self._faults[who]
-                return fault.error if fault.away else f"{who} fails: {fault.error}"
-        return None
+            return sorted((who, fault) for who, fault in self._faults.items() if who in WRITES)
 
     async def hear(self, who: str, call: Awaitable[T]) -> T:
         """Wait for a call, and report how it went."""
@@ -91,7 +99,7 @@ class StoreVoice:
                 self._began = now
             known = self._faults.get(who)
             since = known.since if known else now
-            self._faults[who] = _Fault(since, now, str(error), isinstance(error, StoreUnavailableError))
+            self._faults[who] = _Fault(since, now, str(error).rstrip("."), isinstance(error, StoreUnavailableError))
             if not quietly and self._logged is None and self._worth_a_line(now):
                 self._logged = "back" if self._faults[who].away else "working again"
                 self._log_failure(who, self._faults[who])

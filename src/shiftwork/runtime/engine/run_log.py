@@ -2,6 +2,7 @@
 
     WARNING   fetch-data: attempt 1 of 4 failed, again in 5 s: ValueError: no such order      with the traceback
     ERROR     fetch-data: attempt 4 of 4 failed, job … is dead: ValueError: no such order     with the traceback
+    INFO      fetch-data: works again after 3 failed attempts
     DEBUG     starts and completions; INFO if that was asked for
 
 In a minute, a few lines of each kind and worker are written in full; one more line sums up the rest. A traceback that
@@ -16,7 +17,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from shiftwork.core.model import Claimed, JobStatus, Outcome
+from shiftwork.core.model import Claimed, JobStatus, Outcome, WorkerExecutionMode
+from shiftwork.core.plurals import counted
 from shiftwork.core.retry import EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.registry import WorkerDefinition
@@ -24,24 +26,33 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 logger: Final = logging.getLogger("shiftwork.runs")
 """A logger of its own, so that its level can be set apart."""
 
-Kind = Literal["failed", "dead", "lost", "started", "completed", "cancelled"]
+Kind = Literal["failed", "dead", "lost", "recovered", "started", "completed", "cancelled"]
 
 WINDOW_SECONDS: Final = 60.0
 IN_FULL: Final[Mapping[Kind, int]] = {
     "failed": 5,
     "dead": 5,
     "lost": 5,
+    "recovered": 5,
     "started": 20,
     "completed": 20,
     "cancelled": 20,
 }
 """How many lines of a kind a worker may have in a window."""
+LEVELS: Final[Mapping[Kind, int]] = {
+    "failed": logging.WARNING,
+    "lost": logging.WARNING,
+    "dead": logging.ERROR,
+    "recovered": logging.INFO,
+}
+"""The levels of those lines that are not routine."""
 EVENTS: Final[Mapping[Kind, str]] = {"dead": "job.dead", "lost": "job.lost"}
 """The events of which lines tell, for structured logs."""
 SUMS: Final[Mapping[Kind, str]] = {
     "failed": "more failed attempts",
     "dead": "more dead jobs",
     "lost": "more lost jobs",
+    "recovered": "more recoveries",
     "started": "more runs started",
     "completed": "more runs completed",
     "cancelled": "more runs cancelled",
@@ -71,6 +82,8 @@ class RunLog:
         self._clock = clock
         self._routine = logging.INFO if every_run else logging.DEBUG
         self._windows: dict[tuple[str, Kind], _Window] = {}
+        self._failing: dict[str, int] = {}
+        """How many attempts of each worker have failed since the last success that was worth a line."""
         self._traces: dict[str, tuple[str, float]] = {}
         """The last traceback of each worker that was written, and when."""
 
@@ -87,8 +100,8 @@ class RunLog:
                 self._failed(outcome)
             case JobStatus.DEAD:
                 self._dead(outcome)
-            case JobStatus.COMPLETED if logger.isEnabledFor(self._routine):
-                self._ordinary("completed", outcome, started_at)
+            case JobStatus.COMPLETED:
+                self._completed(outcome, started_at)
             case JobStatus.CANCELLED if logger.isEnabledFor(self._routine):
                 self._ordinary("cancelled", outcome, started_at)
             case _:
@@ -96,7 +109,7 @@ class RunLog:
 
     def lost(self, job_id: str, worker: str, message: str) -> None:
         """A job was lost with the instance that ran it, and runs again."""
-        self._write(logging.WARNING, "lost", f"{worker}: {message}", job=job_id, worker=worker)
+        self._write(LEVELS["lost"], "lost", f"{worker}: {message}", job=job_id, worker=worker)
 
     def close(self) -> None:
         """Write what is still to be summed up."""
@@ -113,15 +126,31 @@ class RunLog:
         if trace is not None and self._is_repeated(outcome.worker, trace):
             trace = None
         text = f"{outcome.worker}: {what}, again in {again}: {outcome.error}"
-        self._write(logging.WARNING, "failed", text, job=outcome.id, worker=outcome.worker, trace=trace)
+        self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
+        self._write(LEVELS["failed"], "failed", text, job=outcome.id, worker=outcome.worker, trace=trace)
 
     def _dead(self, outcome: Outcome) -> None:
         report = outcome.report
         tried = report is not None and report.kind in {EndKind.RAISED, EndKind.TIMED_OUT}
         what = f"{self._attempt(outcome)} failed, " if tried else ""
+        self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
         text = f"{outcome.worker}: {what}job {outcome.id} is dead: {outcome.error}"
         trace = report.traceback if report else None
-        self._write(logging.ERROR, "dead", text, job=outcome.id, worker=outcome.worker, trace=trace)
+        self._write(LEVELS["dead"], "dead", text, job=outcome.id, worker=outcome.worker, trace=trace)
+
+    def _completed(self, outcome: Outcome, started_at: float) -> None:
+        if outcome.worker in self._failing and self._is_recovery(outcome):
+            failed = counted(self._failing.pop(outcome.worker), "failed attempt")
+            text = f"{outcome.worker}: works again after {failed}"
+            self._write(LEVELS["recovered"], "recovered", text, job=outcome.id, worker=outcome.worker)
+        if logger.isEnabledFor(self._routine):
+            self._ordinary("completed", outcome, started_at)
+
+    def _is_recovery(self, outcome: Outcome) -> bool:
+        """Whether this success is of the job that failed, or of the next run of a schedule."""
+        worker = self._workers.get(outcome.worker)
+        on_demand = worker is None or worker.config.execution_mode is WorkerExecutionMode.TRIGGERED
+        return not on_demand or outcome.attempt > 1 or outcome.crashes > 0
 
     def _ordinary(self, kind: Kind, outcome: Outcome, started_at: float) -> None:
         took = in_words(max(0.0, outcome.ended_at - started_at))
@@ -165,7 +194,7 @@ class RunLog:
         if window.timer is not None:
             window.timer.cancel()
         if window.held:
-            level = {"failed": logging.WARNING, "lost": logging.WARNING, "dead": logging.ERROR}.get(kind)
+            level = LEVELS.get(kind)
             passed = in_words(self._clock.monotonic() - window.began)
             latest = window.latest.removeprefix(f"{worker}: ")
             text = f"{worker}: … and {window.held:,} {SUMS[kind]} in the last {passed}, the latest: {latest}"

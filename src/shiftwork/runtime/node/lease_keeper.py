@@ -122,7 +122,7 @@ class LeaseKeeper:
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
             store_seconds=self._environment.gauge.stopwatch.read(),
-            store_fault=self._environment.voice.fault,
+            store_fault=self._environment.voice.rejection,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
