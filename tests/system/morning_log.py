@@ -53,8 +53,11 @@ def resize(path: str) -> None:
 
 
 @app.task
-async def send_mail(to: str) -> None:
-    await asyncio.sleep(0.05)
+async def write_report(path: str) -> None:
+    first = not Path(path).exists()
+    Path(path).touch()
+    if first:
+        await asyncio.sleep(15)
 """
 
 
@@ -105,12 +108,12 @@ class Morning:
         before = journal.stat().st_size if journal.exists() else 0
         return lambda: journal.exists() and journal.stat().st_size > before
 
-    def enqueue(self, worker: str, argument: str) -> None:
+    def enqueue(self, worker: str, path: str) -> None:
         """Add a job, as another process would."""
 
         async def add() -> None:
             app = WorkerOrchestrator(self.server.url)
-            await app.control.jobs.enqueue(worker, {"path" if worker == "resize" else "to": argument})
+            await app.control.jobs.enqueue(worker, {"path": path})
             await app.close()
 
         asyncio.run(add())
@@ -135,7 +138,9 @@ class Morning:
         eventually(lambda: path.read_text() not in ("", pid), within=PATIENCE)
 
     def the_store_goes_away(self, seconds: float) -> None:
-        """Everything goes on when it is back."""
+        """A report is being written. If the leases end meanwhile, it is stopped, and written once more."""
+        self.enqueue("write_report", "report.pdf")
+        eventually((self.folder / "report.pdf").exists, within=PATIENCE)
         self.server.kill()
         time.sleep(seconds)
         self.server.start()
@@ -154,7 +159,6 @@ class Morning:
     def play(self, away: float) -> list[str]:
         """Play the morning, and return its log."""
         self.node()
-        self.enqueue("send_mail", "you")
         eventually(self.fetched(), within=PATIENCE)
         self.the_partner_is_down()
         self.a_process_is_killed()

@@ -22,8 +22,8 @@ STORY = (
     r"INFO    store: back after \S+ s",
     r"INFO    node \S+ runs 3 workers in 2 pools",
     r"INFO    stopping: running jobs have 30 s to finish",
-    r"INFO    node \S+ leads",
     r"INFO    node \S+ has stopped",
+    r"INFO    node \S+ leads",
     r"INFO    stopping",
     r"INFO    node \S+ has stopped",
 )

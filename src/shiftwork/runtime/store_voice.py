@@ -99,7 +99,7 @@ class StoreVoice:
                 self._began = now
             known = self._faults.get(who)
             since = known.since if known else now
-            self._faults[who] = _Fault(since, now, str(error).rstrip("."), isinstance(error, StoreUnavailableError))
+            self._faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))
             if not quietly and self._logged is None and self._worth_a_line(now):
                 self._logged = "back" if self._faults[who].away else "working again"
                 self._log_failure(who, self._faults[who])
@@ -152,3 +152,8 @@ class StoreVoice:
             for name, fault in self._faults.items()
             if now - fault.last < (ADDS_STALE_SECONDS if name == ADDS else STALE_SECONDS)
         }
+
+
+def _first_sentence(error: StoreError) -> str:
+    """Return what is wrong, without advice for a person who has just typed a command."""
+    return " ".join(str(error).split()).partition(". ")[0].rstrip(".")

@@ -14,9 +14,9 @@ AWAY_SECONDS: Final = 10.0
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
-PATIENT: Final = {"no_leader", "worker_failing"}
-"""What is reported only if two looks in a row find it: the lead changes hands, and a worker whose first attempt failed
-may get through with the second. Health shows it at once all the same."""
+PATIENT: Final = {"no_leader", "schedule_missed", "worker_failing"}
+"""What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage, a
+worker whose first attempt failed may get through with the second. Health shows it at once all the same."""
 
 Key = tuple[str, str]
 
