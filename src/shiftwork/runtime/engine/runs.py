@@ -25,6 +25,7 @@ class Runs:
         *,
         settler: Settler,
         clock: Clock,
+        begun: Callable[[Claimed], None],
         after_end: Callable[[], None],
     ) -> None:
         self.active: dict[str, Run] = {}
@@ -35,6 +36,7 @@ class Runs:
         self._isolated: set[str] = set()
         self._settler = settler
         self._clock = clock
+        self._begun = begun
         self._after_end = after_end
         self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
 
@@ -71,10 +73,11 @@ class Runs:
         isolation.take(run)
 
     def run_begun(self, run: Run) -> None:
-        """Watch the deadline of a run from now on."""
+        """Watch the deadline of a run from now on, and report its beginning."""
         timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)
+        self._begun(run.job)
 
     def _end(self, run: Run, end: End) -> None:
         run.ended = True
