@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from shiftwork.core.model import ProcessMark
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
@@ -17,6 +18,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
 
     node: str
     """The name of the node."""
+    mark: ProcessMark | None
+    """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
     store: Store
     clock: Clock

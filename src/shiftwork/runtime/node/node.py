@@ -24,15 +24,17 @@ from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS
+from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
+from shiftwork.runtime.node.neighbours import WATCH_SECONDS, Neighbours
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.planning import Planning
 from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.pulse import Poke
+from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.store.protocol import Store
@@ -95,8 +97,11 @@ class Node:
             reporter=reporter,
             longest_sleep=settings.tick_interval,
         )
+        mark = own_mark()
+        self._neighbours = Neighbours(store, clock, leader, mark=mark, every=settings.lease_seconds / BEATS_A_LEASE)
         environment = NodeEnvironment(
             node=self.name,
+            mark=mark,
             registry=registry,
             store=store,
             clock=clock,
@@ -180,6 +185,7 @@ class Node:
             await self._enter()
         await self.reporter.refresh()
         if self._settings.leads:
+            await self._neighbours.poll()  # first: a dead one may hold the lead
             await self.leader.poll()
             await self.plan()  # whichever node leads: it may not know us yet, and it may be dead
             await self._follow_plan()
@@ -212,6 +218,7 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self.add_duty("leader", self.leader.poll, "leader")
+            self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)

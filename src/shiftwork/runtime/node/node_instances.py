@@ -52,6 +52,12 @@ class NodeInstances:
         return serving + [runner.load for runner in self._quarantine.runners]
 
     @property
+    def groups(self) -> tuple[int, ...]:
+        """The process groups in which jobs run apart. Safe from any thread."""
+        runners = [engine.runner for engine in self.engines if engine.runner.apart]
+        return tuple(sorted(runner.pid for runner in (*runners, *self._quarantine.runners) if not runner.dead))
+
+    @property
     def running(self) -> int:
         """How many jobs run."""
         return sum(len(engine.runs) for engine in self.engines)
