@@ -17,7 +17,7 @@ class RunnerListener(Protocol):
         """The runner is dead. Called once, after its runs have ended.
 
         The suspects have not ended: one of them killed the process, and there is no telling which. From now on they
-        belong to the listener, which may run each of them alone.
+        belong to the listener, which may run them again, apart from others.
         """
 
 

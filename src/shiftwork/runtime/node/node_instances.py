@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.stack_requests import StackReply
 from shiftwork.errors import StoreError
+from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.gauge import Load
@@ -36,7 +37,11 @@ class NodeInstances:
         self._releases: set[asyncio.Task[None]] = set()
         runners = Runners(environment)
         self._quarantine = Quarantine(
-            runners.alone, environment.clock, memory_limit=self._memory_limit, changed=self._changes.happened
+            runners.cell,
+            environment.clock,
+            cells=machine.measure().cores,
+            memory_limit=self._memory_limit,
+            changed=self._changes.happened,
         )
         self._starter = InstanceStarter(environment, runners, self._quarantine, started)
 

@@ -8,6 +8,7 @@ from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.store.protocol import Store
 
@@ -17,6 +18,7 @@ class Runners:
 
     def __init__(self, environment: NodeEnvironment) -> None:
         self._environment = environment
+        self._kills = KillRecord()
         self._transactions = Transactions(self._store, environment.clock)
 
     def local(self) -> Runner:
@@ -38,11 +40,15 @@ class Runners:
         """A process that runs one job at a time. Raises `OSError` if it cannot be started."""
         return self._process("alone")
 
+    def cell(self, shared: bool) -> Runner:  # noqa: FBT001 - its caller knows nothing but this
+        """A process of the quarantine. Raises `OSError` if it cannot be started."""
+        return self.shared() if shared else self.alone()
+
     def _process(self, role: Literal["shared", "alone"]) -> Runner:
         here = self._environment
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now())
-        return RemoteRunner(setup, here.clock, report=here.notebook.report)
+        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills)
 
     async def _store(self) -> Store:
         return self._environment.store

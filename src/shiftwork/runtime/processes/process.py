@@ -38,6 +38,8 @@ class Process:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self.killed = False
+        """Whether we have killed it."""
         with ExitStack() as on_failure:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
@@ -123,6 +125,7 @@ class Process:
 
     def kill(self) -> None:
         """End it, and everything that it has started."""
+        self.killed = True
         with suppress(ProcessLookupError, PermissionError):
             if not self._over:
                 os.killpg(self.pid, signal.SIGKILL)

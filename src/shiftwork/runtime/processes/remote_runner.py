@@ -6,7 +6,6 @@ how its runs ended.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -18,6 +17,7 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import (
     Drain,
     Exit,
@@ -57,7 +57,9 @@ class RemoteRunner:
 
     apart = True
 
-    def __init__(self, setup: Setup, clock: Clock, *, report: Callable[[Claimed, Progress], None]) -> None:
+    def __init__(
+        self, setup: Setup, clock: Clock, *, report: Callable[[Claimed, Progress], None], kills: KillRecord
+    ) -> None:
         self.strays: set[Run] = set()
         self.ready = False
         self.dead = False
@@ -67,6 +69,7 @@ class RemoteRunner:
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
+        self._kills = kills
         self._listener: RunnerListener | None = None
         self._runs: dict[str, Run] = {}
         self._numbers: dict[str, int] = {}
@@ -305,6 +308,7 @@ class RemoteRunner:
         death = Death(
             status=status,
             why=self._why_killed,
+            killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
@@ -318,11 +322,13 @@ class RemoteRunner:
             self._listener.runner_gone(self, suspected)
 
     def _end_runs(self, death: Death) -> list[Run]:
-        """End the runs that died with the process; returns those that are to be tried alone."""
-        suspected = suspects(self._runs.values(), death, random.Random())
-        tried = []
-        for run in list(self._runs.values()):
-            end = end_of(run, death, suspected)
+        """End the runs that died with the process; returns those that are to be tried again, apart."""
+        runs, tried = list(self._runs.values()), []
+        suspected = suspects(runs, death, self._kills)
+        if death.from_outside:
+            self._kills.add(run.job.id for run in runs)
+        for run in runs:
+            end = end_of(run, death, suspected, together=len(runs))
             if end is None:
                 self._forget(run)
                 tried.append(run)
