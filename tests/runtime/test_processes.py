@@ -25,7 +25,7 @@ from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, Revoke, RunEnded, Setup, Start
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.memory import MemoryStore
 
 
@@ -268,10 +268,10 @@ class Ward:
             self._start, self.clock, cells=2, memory_limit=lambda _: None, changed=self._changed
         )
 
-    def _start(self, shared: bool) -> Runner:
+    def _start(self, role: ProcessRole) -> Runner:
         if self.refuses:
             raise OSError(11, "no more processes")
-        self.runners.append(PlayedRunner(shared=shared))
+        self.runners.append(PlayedRunner(shared=role == "shared"))
         return cast("Runner", self.runners[-1])
 
     def _changed(self) -> None:

@@ -37,7 +37,7 @@ class NodeInstances:
         self._releases: set[asyncio.Task[None]] = set()
         runners = Runners(environment)
         self._quarantine = Quarantine(
-            runners.cell,
+            runners.process,
             environment.clock,
             cells=machine.measure().cores,
             memory_limit=self._memory_limit,

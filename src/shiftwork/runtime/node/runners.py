@@ -1,7 +1,5 @@
 """The runners of a node: in its own process, or in processes that it starts."""
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from shiftwork.runtime.engine.local_runner import LocalRunner
@@ -9,7 +7,7 @@ from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.processes.kill_record import KillRecord
-from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.protocol import Store
 
 
@@ -32,19 +30,8 @@ class Runners:
             load=here.gauge.load,
         )
 
-    def shared(self) -> Runner:
-        """A process that runs many jobs at a time. Raises `OSError` if it cannot be started."""
-        return self._process("shared")
-
-    def alone(self) -> Runner:
-        """A process that runs one job at a time. Raises `OSError` if it cannot be started."""
-        return self._process("alone")
-
-    def cell(self, shared: bool) -> Runner:  # noqa: FBT001 - its caller knows nothing but this
-        """A process of the quarantine. Raises `OSError` if it cannot be started."""
-        return self.shared() if shared else self.alone()
-
-    def _process(self, role: Literal["shared", "alone"]) -> Runner:
+    def process(self, role: ProcessRole) -> Runner:
+        """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._environment
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now())

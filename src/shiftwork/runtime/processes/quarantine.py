@@ -13,9 +13,11 @@ from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner
+from shiftwork.runtime.processes.remote_runner import ProcessRole
 
 logger: Final = logging.getLogger("shiftwork")
 
+ROLES: Final[tuple[ProcessRole, ...]] = ("shared", "alone")
 FEWEST: Final = 2
 """How many cells there may be at a time, however small the machine is."""
 LONG_SECONDS: Final = 10.0
@@ -39,9 +41,9 @@ class SuspectGroup:
         self.again = again
 
     @property
-    def shared(self) -> bool:
-        """Whether they need a process that runs several jobs at a time."""
-        return len(self.runs) > 1
+    def role(self) -> ProcessRole:
+        """The kind of process that they need."""
+        return "shared" if len(self.runs) > 1 else "alone"
 
     @property
     def longest(self) -> float:
@@ -52,10 +54,10 @@ class SuspectGroup:
 class Cell:
     """A process of the quarantine: what runs in it, and since when."""
 
-    __slots__ = ("again", "began", "runs", "shared")
+    __slots__ = ("again", "began", "role", "runs")
 
-    def __init__(self, *, shared: bool) -> None:
-        self.shared = shared
+    def __init__(self, role: ProcessRole) -> None:
+        self.role = role
         self.runs: list[Run] = []
         self.began = inf
         self.again: Callable[[Sequence[Run]], None] | None = None
@@ -66,7 +68,7 @@ class Quarantine:
 
     def __init__(
         self,
-        start: Callable[[bool], Runner],
+        start: Callable[[ProcessRole], Runner],
         clock: Clock,
         *,
         cells: float,
@@ -74,7 +76,7 @@ class Quarantine:
         changed: Callable[[], None],
     ) -> None:
         self._start = start
-        """Starts a process that runs several jobs at a time, or one. Raises `OSError` if that is impossible."""
+        """Starts a process. Raises `OSError` if that is impossible."""
         self._cells_at_a_time = max(FEWEST, int(cells))
         self._memory_limit = memory_limit
         """How many bytes a process of this pool may use."""
@@ -153,36 +155,36 @@ class Quarantine:
                 self._failures = 0
                 self._begin(group, runner, cell)
         if not self._closed and self._giving_up is None:
-            for shared in (True, False):
-                while self._giving_up is None and self._wants(shared=shared):
-                    self._start_cell(shared=shared)
+            for role in ROLES:
+                while self._giving_up is None and self._wants(role):
+                    self._start_cell(role)
         if not self._waiting and self._cells and self._tidying is None and not self._closed:
             self._tidying = self._clock.call_in(KEEP_SECONDS, self._tidy)
 
     def _next_for(self, cell: Cell) -> SuspectGroup | None:
-        group = next((group for group in self._waiting if group.shared == cell.shared), None)
+        group = next((group for group in self._waiting if group.role == cell.role), None)
         if group is not None:
             self._waiting.remove(group)
         return group
 
-    def _wants(self, *, shared: bool) -> bool:
+    def _wants(self, role: ProcessRole) -> bool:
         """Whether one more process of this kind is wanted, and allowed."""
         now = self._clock.now()
-        waiting = sum(group.shared == shared for group in self._waiting)
-        starting = sum(cell.shared == shared and not runner.ready for runner, cell in self._cells.items())
+        waiting = sum(group.role == role for group in self._waiting)
+        starting = sum(cell.role == role and not runner.ready for runner, cell in self._cells.items())
         # An idle process of the other kind is no help to those that wait, and must not be in their way.
         busy = [cell for runner, cell in self._cells.items() if cell.runs or not runner.ready]
         counted = sum(not cell.runs or now - cell.began < LONG_SECONDS for cell in busy)
         return starting < waiting and counted < self._cells_at_a_time and len(self._cells) < MOST
 
-    def _start_cell(self, *, shared: bool) -> None:
+    def _start_cell(self, role: ProcessRole) -> None:
         try:
-            runner = self._start(shared)
+            runner = self._start(role)
         except OSError as error:
             self._failed(str(error))
         else:
             runner.attach(self)
-            self._cells[runner] = Cell(shared=shared)
+            self._cells[runner] = Cell(role)
 
     def runner_ready(self, _runner: Runner) -> None:
         self._go_on()

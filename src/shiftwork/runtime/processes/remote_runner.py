@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.retry import End, EndKind
@@ -40,6 +40,8 @@ from shiftwork.runtime.processes.stack_questions import StackQuestions
 
 logger: Final = logging.getLogger("shiftwork")
 
+ProcessRole = Literal["shared", "alone"]
+"""Whether a process runs many jobs at a time, or one."""
 STUBBORN_SECONDS: Final = 5.0
 """How long a process may take to do what it was asked to."""
 CANCEL_SECONDS: Final = 1.0
