@@ -493,6 +493,8 @@ class Orders(Struct, frozen=True):
     """The jobs they hold that a person cancelled, as id and fence."""
     lost: list[str]
     """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
+    server_time: float = 0.0
+    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
 
 
 class InstanceRecord(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """A node: its instances, their leases, the leader and all that they share, put together; its beginning and its end."""
 
+import asyncio
 import logging
 import os
 import secrets
@@ -36,6 +37,7 @@ from shiftwork.runtime.node.planning import Planning
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.store.protocol import Store
 
@@ -69,6 +71,7 @@ class Node:
         self._clock = clock
         self._settings = settings
         self._draining = False
+        self._patience: StorePatience | None = None
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
         self._notebook = notebook = Notebook(store, clock)
@@ -250,24 +253,33 @@ class Node:
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def stop(self, timeout_seconds: float) -> None:
-        """Let running work finish within this time, hand back the rest, and leave."""
+        """Let running work finish within this time, hand back the rest, and leave.
+
+        A store that does not answer is not waited for longer than this, and hardly at all after a second signal.
+        """
         deadline = self._clock.now() + timeout_seconds
+        patience = self._patience = StorePatience(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._instances.drain()
-        for duty in self._duties:
-            await duty.stop()
+        await patience.wait(self._stop_duties(), "waiting for what it was doing")
         await self._instances.idle(deadline)
-        self.hurry()
+        self._instances.stop_runs()
         await self._instances.idle()
-        await self._instances.close()
-        await self._write_the_last()
+        await patience.wait(self._instances.close(), "asking which jobs it still holds")
+        await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)
-        await self._lease_keeper.stop()
-        await self._leave()
+        await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
+        await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
+
+    async def _stop_duties(self) -> None:
+        await asyncio.gather(*(duty.stop() for duty in self._duties))
 
     def hurry(self) -> None:
-        """Stop waiting for running work: a second signal came."""
-        self._instances.hurry()
+        """Stop waiting for running work, and for the store: a second signal came."""
+        self._instances.stop_runs()
+        self._clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        if self._patience is not None:
+            self._patience.hurry()
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()

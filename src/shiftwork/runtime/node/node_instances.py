@@ -131,10 +131,17 @@ class NodeInstances:
         for engine in self.engines:
             engine.drain()
 
-    def hurry(self) -> None:
+    def stop_runs(self) -> None:
         """Stop waiting for running work."""
         for engine in self.engines:
             engine.stop_runs()
+
+    def kill(self) -> None:
+        """End every process in which jobs still run, at once."""
+        running = [engine.runner for engine in self.engines if engine.runs]
+        for runner in (*running, *self._quarantine.runners):
+            if runner.apart:
+                runner.kill("a second signal stops the node now", at_once=True)
 
     def give_up(self) -> None:
         """Let go of whatever was started: the node could not start."""

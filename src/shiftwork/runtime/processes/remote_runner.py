@@ -288,9 +288,12 @@ class RemoteRunner:
         self._cancel_patience()
         self._patience = self._clock.call_in(seconds, self._process.kill)
 
-    def kill(self, why: str) -> None:
-        """Kill the process now, after a look at what its threads are doing."""
-        if not self.dead and self._why_killed is None:
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """Kill the process now, after a look at what its threads are doing unless it must be at once."""
+        if at_once:
+            self._why_killed = self._why_killed or why
+            self._process.kill()
+        elif not self.dead and self._why_killed is None:
             self._why_killed = why
             self._killing = asyncio.get_running_loop().create_task(self._kill())
 
