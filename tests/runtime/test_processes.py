@@ -425,8 +425,9 @@ class Puppet:
     unsent = False
     latest: "Puppet"
 
-    def __init__(self, *, receive: Callable[[Any], None], ended: Callable[[int], None]) -> None:
+    def __init__(self, *, receive: Callable[[Any], None], ended: Callable[[int], None], guard: object) -> None:
         Puppet.latest = self
+        assert guard is None, "there is no process to guard"
         self.receive, self.ended = receive, ended
         self.said: list[Any] = []
         self.killed = False

@@ -36,6 +36,7 @@ class NodeInstances:
         self._changes = ChangeWatch(environment.clock)
         self._releases: set[asyncio.Task[None]] = set()
         runners = Runners(environment)
+        self._guard = runners.guard
         self._quarantine = Quarantine(
             runners.process,
             environment.clock,
@@ -100,6 +101,7 @@ class NodeInstances:
             if engine.instance in instances:
                 engine.renewed(until)
         self._quarantine.renewed(until)
+        self._guard.renew(until)
 
     def _memory_limit(self, pool: str) -> int | None:
         return self.pools[pool].pool.max_memory_per_instance
@@ -148,6 +150,7 @@ class NodeInstances:
         self._close_pools()
         for engine in self.engines:
             engine.runner.close()
+        self._guard.close()
 
     def _close_pools(self) -> None:
         for pool in self.pools.values():
@@ -168,6 +171,7 @@ class NodeInstances:
         await self._changes.until(self._all_gone, self._environment.clock.now() + within)
         if self._releases:
             await asyncio.wait(self._releases, timeout=within)
+        self._guard.close()
 
     def _all_gone(self) -> bool:
         return self._quarantine.empty and all(engine.runner.dead for engine in self.engines)

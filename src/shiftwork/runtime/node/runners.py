@@ -7,6 +7,7 @@ from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.protocol import Store
 
@@ -17,6 +18,7 @@ class Runners:
     def __init__(self, environment: NodeEnvironment) -> None:
         self._environment = environment
         self._kills = KillRecord()
+        self.guard = ProcessGuard()
         self._transactions = Transactions(self._store, environment.clock)
 
     def local(self) -> Runner:
@@ -35,7 +37,7 @@ class Runners:
         here = self._environment
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now())
-        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills)
+        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
 
     async def _store(self) -> Store:
         return self._environment.store

@@ -36,6 +36,7 @@ from shiftwork.runtime.processes.messages import (
 )
 from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
 from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 
 logger: Final = logging.getLogger("shiftwork")
@@ -60,7 +61,13 @@ class RemoteRunner:
     apart = True
 
     def __init__(
-        self, setup: Setup, clock: Clock, *, report: Callable[[Claimed, Progress], None], kills: KillRecord
+        self,
+        setup: Setup,
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        kills: KillRecord,
+        guard: ProcessGuard | None = None,
     ) -> None:
         self.strays: set[Run] = set()
         self.ready = False
@@ -89,7 +96,7 @@ class RemoteRunner:
         self._stack = ""
         self._killing: asyncio.Task[None] | None = None
         self._starved = machine.starved()
-        self._process = Process(receive=self._received, ended=self._ended)
+        self._process = Process(receive=self._received, ended=self._ended, guard=guard)
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
