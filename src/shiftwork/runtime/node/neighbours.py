@@ -3,9 +3,10 @@
 Looking costs next to nothing: the processes of known neighbours every second, the store once a beat, and at the start.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from shiftwork.core.model import ProcessMark
+from shiftwork.core.model import InstanceRecord, ProcessMark
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.local_processes import end_groups, is_dead
@@ -47,16 +48,25 @@ class Neighbours:
         again, self._again = self._again, min(2 * self._again, WATCH_SECONDS)
         return now + again
 
+    def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
+        """The nodes, of those that these instances belong to, that are proven dead."""
+        own = self._own
+        return set() if own is None else {node for node, mark in _marks(instances).items() if is_dead(mark, own)}
+
     async def _bury(self, own: ProcessMark) -> bool:
         """Have the jobs of dead neighbours taken back; returns whether none is left whose processes have not ended."""
         instances = await self._store.instances()
-        nodes = {it.beat.node: it.beat for it in instances if it.beat.process and it.beat.process.place == own.place}
-        marks = {name: beat.process for name, beat in nodes.items() if beat.process is not None}
-        dead = {name for name, mark in marks.items() if is_dead(mark, own)}
-        ended = {name for name in dead if end_groups(nodes[name].children, marks[name])}
-        self._known = {mark for name, mark in marks.items() if name not in ended and mark != own}
+        marks, dead = _marks(instances), self.dead_among(instances)
+        children = {known.beat.node: known.beat.children for known in instances if known.beat.process is not None}
+        ended = {node for node in dead if end_groups(children[node], marks[node])}
+        self._known = {mark for node, mark in marks.items() if node not in ended and mark != own}
         if dead:
             await self._leader.depose(dead)
         if ended:
             await self._leader.bury(ended, instances)
         return dead == ended
+
+
+def _marks(instances: Sequence[InstanceRecord]) -> dict[str, ProcessMark]:
+    """The mark of each node that has one."""
+    return {known.beat.node: known.beat.process for known in instances if known.beat.process is not None}

@@ -209,6 +209,7 @@ class Node:
             node=self.name,
             workers=self._registry.workers.keys(),
             namespace=self._settings.namespace,
+            dead=self._neighbours.dead_among,
             beat=self._lease_keeper.beat,
             leave=self._leave,
         )
