@@ -37,8 +37,9 @@ from shiftwork.core.model import (
 )
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
+from shiftwork.store.postgres.call_queue import CALL_SECONDS
 from shiftwork.store.postgres.claim import Claimer
-from shiftwork.store.postgres.connecting import connect, disconnect
+from shiftwork.store.postgres.connecting import answered, connect, disconnect
 from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.faults import translate
@@ -61,7 +62,8 @@ class PostgresTransaction:
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
         try:
-            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+            async with answered(self.connection, self._place, within=CALL_SECONDS):
+                return (await jobs.finish(self._session, [outcome], now)).accepted[0]
         except psycopg.Error as error:
             raise translate(error, self._place) from error
 
