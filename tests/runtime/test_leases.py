@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -16,7 +16,6 @@ from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.runtime.node.pulse import LeaseHolders, Poke, Pulse
 from shiftwork.store.memory import MemoryStore
-from shiftwork.store.protocol import Store
 from tests.runtime.stage import (
     DEADLINE,
     Act,
@@ -28,6 +27,9 @@ from tests.runtime.stage import (
     status,
     worker_of,
 )
+
+if TYPE_CHECKING:
+    from shiftwork.store.protocol import Store
 
 LEASE = 15.0
 
