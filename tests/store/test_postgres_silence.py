@@ -87,13 +87,13 @@ async def test_the_deadline_of_a_call_is_seconds_and_longer_than_that_of_a_lock(
 
 async def test_closing_does_not_wait_for_a_silent_server(store: PostgresStore, proxy: Proxy) -> None:
     proxy.fall_silent()
-    calls = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(3)]
-    calls.append(asyncio.ensure_future(store.find(JobFilter())))
+    adding = [store.add([job(f"{n}")], NOW) for n in range(3)]
+    calls = asyncio.gather(*adding, store.find(JobFilter()), return_exceptions=True)
     await asyncio.sleep(0)
     began = time.monotonic()
     await soon(store.close(), "the end")
     assert time.monotonic() - began < call_queue.CALL_SECONDS, "no call has reached its deadline yet"
-    told = await soon(asyncio.gather(*calls, return_exceptions=True), "an answer for everybody")
+    told = await soon(calls, "an answer for everybody")
     assert {type(error) for error in told} == {StoreUnavailableError}
 
 

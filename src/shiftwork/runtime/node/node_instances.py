@@ -17,7 +17,7 @@ from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.runners import Runners
-from shiftwork.runtime.processes.quarantine import Quarantine
+from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -40,7 +40,7 @@ class NodeInstances:
         self._quarantine = Quarantine(
             runners.process,
             environment.clock,
-            cells=machine.measure().cores,
+            cells=max(FEWEST_CELLS, int(machine.measure().cores)),
             memory_limit=self._memory_limit,
             changed=self._changes.happened,
         )

@@ -18,8 +18,8 @@ from shiftwork.runtime.processes.remote_runner import ProcessRole
 logger: Final = logging.getLogger("shiftwork")
 
 ROLES: Final[tuple[ProcessRole, ...]] = ("shared", "alone")
-FEWEST: Final = 2
-"""How many cells there may be at a time, however small the machine is."""
+FEWEST_CELLS: Final = 4
+"""How many cells there should be room for at a time, however small the machine is."""
 LONG_SECONDS: Final = 10.0
 """A cell that has been busy for longer than this no longer counts: those that wait need not wait for a night's work."""
 MOST: Final = 32
@@ -71,13 +71,13 @@ class Quarantine:
         start: Callable[[ProcessRole], Runner],
         clock: Clock,
         *,
-        cells: float,
+        cells: int,
         memory_limit: Callable[[str], int | None],
         changed: Callable[[], None],
     ) -> None:
         self._start = start
         """Starts a process. Raises `OSError` if that is impossible."""
-        self._cells_at_a_time = max(FEWEST, int(cells))
+        self._cells_at_a_time = cells
         self._memory_limit = memory_limit
         """How many bytes a process of this pool may use."""
         self._changed = changed
@@ -154,10 +154,9 @@ class Quarantine:
             if group is not None:
                 self._failures = 0
                 self._begin(group, runner, cell)
-        if not self._closed and self._giving_up is None:
-            for role in ROLES:
-                while self._giving_up is None and self._wants(role):
-                    self._start_cell(role)
+        for role in ROLES:
+            while self._wants(role):
+                self._start_cell(role)
         if not self._waiting and self._cells and self._tidying is None and not self._closed:
             self._tidying = self._clock.call_in(KEEP_SECONDS, self._tidy)
 
@@ -169,6 +168,8 @@ class Quarantine:
 
     def _wants(self, role: ProcessRole) -> bool:
         """Whether one more process of this kind is wanted, and allowed."""
+        if self._closed or self._giving_up is not None:
+            return False
         now = self._clock.now()
         waiting = sum(group.role == role for group in self._waiting)
         starting = sum(cell.role == role and not runner.ready for runner, cell in self._cells.items())
