@@ -23,7 +23,7 @@ class Proxy:
         self._speaking = asyncio.Event()
         self._speaking.set()
         self.trips: list[int] = []
-        """For each connection, in the order in which they were made: how often the server was asked once more."""
+        """For each connection, in the order in which they were made: how often the server has answered."""
         self.port = 0
 
     def lose_the_next_answer(self) -> None:
@@ -64,20 +64,20 @@ class Proxy:
             self._tasks.add(running)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
-        number = len(self.trips)
-        self.trips.append(0)
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self._speaking.wait()
-                self.trips[number] += not asks.is_set()
                 asks.set()
                 writer.write(data)
         writer.transport.abort()
 
     async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
+        number = len(self.trips)
+        self.trips.append(0)
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self._speaking.wait()
+                self.trips[number] += asks.is_set()  # more of the same answer does not count
                 asks.clear()
                 if self._losing and not data.startswith(b"*3\r\n$8\r\nsmessage"):
                     self._losing = False

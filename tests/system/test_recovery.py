@@ -84,12 +84,12 @@ async def test_a_guard_that_is_killed_is_replaced(mill: Mill) -> None:
     node = await mill.up(mill.node())
 
     def guards() -> list[psutil.Process]:
-        return [child for child in node.children() if "guard.py" in " ".join(child.cmdline())]
+        return [child for child in node.children() if alive(child) and "guard.py" in " ".join(child.cmdline())]
 
     await until(lambda: len(guards()) == 1)
     (first,) = guards()
     os.kill(first.pid, signal.SIGKILL)
-    await until(lambda: [guard.pid for guard in guards() if alive(guard)] not in ([], [first.pid]), what=mill.logs)
+    await until(lambda: [guard.pid for guard in guards()] not in ([], [first.pid]), what=mill.logs)
     children = node.children()
     node.signal(signal.SIGTERM)
     assert node.end() == 0

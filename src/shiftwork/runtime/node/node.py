@@ -269,6 +269,7 @@ class Node:
         await patience.wait(self._instances.close(), "asking which jobs it still holds")
         await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)
+        await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
         await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
         await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
 

@@ -167,11 +167,14 @@ class NodeInstances:
         self._quarantine.close()
 
     async def gone(self, within: float) -> None:
-        """Wait until all processes have ended and all leases are given up, but not longer than this."""
+        """Wait until all processes have ended, but not longer than this."""
         await self._changes.until(self._all_gone, self._environment.clock.now() + within)
-        if self._releases:
-            await asyncio.wait(self._releases, timeout=within)
         self._guard.close()
+
+    async def released(self) -> None:
+        """Wait until the leases of instances that have ended are given up."""
+        if self._releases:
+            await asyncio.wait(self._releases)
 
     def _all_gone(self) -> bool:
         return self._quarantine.empty and all(engine.runner.dead for engine in self.engines)

@@ -10,7 +10,7 @@ logger: Final = logging.getLogger("shiftwork")
 LEAST_SECONDS: Final = 2.0
 """How long it waits however short the grace period is: a store that works needs less."""
 HURRIED_SECONDS: Final = 0.5
-"""How long each thing may take after a second signal."""
+"""How long each thing may take after a second signal, and once the store has been found silent."""
 
 
 class StorePatience:
@@ -40,6 +40,7 @@ class StorePatience:
             task.result()
         else:
             task.add_done_callback(_retrieve)
+            self.hurry()
             logger.warning("the store does not answer: stopping without %s", what)
 
 

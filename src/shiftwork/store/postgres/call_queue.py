@@ -72,6 +72,7 @@ class CallQueue:
         self.task: asyncio.Task[None] | None = None
         """The task that makes the calls, while there are any."""
         self._last: asyncio.Future[Any] | None = None
+        self._closed = False
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,6 +92,8 @@ class CallQueue:
         return self._last if self._last is not None and not self._last.done() else None
 
     async def _enqueue(self, call: PendingCall[T]) -> T:
+        if self._closed:
+            raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
         self._calls.append(call)
         self._last = call.done
         if self.task is None:
@@ -223,6 +226,7 @@ class CallQueue:
 
     async def close(self) -> None:
         """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""
+        self._closed = True
         while (task := self.task) is not None:
             done, _ = await asyncio.wait([task], timeout=CANCEL_TIMEOUT)
             if not done:
