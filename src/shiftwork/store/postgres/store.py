@@ -117,6 +117,8 @@ class PostgresStore:
         return await self._connections.call(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        if not beats:
+            return Orders([], [], await self.server_time())
         return await self._call(leader.beat, beats, ttl, now)
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:

@@ -28,6 +28,8 @@ async def check_instances_are_kept_as_they_beat(lab: Lab) -> None:
     store = lab.store
     orders = await store.beat([signs("i"), signs("j", "q")], TTL, NOW)
     equal((orders.cancel, orders.lost), ([], []), "the orders")
+    none = await store.beat([], TTL, NOW)
+    equal((none.cancel, none.lost), ([], []), "the orders of none")
     now = await store.server_time()
     holds(now - 60 < orders.server_time <= now, "the orders carry the store's own clock")
     busy = replace(signs("i"), busy=3, status="busy", completed=9, failed=2)
