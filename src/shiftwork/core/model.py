@@ -452,6 +452,20 @@ class Beat(Struct, frozen=True, kw_only=True):
     pid: int = 0
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
+    process: "ProcessMark | None" = None
+    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    children: tuple[int, ...] = ()
+    """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
+
+
+class ProcessMark(Struct, frozen=True):
+    """Which process this is, among all that ever run anywhere, so that its neighbours can prove its death."""
+
+    place: str
+    """The boot of the machine, the namespace in which the pid holds, and the name of the host."""
+    pid: int
+    born: int
+    """When it began, in clock ticks after the boot."""
 
 
 class NodeBeat(Struct, frozen=True, kw_only=True):
@@ -484,6 +498,8 @@ class Orders(Struct, frozen=True):
     """The jobs they hold that a person cancelled, as id and fence."""
     lost: list[str]
     """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
+    server_time: float = 0.0
+    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
 
 
 class InstanceRecord(Struct, frozen=True):

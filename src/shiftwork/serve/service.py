@@ -21,16 +21,22 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
+    from threading import Timer
+
     from shiftwork.web.server import WebServer
 
 __all__ = ["Definition", "Service", "Web", "shown"]
 
 logger: Final = logging.getLogger("shiftwork")
+
+HURRY_SECONDS: Final = 5.0
+"""How long a node may take to end after a second signal; mostly it takes a moment."""
 
 
 class Web(Struct, frozen=True, kw_only=True):
@@ -80,6 +86,8 @@ class Service:
         self._clock = SystemClock()
         self._hook_process = HookProcess(self._setup, self._clock)
         self._node: Node | None = None
+        self._end: Timer | None = None
+        """Ends the process, whatever hangs, some time after a second signal."""
         self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
@@ -114,6 +122,8 @@ class Service:
                 finally:
                     await self._hook_process.drain()
                     await control.close()
+                    if self._end is not None:
+                        self._end.cancel()
 
     @asynccontextmanager
     async def _served(self, control: Control) -> AsyncIterator[None]:
@@ -154,6 +164,9 @@ class Service:
     def _hurry(self) -> None:
         if self._node is not None:
             self._node.hurry()
+        if self._end is None:
+            why = "the node cannot stop: ending without it; its leases will run out, and its jobs run again"
+            self._end = end_in_time(1, HURRY_SECONDS, why)
 
     def _why_not_ready(self) -> str | None:
         condition = self._condition()

@@ -180,7 +180,7 @@ class Histories(RuleBasedStateMachine):
         self.gates = {name: gate for name, gate in drawn.items() if name in gated | tied}
         for name, gate in self.gates.items():
             self.put("gates", name, msgpack.encode(gate))
-        self.alike(lambda store: store.beat([signs(HOLDER, "")], 1e9, self.now), "beat")
+        self.both(lambda store: store.beat([signs(HOLDER, "")], 1e9, self.now))
 
     @rule(passed=st.sampled_from((0.5, 1.0, 4.0, 5.0, 10.0, 20.0)))
     def time_passes(self, passed: float) -> None:

@@ -72,7 +72,14 @@ class Engine:
         self._stopping_runs = False
         self._settler = settler = Settler(registry, outbox, clock, tenure)
         self._runs = runs = Runs(
-            registry, runner, isolation, settler=settler, clock=clock, begun=begun, after_end=self._run_ended
+            registry,
+            runner,
+            isolation,
+            settler=settler,
+            clock=clock,
+            begun=begun,
+            suspected=self._suspected,
+            after_end=self._run_ended,
         )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
@@ -144,12 +151,14 @@ class Engine:
 
     def runner_gone(self, _runner: Runner, suspects: Sequence[Run]) -> None:
         expected, self.tenure.draining = self.draining, True
+        self._suspected(suspects)
+        self._listener.engine_gone(self, expected=expected)
+
+    def _suspected(self, suspects: Sequence[Run]) -> None:
         if self._stopping_runs:
             self._runs.hand_back(suspects)
-        else:
-            for run in suspects:
-                self._runs.retry_alone(run)
-        self._listener.engine_gone(self, expected=expected)
+        elif suspects:
+            self._runs.retry_apart(suspects)
 
     def hand_back(self, runs: Iterable[Run]) -> None:
         """Let other instances have the jobs of these runs, which have not begun."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from shiftwork.core.model import Claimed
+from shiftwork.core.model import Claimed, ProcessMark
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
@@ -21,6 +21,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
 
     node: str
     """The name of the node."""
+    mark: ProcessMark | None
+    """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
     store: Store
     clock: Clock

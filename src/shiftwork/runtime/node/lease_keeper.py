@@ -105,6 +105,8 @@ class LeaseKeeper:
             pid=os.getpid(),
             workers=() if visits else tuple(sorted(here.registry.workers)),
             machine=None if visits else self._node_beat(),
+            process=here.mark,
+            children=self._instances.groups,
         )
         return [*(engine.beat() for engine in self._instances.engines), node]
 

@@ -1,5 +1,6 @@
 """A node: its instances, their leases, the leader and all that they share, put together; its beginning and its end."""
 
+import asyncio
 import logging
 import os
 import secrets
@@ -25,17 +26,20 @@ from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS
+from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
+from shiftwork.runtime.node.neighbours import WATCH_SECONDS, Neighbours
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.planning import Planning
 from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.pulse import Poke
+from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
@@ -80,6 +84,7 @@ class Node:
         self._settings = settings
         self._voice = voice
         self._draining = False
+        self._patience: StorePatience | None = None
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
         self._notebook = notebook = Notebook(store, clock, voice)
@@ -110,8 +115,11 @@ class Node:
             voice=voice,
             longest_sleep=settings.tick_interval,
         )
+        mark = own_mark()
+        self._neighbours = Neighbours(store, clock, leader, mark=mark, every=settings.lease_seconds / BEATS_A_LEASE)
         environment = NodeEnvironment(
             node=self.name,
+            mark=mark,
             registry=registry,
             store=store,
             clock=clock,
@@ -203,6 +211,7 @@ class Node:
             await self._enter()
         await self.reporter.refresh()
         if self._settings.leads:
+            await self._neighbours.poll()  # first: a dead one may hold the lead
             await self.leader.poll()
             await self.plan()  # whichever node leads: it may not know us yet, and it may be dead
             await self._follow_plan()
@@ -225,6 +234,7 @@ class Node:
             node=self.name,
             workers=self._registry.workers.keys(),
             namespace=self._settings.namespace,
+            dead=self._neighbours.dead_among,
             beat=self._lease_keeper.beat,
             leave=self._leave,
         )
@@ -237,6 +247,7 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self.add_duty("leader", self._lead, "leader")
+            self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
@@ -275,25 +286,35 @@ class Node:
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def stop(self, timeout_seconds: float) -> None:
-        """Let running work finish within this time, hand back the rest, and leave."""
+        """Let running work finish within this time, hand back the rest, and leave.
+
+        A store that does not answer is not waited for longer than this, and hardly at all after a second signal.
+        """
         deadline = self._clock.now() + timeout_seconds
+        patience = self._patience = StorePatience(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._instances.drain()
-        for duty in self._duties:
-            await duty.stop()
+        await patience.wait(self._stop_duties(), "waiting for what it was doing")
         await self._instances.idle(deadline)
-        self.hurry()
+        self._instances.stop_runs()
         await self._instances.idle()
         self._loop_watch.stop()
-        await self._instances.close()
-        await self._write_the_last()
+        await patience.wait(self._instances.close(), "asking which jobs it still holds")
+        await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)
-        await self._lease_keeper.stop()
-        await self._leave()
+        await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
+        await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
+        await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
+
+    async def _stop_duties(self) -> None:
+        await asyncio.gather(*(duty.stop() for duty in self._duties))
 
     def hurry(self) -> None:
-        """Stop waiting for running work: a second signal came."""
-        self._instances.hurry()
+        """Stop waiting for running work, and for the store: a second signal came."""
+        self._instances.stop_runs()
+        self._clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        if self._patience is not None:
+            self._patience.hurry()
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()

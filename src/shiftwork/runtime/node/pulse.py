@@ -30,6 +30,8 @@ LATE_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
 AGAIN_SECONDS: Final = 1.0
 """How long to wait at most before the next try when a beat has failed."""
+WRONG_SHARE: Final = 0.1
+"""A clock that was wrong by more than this share of a lease cannot renew it: the machine has slept, for instance."""
 QUIET_SECONDS: Final = 10.0
 """How often to log that beats fail, once the running jobs are stopped."""
 
@@ -126,11 +128,13 @@ class Pulse:
 
     async def beat(self) -> float:
         """Renew the leases now, and obey; returns when to do it again. Raises what the store raises."""
-        began = self._clock.monotonic()
-        self._clock.follow(await self._store.server_time())
-        now = self._clock.now()
         beats = self._holders.beats()
-        orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, now))
+        began = self._clock.monotonic()
+        orders, wrong = await self._ask(beats)
+        if wrong:  # the leases were renewed by a clock that was wrong, and may have ended by the right one
+            began = self._clock.monotonic()
+            orders, _ = await self._ask(beats)
+        now = self._clock.now()
         self._renewed_at = began
         self._stepped_down = self._failing = False
         until = began + self._ttl * SILENT_SHARE
@@ -138,6 +142,14 @@ class Pulse:
         if orders.cancel or orders.lost:
             self._holders.obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
+
+    async def _ask(self, beats: Sequence[Beat]) -> tuple[Orders, bool]:
+        """Beat, in one round trip, and follow the store's clock; returns also whether ours was wrong."""
+        ahead = self._clock.now() - self._clock.monotonic()
+        orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, self._clock.now()))
+        self._clock.follow(orders.server_time)
+        wrong = abs(self._clock.now() - self._clock.monotonic() - ahead) > self._ttl * WRONG_SHARE
+        return orders, wrong
 
     def _failed(self, error: Exception) -> float:
         left = self._left()
@@ -178,6 +190,8 @@ class PulseThread:
         self._thread = threading.Thread(target=self._main, name="shiftwork pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
+        self._home = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
 
     def start(self) -> None:
         """Begin to beat."""
@@ -189,10 +203,15 @@ class PulseThread:
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._pulse.over.set)
-        await asyncio.to_thread(self._thread.join)
+        await self._gone.wait()  # not in a thread of the loop's own, for which the loop would wait when it ends
+        self._thread.join()
 
     def _main(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            asyncio.run(self._beat())
+        finally:
+            with suppress(RuntimeError):  # that loop has ended
+                self._home.call_soon_threadsafe(self._gone.set)
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -6,10 +6,9 @@ how its runs ended.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.plurals import counted
@@ -19,6 +18,7 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import (
     Drain,
     Exit,
@@ -37,10 +37,13 @@ from shiftwork.runtime.processes.messages import (
 )
 from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
 from shiftwork.runtime.processes.process import Process, exit_in_words
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 
 logger: Final = logging.getLogger("shiftwork")
 
+ProcessRole = Literal["shared", "alone"]
+"""Whether a process runs many jobs at a time, or one."""
 STUBBORN_SECONDS: Final = 5.0
 """How long a process may take to do what it was asked to."""
 CANCEL_SECONDS: Final = 1.0
@@ -60,7 +63,15 @@ class RemoteRunner:
 
     apart = True
 
-    def __init__(self, setup: Setup, clock: Clock, *, report: Callable[[Claimed, Progress], None]) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        kills: KillRecord,
+        guard: ProcessGuard | None = None,
+    ) -> None:
         self.strays: set[Run] = set()
         self.ready = False
         self.dead = False
@@ -70,6 +81,7 @@ class RemoteRunner:
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
+        self._kills = kills
         self._listener: RunnerListener | None = None
         self._runs: dict[str, Run] = {}
         self._numbers: dict[str, int] = {}
@@ -87,7 +99,7 @@ class RemoteRunner:
         self._stack = ""
         self._killing: asyncio.Task[None] | None = None
         self._starved = machine.starved()
-        self._process = Process(receive=self._received, ended=self._ended)
+        self._process = Process(receive=self._received, ended=self._ended, guard=guard)
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
@@ -286,9 +298,12 @@ class RemoteRunner:
         self._cancel_patience()
         self._patience = self._clock.call_in(seconds, self._process.kill)
 
-    def kill(self, why: str) -> None:
-        """Kill the process now, after a look at what its threads are doing."""
-        if not self.dead and self._why_killed is None:
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """Kill the process now, after a look at what its threads are doing unless it must be at once."""
+        if at_once:
+            self._why_killed = self._why_killed or why
+            self._process.kill()
+        elif not self.dead and self._why_killed is None:
             self._why_killed = why
             self._killing = asyncio.get_running_loop().create_task(self._kill())
 
@@ -308,6 +323,7 @@ class RemoteRunner:
         death = Death(
             status=status,
             why=self._why_killed,
+            killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
@@ -333,11 +349,13 @@ class RemoteRunner:
             logger.warning("process %d %s %s; a new one takes its place", self.pid, how, ran)
 
     def _end_runs(self, death: Death) -> list[Run]:
-        """End the runs that died with the process; returns those that are to be tried alone."""
-        suspected = suspects(self._runs.values(), death, random.Random())
-        tried = []
-        for run in list(self._runs.values()):
-            end = end_of(run, death, suspected)
+        """End the runs that died with the process; returns those that are to be tried again, apart."""
+        runs, tried = list(self._runs.values()), []
+        suspected = suspects(runs, death, self._kills)
+        if death.from_outside:
+            self._kills.add(run.job.id for run in runs)
+        for run in runs:
+            end = end_of(run, death, suspected, together=len(runs))
             if end is None:
                 self._forget(run)
                 tried.append(run)

@@ -166,8 +166,8 @@ class MemoryStore:
         return disabled
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        orders = Orders([], [], await self.server_time())
         with self._change() as table:
-            orders = Orders([], [])
             for beat in beats:
                 if not self._instances.renew(beat, ttl, now):
                     orders.lost.append(beat.instance)

@@ -51,7 +51,7 @@ SELECT accepted, disabled, topics FROM shiftwork.finish(
 );
 
 -- name: beat
-SELECT lost, cancel_ids, cancel_fences FROM shiftwork.beat(
+SELECT lost, cancel_ids, cancel_fences, extract(epoch FROM clock_timestamp())::float8 FROM shiftwork.beat(
     %s::int, %s::text[], %s::text[], %s::bytea[], %s::float8, %s::float8
 );
 
