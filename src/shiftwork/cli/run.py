@@ -12,7 +12,6 @@ import click
 from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import host_and_port, seconds
 from shiftwork.cli.pools import bounds
-from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import describe
 from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 from shiftwork.serve.service import Definition, Service, Web, shown
@@ -109,9 +108,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
     if not as_table:
-        what = f"{counted(len(workers), 'worker')} in {counted(len(sizes), 'pool')}"
-        about = {"app": name, "store": store, "workers": schedules, "pools": sizes}
-        logger.info("%s: %s", headline, what, extra=about)
+        logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
     else:
         aside(f"{headline}\n")
         show_table(
