@@ -115,6 +115,17 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
     theirs.close()
 
 
+async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
+    ours, theirs = socket.socketpair()
+    gone = asyncio.Event()
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame)
+    os.close(ours.fileno())
+    link.send(ProcessFrame(0, []))
+    link.flush()
+    assert gone.is_set()
+    theirs.close()
+
+
 class Callee:
     config = WorkerConfig(name="nap")
     is_async = True

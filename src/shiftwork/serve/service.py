@@ -15,7 +15,7 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.condition import Condition
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
@@ -66,6 +66,7 @@ class Service:
         *,
         log_level: str,
         log_format: str,
+        log_runs: bool = False,
         labels: tuple[str, ...] = (),
         probe_file: Path | None = None,
         web: Web | None = None,
@@ -79,6 +80,7 @@ class Service:
             log_format=log_format,
         )
         self._labels = labels
+        self._log_runs = log_runs
         self._web = web
         self._started = False
         self._clock = SystemClock()
@@ -184,6 +186,7 @@ class Service:
             apart="all",
             labels=self._labels,
             health_checks=definition.health_checks,
+            every_run=self._log_runs,
         )
         registry = Registry(
             {config.name: KnownWorker(config, definition.schemas.get(config.name)) for config in definition.workers},
@@ -198,13 +201,18 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
+            voice=control.voice,
             setup=self._setup,
         )
         if definition.health_checks:
             monitor = HealthMonitor(
-                control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                control.system.health,
+                node.reporter.emit,
+                node.reporter.emit_quietly,
+                now=self._clock.now,
+                leads=lambda: node.leader.leading,
             )
-            node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+            node.watch_health(monitor.poll)
         return node
 
 

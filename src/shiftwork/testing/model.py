@@ -332,6 +332,8 @@ class Histories(RuleBasedStateMachine):
             # Sums of floats may differ in the last digit; what has nothing to count may be there or not.
             for one in stats.pools.values():
                 one.run_seconds, one.wait_seconds = round(one.run_seconds, 6), round(one.wait_seconds, 6)
+            for worker in stats.workers.values():
+                worker.run_seconds = round(worker.run_seconds, 6)
             stats.pools = {name: one for name, one in stats.pools.items() if one != PoolStats()}
             stats.workers = {name: one for name, one in stats.workers.items() if one != WorkerStats()}
         equal(got.pools, wanted.pools, "the pools' numbers")

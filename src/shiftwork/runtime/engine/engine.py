@@ -5,11 +5,10 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, PoolConfig
-from shiftwork.core.plurals import counted
+from shiftwork.core.model import Beat, Claimed, PoolConfig
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
@@ -56,6 +55,7 @@ class Engine:
         outbox: Outbox,
         bell: Bell,
         stopwatch: Stopwatch,
+        begun: Callable[[Claimed], None],
         node: str,
         name: str,
     ) -> None:
@@ -77,6 +77,7 @@ class Engine:
             isolation,
             settler=settler,
             clock=clock,
+            begun=begun,
             suspected=self._suspected,
             after_end=self._run_ended,
         )
@@ -181,9 +182,6 @@ class Engine:
 
     def step_down(self, *, lost: bool) -> None:
         """Stop everything: the lease is lost, or may be. An instance that lost it goes on under a new name."""
-        logger.error(
-            "instance %s could not renew its lease; stopping %s", self.instance, counted(len(self.runs), "running job")
-        )
         self.tenure.suspend()
         self.stop_runs()
         self._stopping_runs = self.draining
@@ -208,7 +206,7 @@ class Engine:
             try:
                 await self._claimer.reconcile()
             except StoreError as error:
-                logger.warning("cannot find out whether %s still holds jobs: %s", self.instance, error)
+                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

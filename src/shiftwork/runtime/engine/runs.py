@@ -26,6 +26,7 @@ class Runs:
         settler: Settler,
         clock: Clock,
         suspected: Callable[[Sequence[Run]], None],
+        begun: Callable[[Claimed], None],
         after_end: Callable[[], None],
     ) -> None:
         self.active: dict[str, Run] = {}
@@ -38,6 +39,7 @@ class Runs:
         self._clock = clock
         self._suspected = suspected
         """Called with isolated runs that died together."""
+        self._begun = begun
         self._after_end = after_end
         self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
 
@@ -77,10 +79,11 @@ class Runs:
         isolation.take(runs, self._suspected)
 
     def run_begun(self, run: Run) -> None:
-        """Watch the deadline of a run from now on."""
+        """Watch the deadline of a run from now on, and report its beginning."""
         timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)
+        self._begun(run.job)
 
     def _end(self, run: Run, end: End) -> None:
         run.ended = True

@@ -18,6 +18,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
@@ -28,6 +29,7 @@ from shiftwork.runtime.leader.planner import LOOK_SECONDS
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
@@ -39,6 +41,7 @@ from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -61,24 +64,35 @@ class Node:
         hooks: Listeners,
         states: dict[str, WorkerState],
         settings: Settings,
+        voice: StoreVoice,
         setup: Setup | None = None,
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-        self.gauge = OwnGauge(clock.monotonic)
-        self.reporter = reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
+        self.gauge = OwnGauge(clock.monotonic, voice)
+        self.reporter = reporter = Reporter(
+            registry,
+            store=store,
+            clock=clock,
+            hooks=hooks,
+            states=states,
+            voice=voice,
+            every_run=settings.every_run,
+        )
         self._registry = registry
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._voice = voice
         self._draining = False
         self._patience: StorePatience | None = None
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
-        self._notebook = notebook = Notebook(store, clock)
+        self._notebook = notebook = Notebook(store, clock, voice)
         self._outbox = outbox = Outbox(
             store,
             clock,
             stopwatch=self.gauge.stopwatch,
+            voice=voice,
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
@@ -98,6 +112,7 @@ class Node:
             clock=clock,
             leader=leader,
             reporter=reporter,
+            voice=voice,
             longest_sleep=settings.tick_interval,
         )
         mark = own_mark()
@@ -113,11 +128,14 @@ class Node:
             notebook=notebook,
             outbox=outbox,
             emit=reporter.emit,
+            voice=voice,
+            begun=reporter.run_begun,
             setup=setup,
         )
-        poke = Poke()
+        self._poke = poke = Poke()
         self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
+        self._loop_watch = LoopWatch(self._instances.runs)
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -130,9 +148,14 @@ class Node:
     ) -> Duty:
         """Do one more thing for as long as the node runs: at its start, and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
-        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        bell = self._store.listen(topics)
+        duty = Duty(name, poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
         self._duties.append(duty)
         return duty
+
+    def watch_health(self, poll: Callable[[], Awaitable[float | None]]) -> None:
+        """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
+        self._planning.alarm = self.add_duty("health", poll, every=HEALTH_SECONDS).ring
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,6 +222,8 @@ class Node:
         self._add_duties()
         for duty in self._duties:
             duty.start()
+        if self._settings.leads and self._settings.apart != "all" and self._settings.pulse_in_thread:
+            self._loop_watch.start()
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}")
 
@@ -221,7 +246,7 @@ class Node:
     def _add_duties(self) -> None:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
-            self.add_duty("leader", self.leader.poll, "leader")
+            self.add_duty("leader", self._lead, "leader")
             self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
@@ -235,6 +260,13 @@ class Node:
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
         return await self._planning.plan()
+
+    async def _lead(self) -> float | None:
+        led = self.leader.leading
+        next_at = await self.leader.poll()
+        if self.leader.leading != led:
+            self._poke()  # the beat says who leads, and others read it there
+        return next_at
 
     async def _follow_plan(self) -> None:
         slots = await self._planning.slots_of(self.name)
@@ -266,6 +298,7 @@ class Node:
         await self._instances.idle(deadline)
         self._instances.stop_runs()
         await self._instances.idle()
+        self._loop_watch.stop()
         await patience.wait(self._instances.close(), "asking which jobs it still holds")
         await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)

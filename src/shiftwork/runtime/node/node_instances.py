@@ -1,9 +1,8 @@
 """All the instances on a node, by pool: how pools are added, looked after and ended."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.stack_requests import StackReply
@@ -11,6 +10,7 @@ from shiftwork.errors import StoreError
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.node.change_watch import ChangeWatch
 from shiftwork.runtime.node.environment import NodeEnvironment
@@ -18,8 +18,6 @@ from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.runners import Runners
 from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
-
-logger: Final = logging.getLogger("shiftwork")
 
 T = TypeVar("T")
 
@@ -68,6 +66,10 @@ class NodeInstances:
         """How many jobs run."""
         return sum(len(engine.runs) for engine in self.engines)
 
+    def runs(self) -> list[Run]:
+        """What runs. Safe from any thread."""
+        return [run for engine in self.engines for run in tuple(engine.runs.values())]
+
     def add(self, pool: PoolConfig) -> Duty:
         """Serve one more pool; returns the duty that claims for it."""
         here = self._environment
@@ -82,7 +84,8 @@ class NodeInstances:
             ended=self._ended,
         )
         tick = here.settings.tick_interval
-        return Duty(f"pool {pool.name}", instances.poll, clock=here.clock, bell=bell, longest_sleep=tick)
+        name = f"pool {pool.name}"
+        return Duty(name, instances.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
 
     def resize(self, targets: Mapping[str, int]) -> None:
         """Give every pool as many slots as the plan has for it."""
@@ -191,5 +194,5 @@ class NodeInstances:
             await engine.close()
             await here.outbox.settle()
             await here.store.leave([engine.instance], here.clock.now())
-        except StoreError as error:
-            logger.warning("cannot give up the lease of %s: %s; it will run out by itself", engine.instance, error)
+        except StoreError as error:  # then it runs out by itself
+            here.voice.failed("giving up leases", error)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, Literal
 
 from shiftwork.core.model import Claimed, Progress
+from shiftwork.core.plurals import counted
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
@@ -35,7 +36,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
-from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.process import Process, exit_in_words
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 
@@ -51,6 +52,8 @@ SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
+MOST_NAMED: Final = 3
+"""How many of the workers are named that ran in a process that died."""
 BURSTING: Final = 1.5
 """A process whose memory is this many times its limit is killed, whatever it runs."""
 
@@ -327,11 +330,23 @@ class RemoteRunner:
             stack=self._stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
+        self._log_death(death)
         if not self.ready and self.error is None:
             self.error = death.before_ready
         suspected = self._end_runs(death)
         if self._listener is not None:
             self._listener.runner_gone(self, suspected)
+
+    def _log_death(self, death: Death) -> None:
+        if self._why_killed is not None:
+            logger.warning("killed process %d: %s", self.pid, self._why_killed)
+        elif death.lapsed:  # the node logs why it could not renew the leases
+            logger.debug("process %d ended itself: its lease was not renewed", self.pid)
+        elif self.ready and not self._closing:
+            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
+            ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
+            how = exit_in_words(death.status)
+            logger.warning("process %d %s %s; a new one takes its place", self.pid, how, ran)
 
     def _end_runs(self, death: Death) -> list[Run]:
         """End the runs that died with the process; returns those that are to be tried again, apart."""

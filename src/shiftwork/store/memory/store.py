@@ -52,7 +52,7 @@ from shiftwork.store.memory.finding import dead, find
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.protocol import Bell, Claims, Promoted
 
 
@@ -69,7 +69,7 @@ class MemoryStore:
         self._states = StateTable()
         self._instances = Instances()
         self._places = Places()
-        self._totals = PoolTotals()
+        self._totals = Totals()
         self._events = EventLog()
 
     @contextmanager
