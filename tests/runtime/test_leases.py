@@ -523,7 +523,7 @@ async def test_a_lease_that_was_renewed_by_a_wrong_clock_is_renewed_again_at_onc
     voice = StoreVoice(clock.monotonic)
     watch = Stopwatch(clock.monotonic, voice)
     holders = cast("LeaseHolders", store)
-    pulse = Pulse(cast("Store", store), clock, ttl=15.0, stopwatch=watch, voice=voice, holders=holders, poke=Poke())
+    pulse = Pulse(cast("Store", store), clock, ttl=15.0, stopwatch=watch, holders=holders, poke=Poke(), voice=voice)
     await pulse.beat()
     assert store.said == [clock.monotonic() - 100.0, clock.monotonic()]
     await pulse.beat()

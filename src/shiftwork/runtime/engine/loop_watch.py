@@ -35,7 +35,7 @@ _PATHS: Final = ("stdlib", "platstdlib", "purelib", "platlib")
 _LIBRARIES: Final = ("<frozen", *(sysconfig.get_path(name) for name in _PATHS))
 
 
-class _Window(Struct):
+class _Namings(Struct):
     began: float
     named: int = 0
     left_out: int = 0
@@ -51,7 +51,7 @@ class LoopWatch:
         self._loop_thread = threading.get_ident()
         self._over = threading.Event()
         self._turned = threading.Event()
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[str, _Namings] = {}
 
     def start(self) -> None:
         """Begin to watch."""
@@ -108,7 +108,7 @@ class LoopWatch:
             if window is not None and window.left_out:
                 more = f"{name}: … and blocked the event loop {window.left_out} more times in the minute before"
                 self._write(logging.WARNING, more, None)
-            window = self._windows[name] = _Window(now)
+            window = self._windows[name] = _Namings(now)
         window.named += 1
         window.left_out += window.named > IN_FULL
         return window.named <= IN_FULL

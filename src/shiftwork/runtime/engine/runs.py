@@ -25,8 +25,8 @@ class Runs:
         *,
         settler: Settler,
         clock: Clock,
-        suspected: Callable[[Sequence[Run]], None],
         begun: Callable[[Claimed], None],
+        suspected: Callable[[Sequence[Run]], None],
         after_end: Callable[[], None],
     ) -> None:
         self.active: dict[str, Run] = {}
@@ -37,9 +37,9 @@ class Runs:
         self._isolated: set[str] = set()
         self._settler = settler
         self._clock = clock
+        self._begun = begun
         self._suspected = suspected
         """Called with isolated runs that died together."""
-        self._begun = begun
         self._after_end = after_end
         self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
 
