@@ -56,6 +56,10 @@ class MillNode:
         except psutil.NoSuchProcess:
             return []
 
+    def guards(self) -> list[psutil.Process]:
+        """The processes that outlive it by a moment, to end the others."""
+        return [child for child in self.children() if alive(child) and "guard.py" in " ".join(child.cmdline())]
+
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
