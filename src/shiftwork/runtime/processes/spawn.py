@@ -37,7 +37,7 @@ class SpawnedProcess:
             self.popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
-                env=_environment(),
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -49,7 +49,7 @@ class SpawnedProcess:
         self.popen.wait()
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Our environment, plus where this very shiftwork is, if that is not where packages are installed."""
     ours = str(Path(__file__).resolve().parents[3])
     if ours in site.getsitepackages():
