@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -53,7 +53,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
 
     async def send(self, data: bytes) -> None:
-        await self._loop.sock_sendall(self._sock, data)
+        with suppress(ConnectionError):  # the server may have closed it
+            await self._loop.sock_sendall(self._sock, data)
 
     async def request(self, method: str, path: str, **headers: str) -> None:
         given = {"Host": "127.0.0.1"} | {name.replace("_", "-"): value for name, value in headers.items()}

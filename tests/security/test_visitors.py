@@ -1,8 +1,16 @@
 """One visitor, though authenticated, can hold neither the memory nor all streams."""
 
 import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
+import psutil
+import pytest
+
+from shiftwork import WorkerOrchestrator
 from shiftwork.web.connections import ConnectionLimits
 from shiftwork.web.limits import StreamPlaces, Turns
 from tests.security.conftest import Served, eventually, served
@@ -90,3 +98,39 @@ async def test_many_requests_of_one_visitor_take_turns() -> None:
                 status for status, _ in await asyncio.gather(*(web.get("/api/v1/me", **known) for _ in range(60)))
             ]
         assert statuses == [200] * 60  # they take turns
+
+
+@pytest.mark.soak
+async def test_a_hundred_unread_pages_take_little_memory(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    app = WorkerOrchestrator(url)
+
+    @app.task
+    def keep(text: str) -> None: ...
+
+    await app.enqueue_many([keep.call(text="x" * 800_000) for _ in range(10)])
+    _, token = await app.control.tokens.create("wall", "read")
+    await app.close()
+    command = [sys.executable, "-m", "shiftwork", "web", "--port", "0", "--store", url]
+    web = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=subprocess.PIPE)
+    try:
+        assert web.stderr is not None
+        port = int((await web.stderr.readline()).decode().rstrip("/\n").rpartition(":")[2])
+        request = f"GET {PAGE} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+        unread = []
+        for _ in range(100):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            client.connect(("127.0.0.1", port))
+            client.sendall(request)
+            unread.append(client)
+        process, most = psutil.Process(web.pid), 0
+        for _ in range(80):
+            most = max(most, process.memory_info().rss)
+            await asyncio.sleep(0.1)
+        assert most < 300 * 1_048_576
+        for client in unread:
+            client.close()
+    finally:
+        web.terminate()
+        await web.wait()

@@ -7,6 +7,7 @@ A browser that logs in gets a session instead of the token: `ID_SECRET`, kept as
 cookie that leaks is not the token, logging out ends it, and so does revoking the token.
 """
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -120,6 +121,7 @@ class TokenCheck:
         self._seconds = seconds
         self._known: dict[str, Token] = {}
         self._read_at: float | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     async def admit(self, shown: str) -> Token | None:
         """Return the token, or None if it is unknown, revoked or expired."""
@@ -151,17 +153,33 @@ class TokenCheck:
         return token is not None and token.holds(self._now())
 
     def forget(self) -> None:
-        """Read the tokens again next time: one was made or revoked."""
+        """Read the tokens again next time: one was made, used to log in, or revoked."""
         self._read_at = None
+        self._reading = None
 
     async def _find(self, id: str, known: Callable[[Token], bool] = lambda _: True) -> Token | None:
         """Return the token. One that is not as expected may have been changed elsewhere, so it is read again sooner."""
         held, now = self._known.get(id), self._now()
         good = self._seconds if held is not None and known(held) else min(UNKNOWN_SECONDS, self._seconds)
         if self._read_at is None or not 0 <= now - self._read_at < good:
-            self._known = {token.id: token for token in await self._tokens.all()}
-            self._read_at = now
+            await self._read_once()
         return self._known.get(id)
+
+    async def _read_once(self) -> None:
+        """Read all tokens. Requests that come meanwhile wait for the same answer, so many cost the store no more."""
+        loop = asyncio.get_running_loop()
+        reading = self._reading
+        if reading is None or reading.done() or reading.get_loop() is not loop:
+            reading = self._reading = loop.create_task(self._read())
+            reading.add_done_callback(lambda task: task.cancelled() or task.exception())  # perhaps no request waits
+        await asyncio.shield(reading)
+
+    async def _read(self) -> None:
+        at, me = self._now(), asyncio.current_task()
+        tokens = {token.id: token for token in await self._tokens.all()}
+        self._known = tokens
+        if self._reading is me:  # otherwise something was changed meanwhile
+            self._read_at = at
 
 
 def _digest(secret: str) -> bytes:
