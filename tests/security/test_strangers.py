@@ -7,6 +7,7 @@ import pytest
 
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.web.access import Visitor
+from shiftwork.web.limits import Rate
 from tests.web.conftest import JSON, Web, shop
 
 OUTSIDE: dict[str, Any] = {"peer": "203.0.113.9", "host": "shop.example"}
@@ -52,6 +53,17 @@ async def test_while_the_store_is_away_strangers_do_not_learn_where_it_is(
             assert "internal" not in answer.text
     (line,) = [record.getMessage() for record in caplog.records if "db.internal" in record.getMessage()]
     assert line.startswith("requests are refused, because the store is not available: postgresql://shop@db.internal")
+
+
+async def test_a_valid_token_signs_in_while_others_behind_the_same_proxy_guess() -> None:
+    web = Web(shop(), rate=Rate(0.001, 3))
+    token = await web.token("ada", "read")
+    async with web.client(**OUTSIDE) as client:
+        guesses = [(await client.post("login", json={"token": "sw_1_2"})).status_code for _ in range(5)]
+        assert guesses == [401, 401, 401, 429, 429]
+        assert (await client.post("login", json={"token": token})).status_code == 200
+    await web.site.close()
+    await web.app.close()
 
 
 async def test_an_application_may_name_visitors_asynchronously() -> None:

@@ -179,12 +179,21 @@ class Api:
 
     async def _call_public(self, request: Request, route: Route, found: dict[str, str]) -> Response:
         check_change(request, None)
-        peer = request.client.host if request.client else "an unknown address"
-        self.site.limiter.take(f"an unauthenticated client at {peer}")
-        with self._discreet(), acting_as("anonymous"):
+        with self._discreet(), self._counting_failures(request), acting_as("anonymous"):
             visitor = await self.site.access.session(request) if route.visitor else None
             given = await _read(request, route, found, visitor)
             return _respond(request, route, await route.handler(self.site, **given))
+
+    @contextmanager
+    def _counting_failures(self, request: Request) -> Iterator[None]:
+        """Limit how often an address shows a wrong token. Others behind the same proxy do not hold up a right one."""
+        try:
+            yield
+        except Refused as refused:
+            if refused.status == HTTPStatus.UNAUTHORIZED:
+                peer = request.client.host if request.client else "an unknown address"
+                self.site.limiter.take(f"an unauthenticated client at {peer}")
+            raise
 
 
 async def _read(request: Request, route: Route, found: dict[str, str], visitor: Visitor | None) -> dict[str, Any]:

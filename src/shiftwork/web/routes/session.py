@@ -31,6 +31,7 @@ class LoggedOut(Struct, frozen=True):
 async def log_in(site: Site, body: Login) -> CookieAnswer[Me]:
     """Begin a session, in a cookie that no script can read. It ends after a week, at logout, and with the token."""
     visitor = await site.access.show(body.token)
+    site.limiter.take(visitor.name)
     session = await site.control.tokens.log_in(visitor.token_id or "")
     site.tokens_changed()
     me = Me(name=visitor.name, role=visitor.role, csrf=csrf_of(session), version=version("shiftwork"))
