@@ -26,6 +26,7 @@ class Served:
         self.site = server.site
         self.api = Api(server.site)
         self.port = port
+        self._connections: list[Connection] = []
 
     async def connect(self, *, source: str = "127.0.0.1", receive_buffer: int | None = None) -> "Connection":
         """Connect from a loopback address."""
@@ -35,7 +36,8 @@ class Served:
         sock.settimeout(0)
         sock.bind((source, 0))
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
-        return Connection(sock)
+        self._connections.append(Connection(sock))
+        return self._connections[-1]
 
     async def get(self, path: str, **headers: str) -> tuple[int, bytes]:
         """Ask once, over a connection of its own; returns the status and everything after it."""
@@ -43,6 +45,11 @@ class Served:
         await connection.request("GET", path, Connection="close", **headers)
         answer = await connection.rest()
         return int(answer.split(b" ", 2)[1]), answer
+
+    def hang_up(self) -> None:
+        """Close every connection."""
+        for connection in self._connections:
+            connection.close()
 
 
 class Connection:
@@ -96,9 +103,11 @@ async def served(**options: Any) -> AsyncIterator[Served]:
     listener = await listen("127.0.0.1", 0)
     server = WebServer(app.control, listener, **options)
     server.start()
+    web = Served(app, server, listener.socket.getsockname()[1])
     try:
-        yield Served(app, server, listener.socket.getsockname()[1])
+        yield web
     finally:
+        web.hang_up()
         await server.stop()
         await app.close()
 

@@ -24,7 +24,7 @@ NOBODY = 65534
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
 AS_NOBODY = f"""
-import os, socket, sys, threading
+import encodings.idna, os, socket, sys
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 """
 ASK = (
@@ -70,7 +70,7 @@ def test_our_own_connection_is_recognised_until_its_other_end_is_closed(family: 
 
 
 def test_without_the_kernels_list_our_own_processes_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(peers, "TABLES", Path("/none"))
     monkeypatch.setattr(psutil, "process_iter", lambda: [psutil.Process()])
     with connected() as (client, server):
         ends = server.getpeername(), server.getsockname()
@@ -103,7 +103,6 @@ def test_only_a_connected_socket_has_an_owner(
     (tmp_path / "tcp").write_text(f"{HEAD}   0: {ends} {state} 00000000:00000000 00:00000000 0 {uid} 0 {inode} 1 0\n")
     monkeypatch.setattr(peers, "TABLES", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "platform", "linux")
     assert peers.is_our_own(CLIENT, SERVER) is trusted
 
 

@@ -82,10 +82,7 @@ async def test_an_application_may_name_visitors_asynchronously() -> None:
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        (
-            Visitor(name="ada", role="admin", via="host"),
-            "returned the role 'admin' for 'ada'; a role is read or operate",
-        ),  # type: ignore[arg-type]
+        (ADMIN, "returned the role 'admin' for 'ada'; a role is read or operate"),
         ("ada", "returned str, not a Visitor or None"),
     ],
 )

@@ -6,8 +6,17 @@ from shiftwork.errors import UnknownStoreError
 from shiftwork.store.urls import open_store
 
 SCHEMES = ("redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
-PASSWORDS = ("hunter2%zz", "hunter2%", "hun ter2", "hunter2 ", "hunter2?x", "hun?x=ter2", "hunter2@x", "hunter2/x")
-PASSWORDS += ("hunter2#x", "hunter2\x1b", "hunter2&x", "hunter2=x", "hunter2:x", "hunter2[x", "1?hunter2", "1/hunter2")
+PASSWORDS: tuple[str, ...] = (
+    "hunter2%zz",
+    "hunter2%",
+    "hun ter2",
+    "hunter2 ",
+    "hunter2?x",
+    "hun?x=ter2",
+    "hunter2@x",
+    "hunter2/x",
+)
+PASSWORDS += ("hunter2#x", "hunter2\x1b", "hunter2&x", "hunter2=x", "hunter2:x", "hunter2[x")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -21,6 +30,14 @@ def test_a_password_is_never_shown(scheme: str, password: str, form: str) -> Non
     except UnknownStoreError as error:
         shown = str(error)
     assert not any(part in shown for part in ("hun", "ter2")), shown
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("password", ["1?hunter2", "1/hunter2", "?hunter2", "/hunter2"])
+def test_nor_is_one_that_begins_like_a_port(scheme: str, password: str) -> None:
+    with pytest.raises(UnknownStoreError) as caught:
+        open_store(f"{scheme}://u:{password}@h:1/0")
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("query", ["sentinel_password=hunter2&ter2", "sentinel_password=a&hunter2=b"])

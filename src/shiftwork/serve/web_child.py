@@ -20,7 +20,7 @@ from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import die_with_parent
 from shiftwork.serve.vitals import FRESH_SECONDS
-from shiftwork.serve.web_messages import NodeReport, NodeToWeb, Published, WebSetup, WebToNode
+from shiftwork.serve.web_messages import DashboardEvent, NodeReport, NodeToWeb, WebSetup, WebToNode
 from shiftwork.store.urls import open_store
 from shiftwork.web.listening import Listener
 from shiftwork.web.server import WebServer
@@ -49,7 +49,7 @@ class NodeConnection:
     def fire(self, event: Event) -> None:
         """Have the node call the hooks."""
         if self._link.backlog <= LONGEST_BACKLOG:
-            self._link.send(Published(event))
+            self._link.send(DashboardEvent(event))
 
     async def drain(self) -> None:
         """Send what has not been sent."""

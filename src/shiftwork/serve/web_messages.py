@@ -33,7 +33,7 @@ class NodeToWeb(Struct, frozen=True, array_like=True):
     messages: list[WebSetup | NodeReport]
 
 
-class Published(Struct, frozen=True, tag=True):
+class DashboardEvent(Struct, frozen=True, tag=True):
     """A change was made in the dashboard; the node calls the app's hooks for it."""
 
     event: Event
@@ -42,4 +42,4 @@ class Published(Struct, frozen=True, tag=True):
 class WebToNode(Struct, frozen=True, array_like=True):
     """The messages that the process sends at a time."""
 
-    messages: list[Published]
+    messages: list[DashboardEvent]

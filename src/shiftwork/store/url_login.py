@@ -17,7 +17,8 @@ def check_login(scheme: str, rest: str) -> None:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     login, at, hosts = authority.rpartition("@")
     has_hosts = all(_HOST.fullmatch(host) for host in hosts.split(","))
-    if (at and not _LOGIN.fullmatch(login)) or (not at and not has_hosts and "@" in rest):
+    ends_later = not at and ("@" in rest.partition("?")[0] or (not has_hosts and "@" in rest))
+    if ends_later or (at and not _LOGIN.fullmatch(login)):
         raise UnknownStoreError(
             f"the user name or the password in the {scheme}:// URL has to be percent-encoded: {_ENCODING}"
         )

@@ -132,7 +132,7 @@ class Access:
         """Return the visitor that the application names. A role that does not exist must not look like a refusal."""
         if self._identify is None:
             return None
-        known = self._identify(request.scope)
+        known: Any = self._identify(request.scope)
         known = await known if inspect.isawaitable(known) else known
         if known is None:
             return None
@@ -142,7 +142,8 @@ class Access:
         if wrong:
             logger.error("the identify function %s", wrong)
             raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"the identify function {wrong}")
-        return known
+        visitor: Visitor = known
+        return visitor
 
     async def _is_local(self, request: Request) -> bool:
         """Return whether the request comes from our own user, or root, on this machine."""
@@ -164,9 +165,8 @@ async def _is_ours(request: Request) -> bool:
     """Return whether the connection is our own user's or root's. Behind our own server, it is looked up once."""
     connection = _connection(request)
     if OURS not in connection:
-        client, server = request.scope.get("client"), request.scope.get("server")
-        known = bool(client and server and server[1])
-        connection[OURS] = known and await asyncio.to_thread(is_our_own, tuple(client), tuple(server))
+        client, server = request.scope.get("client") or (), request.scope.get("server") or ()
+        connection[OURS] = bool(client and server) and await asyncio.to_thread(is_our_own, tuple(client), tuple(server))
     return connection[OURS]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import h11
 from msgspec import Struct
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from shiftwork.web.access import AUTHENTICATED, CONNECTION
 from shiftwork.web.rare_warning import RareWarning
@@ -37,7 +37,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """How long a client may take to read the next 64 KiB of an answer."""
 
 
-class Connections:
+class ClientConnections:
     """The connections of one server."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
@@ -98,7 +98,7 @@ class Connections:
 class GuardedProtocol(H11Protocol):
     """A connection that is watched."""
 
-    def __init__(self, connections: Connections, **options: Any) -> None:
+    def __init__(self, connections: ClientConnections, **options: Any) -> None:
         super().__init__(**options)
         self._guard = connections
         self._refused = False
@@ -117,7 +117,8 @@ class GuardedProtocol(H11Protocol):
     @property
     def expendable(self) -> bool:
         """Whether it serves no request of a visitor who is authenticated."""
-        idle = self._reading_since is not None or self.cycle is None or self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle  # None until the first request
+        idle = self._reading_since is not None or cycle is None or cycle.response_complete
         return idle or not self._known.get(AUTHENTICATED)
 
     def is_overdue(self, now: float, limits: ConnectionLimits) -> bool:

@@ -44,7 +44,7 @@ def is_loopback(address: str) -> bool:
 
 def is_our_own(client: Place, server: Place) -> bool:
     """Return whether our user, or root, holds the client's end of a connection on this machine."""
-    if sys.platform == "linux":
+    if TABLES.exists():
         return _is_trusted(_owner(client, server))
     return held_by_our_processes(client, server)
 
@@ -106,8 +106,8 @@ def _place(text: str) -> Key:
 
 
 def _connections(process: psutil.Process) -> set[Ends]:
-    connections = process.net_connections("tcp")
-    return {(_key(each.laddr), _key(each.raddr)) for each in connections if each.laddr and each.raddr}
+    connected = (each for each in process.net_connections("tcp") if each.status == psutil.CONN_ESTABLISHED)
+    return {(_key(each.laddr), _key(each.raddr)) for each in connected}
 
 
 def _key(place: Place) -> Key:

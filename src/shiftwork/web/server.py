@@ -10,7 +10,7 @@ import uvicorn
 
 from shiftwork.control.control import Control
 from shiftwork.web.api import Api
-from shiftwork.web.connections import ConnectionLimits, Connections, throttle_accept_errors
+from shiftwork.web.connections import ClientConnections, ConnectionLimits, throttle_accept_errors
 from shiftwork.web.listening import BACKLOG, Listener
 from shiftwork.web.site import Site
 
@@ -33,7 +33,7 @@ class WebServer:
         self._listener = listener
         self.site = Site(control, **site)
         self._root_path = root_path
-        self._connections = Connections(limits)
+        self._connections = ClientConnections(limits)
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
 
