@@ -1,5 +1,7 @@
 """No message shows the password in a store's URL, however wrong the URL is."""
 
+from itertools import product
+
 import pytest
 
 from shiftwork.errors import UnknownStoreError
@@ -19,25 +21,28 @@ PASSWORDS: tuple[str, ...] = (
 PASSWORDS += ("hunter2#x", "hunter2\x1b", "hunter2&x", "hunter2=x", "hunter2:x", "hunter2[x")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("password", PASSWORDS)
-@pytest.mark.parametrize("form", ["u:{}@h:1/0", ":{}@h/0", "u:{}@h:x/0", "u:{}", "u:{}/0", "u:{}@h/0?nonsense=1"])
-def test_a_password_is_never_shown(scheme: str, password: str, form: str) -> None:
-    place = form.format(password)
-    place = place.replace("/0", "/service/0") if scheme == "redis+sentinel" else place
-    try:
-        shown = open_store(f"{scheme}://{place}").url
-    except UnknownStoreError as error:
-        shown = str(error)
-    assert not any(part in shown for part in ("hun", "ter2")), shown
+FORMS = ("u:{}@h:1/0", ":{}@h/0", "u:{}@h:x/0", "u:{}", "u:{}/0", "u:{}@h/0?nonsense=1")
+LIKE_PORTS = ("1?hunter2", "1/hunter2", "?hunter2", "/hunter2")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("password", ["1?hunter2", "1/hunter2", "?hunter2", "/hunter2"])
-def test_nor_is_one_that_begins_like_a_port(scheme: str, password: str) -> None:
-    with pytest.raises(UnknownStoreError) as caught:
-        open_store(f"{scheme}://u:{password}@h:1/0")
-    assert "hunter2" not in str(caught.value)
+def test_a_password_is_never_shown(scheme: str) -> None:
+    for form, password in product(FORMS, PASSWORDS):
+        place = form.format(password)
+        place = place.replace("/0", "/service/0") if scheme == "redis+sentinel" else place
+        try:
+            shown = open_store(f"{scheme}://{place}").url
+        except UnknownStoreError as error:
+            shown = str(error)
+        assert not any(part in shown for part in ("hun", "ter2")), (place, shown)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_nor_is_one_that_begins_like_a_port(scheme: str) -> None:
+    for password in LIKE_PORTS:
+        with pytest.raises(UnknownStoreError) as caught:
+            open_store(f"{scheme}://u:{password}@h:1/0")
+        assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("query", ["sentinel_password=hunter2&ter2", "sentinel_password=a&hunter2=b"])
