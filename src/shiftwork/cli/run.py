@@ -44,7 +44,11 @@ logger: Final = logging.getLogger("shiftwork")
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
-@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
+@click.option(
+    "--always-token",
+    is_flag=True,
+    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
