@@ -8,7 +8,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.glances import Glances
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
+from shiftwork.core.docs import EDITION, EDITION_NAME, PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.store.docs import read, read_all
@@ -65,8 +65,9 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store seven questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store eight questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
+        edition = await read(store, EDITION, EDITION_NAME)
         return Snapshot(
             at=now,
             facts=await store.survey(None, now),
@@ -74,6 +75,7 @@ class System:
             instances=await store.instances(),
             workers=await self._definitions.workers(),
             pools=await self._definitions.pools(),
-            cursors={name: cursor.at for name, cursor in (await read_all(store, SCHEDULE)).items()},
+            cursors=await read_all(store, SCHEDULE),
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
+            edition=edition,
         )

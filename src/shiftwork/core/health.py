@@ -10,13 +10,16 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Lost, WorkerConfig, WorkerState
+from shiftwork.core.edition import REPORTED_SECONDS, Edition
+from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
 SCHEDULE_GRACE_SECONDS: Final = 60.0
 """How late the job of a fire time may be created before the schedule counts as missed."""
+LOOP_GRACE_SECONDS: Final = 10.0
+"""Likewise for a worker that runs in a loop, whose next run is due as soon as the last one has ended."""
 
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
@@ -35,7 +38,8 @@ class Problem(Struct, frozen=True):
 
     code: str
     """One of worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
-    pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck;
+    pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck,
+    store_emptied;
     or the name of a finding, if the store was examined."""
     subject: str
     message: str
@@ -124,6 +128,8 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether any node leads."""
+    edition: Edition | None = None
+    """Which definitions the store holds."""
 
 
 def integrity(damages: Sequence[str]) -> Finding:
@@ -136,12 +142,23 @@ def integrity(damages: Sequence[str]) -> Finding:
 
 def judge(facts: HealthFacts, now: float) -> Health:
     """Return what is wrong now, critical problems first."""
-    nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
+    nodes = [*_store(facts, now), *_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
     problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
     return Health("degraded" if problems else "ok", problems)
+
+
+def _store(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    edition = facts.edition
+    if edition is None or edition.lost_at is None or not 0 <= now - edition.lost_at < REPORTED_SECONDS:
+        return
+    remedy = (
+        "find out what emptied it (FLUSHALL, TRUNCATE, a deleted file, a restart without persistence) and enqueue "
+        "again what is missing; `shiftwork doctor` shows how durable it is. This message ends after an hour"
+    )
+    yield Problem("store_emptied", "store", f"{now - edition.lost_at:.0f} s ago {edition.lost}", remedy)
 
 
 def _leader(facts: HealthFacts) -> Iterator[Problem]:
@@ -281,10 +298,15 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         if not state.enabled:
             message = f"worker {name} is disabled: {state.reason or 'no reason given'}"
             yield Problem("worker_disabled", name, message, f"fix the cause, then call enable_worker({name!r})")
-        elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
+        elif worker.next_due is not None and not worker.live and now - worker.next_due > _grace(worker.config):
             message = f"worker {name} was due {now - worker.next_due:.0f} s ago, and no job was created"
             remedy = "check that a node leads, that it has this worker, and that its clock agrees with the store's"
             yield Problem("schedule_missed", name, message, remedy)
+
+
+def _grace(config: WorkerConfig) -> float:
+    loop = config.execution_mode is WorkerExecutionMode.CONTINUOUS
+    return LOOP_GRACE_SECONDS if loop else SCHEDULE_GRACE_SECONDS
 
 
 def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:

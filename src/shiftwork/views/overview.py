@@ -21,7 +21,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.plan import bounded, totals
-from shiftwork.core.schedule import describe
+from shiftwork.core.schedule import Cursor, describe
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
 
@@ -142,7 +142,7 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
     )
 
 
-def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[str, float]) -> WorkerView:
+def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[str, Cursor]) -> WorkerView:
     name = config.name
     lane = facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
     due = next_due(config, cursor=cursors.get(name), state=lane.state) if lane.state.enabled else None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.edition import Edition
 from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
 from shiftwork.core.model import (
     Beat,
@@ -20,7 +21,7 @@ from shiftwork.core.model import (
     WorkerState,
 )
 from shiftwork.core.plan import bounded
-from shiftwork.core.schedule import upcoming
+from shiftwork.core.schedule import Cursor, pause, upcoming
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -34,9 +35,11 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Every published worker."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
-    cursors: dict[str, float]
-    """How far each cron schedule has fired."""
+    cursors: dict[str, Cursor]
+    """How far the schedules have fired."""
     plan: Plan
+    edition: Edition | None = None
+    """Which definitions the store holds."""
 
 
 def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
@@ -52,24 +55,27 @@ def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -
             pools=_pool_facts(seen, live),
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
+            edition=seen.edition,
         ),
         seen.at,
     )
 
 
-def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
+def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, Cursor]) -> WorkerFacts:
     lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
     due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
     return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
 
 
-def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
+def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState) -> float | None:
     """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
+    at = None if cursor is None else cursor.of(config, state)
     if config.cron is not None:
-        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
-    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+        return None if at is None else next(iter(upcoming(config, at, 1)), None)
+    ended = state.last_ended if at is None else at
+    return None if ended is None else ended + pause(config)
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:

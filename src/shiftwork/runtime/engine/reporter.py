@@ -121,5 +121,5 @@ def _about(event: Event) -> dict[str, Any]:
 
 _LOUD: Final = {
     *("worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"),
-    *("pool.failing", "node.lost"),
+    *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
 }

@@ -5,6 +5,7 @@ from msgspec import Struct
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
@@ -24,6 +25,7 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     gauge: OwnGauge
     notebook: Notebook
     outbox: Outbox
+    publication: Publication
     emit: Emit
     setup: Setup | None
     """How its processes are set up; None if it starts none."""

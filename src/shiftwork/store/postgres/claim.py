@@ -6,7 +6,7 @@ it chose. So the rules are in one place for all stores.
 """
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from msgspec import json
 
@@ -21,6 +21,10 @@ from shiftwork.store.protocol import Claims
 _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 
+STALE: Final = "stale"
+"""The cause in the row that `shiftwork.claim` returns if the store has another edition."""
+
+
 class Claimer:
     """Claims for one store. It remembers which pools had gates, to try the cheaper way first; both are correct."""
 
@@ -28,23 +32,35 @@ class Claimer:
         self._gated: set[str] = set()
 
     async def claim(
-        self, session: PostgresSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]
+        self,
+        session: PostgresSession,
+        instance: str,
+        pool: str,
+        *,
+        n: int,
+        now: float,
+        workers: Collection[str],
+        edition: str | None,
     ) -> Claims:
-        """Start up to `n` jobs of these workers in this pool for the instance."""
+        """Start up to `n` jobs of these workers in this pool for the instance, if the store has this edition."""
         if n <= 0 or not workers:
             return Claims([])
-        args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)))
+        args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)), edition)
         if pool not in self._gated:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
+            if found[0].cause == STALE:
+                return Claims([], stale=True)
             self._gated.add(pool)
         async with session.conn.transaction():
             return await self._choose(session, pool, args)
 
     async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims:
-        namespace, instance, _, n, now, _ = args
-        known, ahead = await session.row("consider", args)
+        namespace, instance, _, n, now, _, _ = args
+        known, ahead, stale = await session.row("consider", args)
+        if stale:
+            return Claims([], stale=True)
         if known is None:
             return Claims([])
         heads = {name: [Head(*head) for head in lane] for name, lane in _ahead.decode(ahead).items()}
