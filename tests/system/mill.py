@@ -160,7 +160,8 @@ class Mill:
             for child in children:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
-        assert not [node.said for node in self._nodes if "Traceback" in node.said]
+        surprised = [node.said for node in self._nodes if "Traceback" in node.said]
+        assert not surprised, "\n".join(surprised)
 
 
 async def until(

@@ -13,6 +13,7 @@ from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
 from shiftwork.runtime.gauge import Stopwatch
+from shiftwork.runtime.store_voice import CLAIMS
 from shiftwork.store.protocol import Claims, Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -69,7 +70,8 @@ class JobClaimer:
         self.in_doubt = True
         edition = self._publication.edition
         claims = await self._stopwatch.time(
-            self._store.claim(instance, self._pool, free, self._clock.now(), self._workers, edition=edition)
+            CLAIMS,
+            self._store.claim(instance, self._pool, free, self._clock.now(), self._workers, edition=edition),
         )
         if claims.stale and edition is not None:
             self.in_doubt = False
