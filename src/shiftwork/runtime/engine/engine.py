@@ -14,6 +14,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
 from shiftwork.runtime.engine.job_claimer import JobClaimer
 from shiftwork.runtime.engine.outbox import Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -53,6 +54,7 @@ class Engine:
         store: Store,
         clock: Clock,
         outbox: Outbox,
+        publication: Publication,
         bell: Bell,
         stopwatch: Stopwatch,
         begun: Callable[[Claimed], None],
@@ -94,6 +96,7 @@ class Engine:
             runs=runs,
             settler=settler,
             outbox=outbox,
+            publication=publication,
         )
         runner.attach(self)
 

@@ -157,5 +157,5 @@ def _about(event: Event) -> dict[str, Any]:
 
 _LOUD: Final = {
     *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
-    *("pool.failing", "node.lost"),
+    *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
 }

@@ -96,7 +96,7 @@ class Leader:
         await self._leadership.resign()
 
     async def _prune(self, now: float) -> float:
-        if now >= self._prune_at:
+        if not now < self._prune_at <= now + PRUNE_SECONDS:
             pruned = await self._store.prune(BATCH, now)
             self._prune_at = now if pruned >= BATCH else now + PRUNE_SECONDS
         return self._prune_at

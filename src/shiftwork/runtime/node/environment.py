@@ -8,6 +8,7 @@ from shiftwork.core.model import Claimed, ProcessMark
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
@@ -30,6 +31,7 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     gauge: OwnGauge
     notebook: Notebook
     outbox: Outbox
+    publication: Publication
     emit: Emit
     voice: StoreVoice
     begun: Callable[[Claimed], None]

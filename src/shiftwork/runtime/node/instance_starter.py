@@ -45,6 +45,7 @@ class InstanceStarter:
             store=here.store,
             clock=here.clock,
             outbox=here.outbox,
+            publication=here.publication,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
             begun=here.begun,

@@ -20,7 +20,8 @@ from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
-from shiftwork.runtime.engine.registry import Registry, publish
+from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
@@ -96,6 +97,7 @@ class Node:
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
+        self._publication = Publication(registry, store=store, clock=clock, emit=reporter.emit, beat=self._beat)
         self.leader = leader = Leader(
             registry,
             store=store,
@@ -127,6 +129,7 @@ class Node:
             gauge=self.gauge,
             notebook=notebook,
             outbox=outbox,
+            publication=self._publication,
             emit=reporter.emit,
             voice=voice,
             begun=reporter.run_begun,
@@ -138,6 +141,9 @@ class Node:
         self._loop_watch = LoopWatch(self._instances.runs)
         for pool in registry.pools.values():
             self._serve(pool)
+
+    async def _beat(self) -> None:
+        await self._lease_keeper.beat()
 
     def _serve(self, pool: PoolConfig) -> None:
         self._pools[pool.name] = pool
@@ -238,7 +244,7 @@ class Node:
             beat=self._lease_keeper.beat,
             leave=self._leave,
         )
-        await publish(self._registry, self._store)
+        await self._publication.begin()
         workers, now = self._registry.workers.keys(), self._clock.now()
         for pool in await left_pools(self._store, registered=self._pools, workers=workers, now=now):
             self._serve(pool)
