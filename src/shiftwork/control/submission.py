@@ -12,7 +12,7 @@ from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
 from shiftwork.handles.call import Call, CalledWorker
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.store.protocol import transactional
 from shiftwork.telemetry.tracing import sending
@@ -23,7 +23,15 @@ R = TypeVar("R")
 class Submission:
     """Adds jobs to the store. The clock is read once for all jobs of one call."""
 
-    def __init__(self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, portal: Portal) -> None:
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        portal: Portal,
+        look: Look,
+    ) -> None:
+        self._look = look
         self._access = access
         self._now = now
         self._registry = registry
@@ -88,7 +96,8 @@ class Submission:
         handles: list[Job[Any]] = []
         for call, job, answer in zip(calls, jobs, added, strict=True):
             record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
-            handles.append(Job(record, self._access.open, call.worker.signature.decode_result, secrets[call.worker]))
+            decode = call.worker.signature.decode_result
+            handles.append(Job(record, self._access.open, decode, secrets[call.worker], self._look))
         return handles
 
 

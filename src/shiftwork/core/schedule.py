@@ -12,6 +12,7 @@ Vixie cron draws the line elsewhere: there any `*` at the start of the minute or
 kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
 """
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import floor
 from typing import Final
@@ -37,6 +38,37 @@ _NEAR: Final = 26 * 3600
 """A change of the clock that is farther away (Samoa once skipped a day) cannot reorder the times on its face."""
 _FIELDS: Final = 5
 _HOURS: Final = 24
+_MINUTES: Final = 60
+_EVERY_FEW_MINUTES: Final = re.compile(r"\*/(\d+) \* \* \* \*")
+_NICKNAMES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_ABBREVIATIONS: Final = {
+    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
+    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
+    **dict.fromkeys(("CST", "CDT", "CT"), "America/Chicago"),
+    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Vienna"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    "BST": "Europe/London",
+    "EEST": "Europe/Helsinki",
+    "MSK": "Europe/Moscow",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    "SGT": "Asia/Singapore",
+    "HKT": "Asia/Hong_Kong",
+    "BRT": "America/Sao_Paulo",
+    "NZST": "Pacific/Auckland",
+    "Z": "UTC",
+}
+"""Abbreviations that are not in the time zone database, each with a zone that uses it."""
 
 
 class Cursor(Struct, frozen=True):
@@ -129,8 +161,7 @@ def describe(config: WorkerConfig) -> str:
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:
-        words = CronSim(config.cron, _NAIVE_EPOCH).explain()
-        return f"{words[:1].lower()}{words[1:]}, {config.timezone}"
+        return f"{_cron_in_words(config.cron)}, {config.timezone}"
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
         return f"every {duration(config.interval_seconds, each=True)}, counted from the end of the last run"
     if config.interval_seconds <= SHORTEST_PAUSE:
@@ -152,10 +183,32 @@ def _counted(n: float, unit: str, *, each: bool) -> str:
     return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
 
 
+def _cron_in_words(expression: str) -> str:
+    often = _EVERY_FEW_MINUTES.fullmatch(" ".join(expression.split()))
+    if often and int(often[1]) > 1 and _MINUTES % int(often[1]) == 0:
+        return f"every {often[1]} minutes"
+    words = CronSim(expression, _NAIVE_EPOCH).explain()
+    return f"{words[:1].lower()}{words[1:]}"
+
+
+def five_fields(expression: str) -> str:
+    """Return a cron expression with a nickname such as "@daily" written out."""
+    return _NICKNAMES.get(expression.strip().lower(), expression)
+
+
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
-    if len(expression.split()) != _FIELDS:
-        return f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week"
+    fields = len(expression.split())
+    if expression.startswith("@"):
+        known = ", ".join(_NICKNAMES)
+        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+    if fields == _FIELDS + 1:
+        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+    if fields != _FIELDS:
+        return (
+            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
+            "for example '0 3 * * *', every day at 03:00"
+        )
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
     except CronSimError as error:
@@ -173,8 +226,18 @@ def zone_problem(name: str) -> str | None:
         known = available_timezones()
         if not known:
             return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
-        return f"{name!r} is not a time zone; {nearest(name, known)}"
+        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
     return None
+
+
+def _zone_hint(name: str, known: set[str]) -> str:
+    example = _ABBREVIATIONS.get(name.upper())
+    if example is not None:
+        return f"write an IANA name, for example {example}"
+    city = name.strip().replace(" ", "_").lower()
+    places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
+    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    return hint if hint.startswith("did you mean") else "write an IANA name, for example Europe/Vienna or UTC"
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,7 +34,10 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     state: WorkerState
     stats: WorkerStats
     next_due: float | None
-    """When its schedule runs it next; None while it is disabled, has no schedule, or has never run."""
+    """When its schedule runs it next; None while it is disabled, has no schedule, or has never run.
+
+    With an interval it is None while a job of the worker waits, runs or is to be retried, too.
+    """
 
 
 class PoolView(Struct, frozen=True, kw_only=True):
@@ -145,7 +148,7 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
 def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[str, float]) -> WorkerView:
     name = config.name
     lane = facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
-    due = next_due(config, cursor=cursors.get(name), state=lane.state) if lane.state.enabled else None
+    due = next_due(config, cursor=cursors.get(name), state=lane.state, live=lane.live) if lane.state.enabled else None
     return WorkerView(
         config=config,
         schedule=describe(config),

@@ -59,17 +59,21 @@ def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -
 
 def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
     lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
+    due = next_due(config, cursor=cursors.get(config.name), state=lane.state, live=lane.live)
     return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
 
 
-def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
-    """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
+def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState, live: bool) -> float | None:
+    """Return when the worker's schedule runs it next; None without a schedule, or before the first run.
+
+    An interval counts from the end of the last run, so it is not known while a job of the worker is `live`: while it
+    waits, runs, or is to be retried.
+    """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
     if config.cron is not None:
         return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
-    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+    return None if live or state.last_ended is None else state.last_ended + config.interval_seconds
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:

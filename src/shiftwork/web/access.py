@@ -12,10 +12,11 @@ A browser sends cookies with the requests of every page, and every page may send
 
 import hashlib
 import hmac
-from collections.abc import Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
+from inspect import isawaitable
 from ipaddress import ip_address
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from starlette.responses import Response
 
 from shiftwork.control.tokens import TokenCheck
 from shiftwork.core.token import Role
-from shiftwork.errors import StoreError
+from shiftwork.errors import ConfigurationError, StoreError
 from shiftwork.web.problems import Refused
 
 COOKIE: Final = "shiftwork_token"
@@ -32,8 +33,8 @@ CSRF_HEADER: Final = "x-csrf-token"
 PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 COOKIE_SECONDS: Final = 30 * 86_400
 
-Identify = Callable[[MutableMapping[str, Any]], "Visitor | None"]
-"""How an application that mounts us names the visitor, from the ASGI scope; None if it knows none."""
+Identify = Callable[[MutableMapping[str, Any]], "Visitor | Awaitable[Visitor | None] | None"]
+"""How an application that mounts us names the visitor, from the ASGI scope; None if it knows none. It may be async."""
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
@@ -47,6 +48,11 @@ class Visitor(Struct, frozen=True, kw_only=True):
     """When the visitor's token expires, if it does."""
     token_id: str | None = None
     """The id of the visitor's token, if there is one."""
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            message = f"a visitor's role is one of {', '.join(get_args(Role))}, not {self.role!r}"
+            raise ConfigurationError(message)
 
     def may(self, role: Role) -> bool:
         """Return whether the visitor may do what this role may."""
@@ -65,6 +71,8 @@ class Access:
         """Return who sends the request. Raises `Refused` if they are not authenticated."""
         if self._identify is not None:
             known = self._identify(request.scope)
+            if isawaitable(known):
+                known = await known
             if known is not None:
                 return known
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")

@@ -5,10 +5,10 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, PoolConfig
+from shiftwork.core.model import Beat, PoolConfig, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
@@ -51,6 +51,7 @@ class Engine:
         runner: Runner,
         isolation: Isolation | None,
         listener: EngineListener,
+        states: Mapping[str, WorkerState],
         store: Store,
         clock: Clock,
         outbox: Outbox,
@@ -71,7 +72,9 @@ class Engine:
         self._started_at = clock.now()
         self._stopping_runs = False
         self._settler = settler = Settler(registry, outbox, clock, tenure)
-        self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
+        self._runs = runs = Runs(
+            registry, runner, isolation, states=states, settler=settler, clock=clock, after_end=self._run_ended
+        )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
@@ -129,6 +132,12 @@ class Engine:
         if slots != self._claimer.slots:
             self._claimer.slots = slots
             self._bell.ring()
+
+    def adopt(self, workers: Iterable[str]) -> None:
+        """Claim jobs of these workers too: they were registered after the start."""
+        self._workers = tuple(sorted({*self._workers, *workers}))
+        self._claimer.workers = frozenset(self._workers)
+        self._bell.ring()
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -40,8 +40,9 @@ class JobClaimer:
         """How many jobs may run at a time."""
         self.in_doubt = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
+        self.workers = frozenset(workers)
+        """The workers whose jobs it claims."""
         self._pool = pool
-        self._workers = frozenset(workers)
         self._store = store
         self._clock = clock
         self._stopwatch = stopwatch
@@ -65,7 +66,7 @@ class JobClaimer:
             return Claims([])
         self.in_doubt = True
         claims = await self._stopwatch.time(
-            self._store.claim(instance, self._pool, free, self._clock.now(), self._workers)
+            self._store.claim(instance, self._pool, free, self._clock.now(), self.workers)
         )
         if self._serves_as(instance):
             for job in claims.jobs:

@@ -77,6 +77,10 @@ class Leader:
         """Take over the jobs of instances that are gone; return how many there were."""
         return await self._recovery.recover()
 
+    def adopt(self) -> None:
+        """Lead the workers too that were registered after the start."""
+        self._schedules.adopt()
+
     def rename(self) -> None:
         """Continue under a new name: another leader has taken over what this one held."""
         self._recovery.rename()

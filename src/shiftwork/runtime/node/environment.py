@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from shiftwork.core.model import WorkerState
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
@@ -18,6 +19,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     node: str
     """The name of the node."""
     registry: Registry
+    states: dict[str, WorkerState]
+    """What this node last knew of its workers' states."""
     store: Store
     clock: Clock
     settings: Settings
