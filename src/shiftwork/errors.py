@@ -264,12 +264,19 @@ def nearest(name: str, known: "Iterable[str]") -> str:
     return f"there are: {shown}"
 
 
+def same_as(name: str, known: "Iterable[str]") -> str | None:
+    """Return the name for which this is another spelling, or the word of another library."""
+    word, names = _plain(name), sorted(known)
+    spelled = [one for one in names if _plain(one) == word]
+    return next(iter(spelled or [one for one in names if word in _ELSEWHERE.get(one, "").split()]), None)
+
+
 def meant_by(name: str, known: "Iterable[str]") -> list[str]:
     """Return the names that were probably meant: one, seldom two or three, or none."""
     word, names = _plain(name), sorted(known)
+    same = same_as(name, names)
     for found in (
-        [one for one in names if _plain(one) == word],
-        [one for one in names if word in _ELSEWHERE.get(one, "").split()][:1],
+        [] if same is None else [same],
         [one for one in names if len(word) >= _SHORTEST_PREFIX and _plain(one).startswith(word)],
         [one for one in names if len(one) >= _SHORTEST_PREFIX and word.startswith(_plain(one))],
     ):

@@ -314,6 +314,7 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
     done = idle | {"last_run": begin, "last_end": begin + 5, "last_success": begin + 5, "next_due": begin + 65}
     assert app.get_status()["worker_states"]["act"] == done
     await clock.advance(60)
+    assert app.get_status()["worker_states"]["act"]["next_due"] is None, "an interval begins when the run ends"
     await act.fail()
     assert app.get_status()["worker_states"]["act"] == done | {
         "last_run": begin + 65,

@@ -135,7 +135,7 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     # ── calls
     ("delay in enqueue", call("a", delay_seconds=5), ["resize.with_options(delay_seconds=5).enqueue(path=…)"]),
     ("countdown in enqueue", call(path="a", countdown=5), ["resize.with_options(delay_seconds=5)"]),
-    ("queue in enqueue", call("a", queue="mail"), ["'queue'", "there are: path, width"]),
+    ("queue in enqueue", call("a", queue="mail"), ["'queue'", "@app.task(pool=…)"]),
     ("delay()", lambda app: app.task(resize).delay("a"), ["did you mean 'enqueue'?"]),  # type: ignore[attr-defined]
     ("apply_async()", lambda app: app.task(resize).apply_async(), ["did you mean 'enqueue'?"]),  # type: ignore[attr-defined]
     ("an unannotated context", lambda app: app.task(with_context).call(n=1), ["'ctx'", "ctx: Context"]),

@@ -400,6 +400,25 @@ async def test_the_progress_of_a_completed_job_is_complete_and_can_be_encoded(st
     assert json.loads(msgspec.json.encode(progress))["message"] == "nearly"
 
 
+async def test_nothing_is_due_while_a_retry_is_pending(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=60)
+    await app.start()
+    await settle()
+    await act.finish()
+    ended = clock.now()
+
+    async def due() -> tuple[float | None, float | None]:
+        (view,) = (await app.control.system.overview()).workers
+        return view.next_due, app.get_status()["worker_states"]["act"]["next_due"]
+
+    assert await due() == (ended + 60, ended + 60)
+    await clock.advance(60)
+    await act.fail()
+    assert await due() == (None, None)
+
+
 # ── the file that two programs share ─────────────────────────────────────────────────────────────────────────────────
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shiftwork.errors import meant_by, nearest
+from shiftwork.core.model import WorkerConfig
+from shiftwork.errors import meant_by, nearest, same_as
 from shiftwork.handles.options import Options
 
 JOB_OPTIONS: Final = tuple(name for name in Options.__struct_fields__ if name != "cause")
@@ -15,6 +16,9 @@ def unknown_argument(worker: str, name: str, known: Iterable[str], arguments: Ma
     """Return what is wrong with an argument that the task does not take."""
     names = [*known]
     options = [] if meant_by(name, names) else meant_by(name, JOB_OPTIONS)
+    policy = None if meant_by(name, names) else same_as(name, WorkerConfig.__struct_fields__)
+    if not options and policy is not None:
+        return f"{worker} takes no argument {name!r}, which is an option of the task: @app.task({policy}=…)"
     if not options:
         return f"{worker} takes no argument {name!r}: {nearest(name, names)}"
     task = worker if worker.isidentifier() else "task"
