@@ -292,12 +292,14 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
     idle = {
         "enabled": True,
         "running": False,
+        "retrying": False,
         "failures": 0,
         "last_run": None,
         "last_end": None,
         "last_success": None,
         "last_error": None,
         "next_due": None,
+        "last_error_at": None,
     }
     assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
     await app.start()
@@ -322,6 +324,7 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "next_due": begin + 125,
         "failures": 1,
         "last_error": "RuntimeError: act failed",
+        "last_error_at": begin + 65,
     }
     await app.stop()
     assert app.get_status()["state"] == "stopped"

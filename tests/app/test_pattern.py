@@ -34,6 +34,7 @@ from shiftwork.core.retry import End
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.store.memory import MemoryStore
@@ -61,7 +62,8 @@ async def test_fetch_since_the_last_success(stage: Stage, clock: ManualClock) ->
     for _ in range(3):
         await clock.advance(60)
     assert asked_since == [0.0, begin, begin, begin + 120]
-    assert failures == [(0, None), (0, None), (1, "RuntimeError: the source is away"), (0, None)]
+    away = "RuntimeError: the source is away"
+    assert failures == [(0, None), (0, None), (1, away), (0, away)]
     await stage.stop(orchestrator)
 
 
@@ -167,10 +169,9 @@ class Mailbox:
 
 async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     mailbox = Mailbox()
-    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", lambda **_: mailbox)
-    runner = RemoteRunner(
-        Setup(app="shop:app", role="alone", now=0.0), ManualClock(), report=lambda _job, _progress: None
-    )
+    monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.Process", lambda **_more: mailbox)
+    setup = Setup(app="shop:app", role="alone", now=0.0)
+    runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
     state = RunState(last_success=5.0)
     runner.start(Run(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
     assert mailbox.sent[-1] == Start(claimed(), 1, state)

@@ -34,7 +34,7 @@ from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
@@ -245,9 +245,13 @@ class WorkerOrchestrator:
             node = self._new_node(registry, self._settings, setup_of(self, registry, self._clock.now()))
             if self._settings.health_checks:
                 monitor = HealthMonitor(
-                    self.control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                    self.control.system.health,
+                    node.reporter.emit,
+                    node.reporter.emit_quietly,
+                    now=self._clock.now,
+                    leads=lambda: node.leader.leading,
                 )
-                node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+                node.watch_health(monitor.poll)
             await node.start()
         except BaseException:
             self._state = "stopped"
@@ -324,6 +328,7 @@ class WorkerOrchestrator:
             hooks=self._hooks,
             states=self._registered.states,
             settings=settings,
+            voice=self.control.voice,
             setup=setup,
         )
 
@@ -376,7 +381,9 @@ class WorkerOrchestrator:
     def get_status(self) -> dict[str, Any]:
         """Return what this process knows, without asking the store."""
         runs = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
-        return status_of(self._state, self._registered, runs, self._clock.now())
+        known = () if self._node is None else self._node.reporter.retrying
+        retrying = {name for name in self._registered.workers if name in known}
+        return status_of(self._state, self._registered, runs=runs, retrying=retrying, now=self._clock.now())
 
     def _strays(self) -> Mapping[str, int]:
         return self._node.strays() if self._node is not None else {}

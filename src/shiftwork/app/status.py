@@ -1,7 +1,7 @@
 """What `get_status` returns: what this process knows, without asking the store."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from shiftwork.control.registry import LocalRegistry
@@ -10,8 +10,10 @@ from shiftwork.core.schedule import upcoming
 from shiftwork.views.snapshot import next_due
 
 
-def status_of(state: str, registry: LocalRegistry, runs: Iterable[tuple[str, float]], now: float) -> dict[str, Any]:
-    """Return the status. `runs`: the worker and the start of every run in this process."""
+def status_of(
+    state: str, registry: LocalRegistry, *, runs: Iterable[tuple[str, float]], retrying: Container[str], now: float
+) -> dict[str, Any]:
+    """Return the status. `runs`: the worker and the start of every run here; `retrying`: workers with failed jobs."""
     started = [*runs]
     for name, at in started:
         known = registry.states.setdefault(name, WorkerState(worker=name))
@@ -22,22 +24,23 @@ def status_of(state: str, registry: LocalRegistry, runs: Iterable[tuple[str, flo
         "workers": len(registry.workers),
         "running": running.total(),
         "worker_states": {
-            name: _worker_status(worker.config, registry.states.get(name), running[name], now)
+            name: {"running": running[name] > 0, "retrying": name in retrying}
+            | _worker_status(worker.config, registry.states.get(name), now)
             for name, worker in registry.workers.items()
         },
     }
 
 
-def _worker_status(config: WorkerConfig, known: WorkerState | None, running: int, now: float) -> dict[str, Any]:
+def _worker_status(config: WorkerConfig, known: WorkerState | None, now: float) -> dict[str, Any]:
     state = known or WorkerState(worker=config.name, enabled=config.enabled)
     return {
         "enabled": state.enabled,
-        "running": running > 0,
         "failures": state.failures,
         "last_run": state.last_started,
         "last_end": state.last_ended,
         "last_success": state.last_success,
         "last_error": state.last_error,
+        "last_error_at": state.last_error_at,
         "next_due": _next_due(config, state, now),
     }
 

@@ -39,7 +39,7 @@ _NEAR: Final = 26 * 3600
 _FIELDS: Final = 5
 _HOURS: Final = 24
 _MINUTES: Final = 60
-_EVERY_FEW_MINUTES: Final = re.compile(r"\*/(\d+) \* \* \* \*")
+_STEP: Final = re.compile(r"\*/([1-9]\d*)")
 _NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -161,12 +161,25 @@ def describe(config: WorkerConfig) -> str:
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:
-        return f"{_cron_in_words(config.cron)}, {config.timezone}"
+        return f"{_cron_words(config.cron)}, {config.timezone}"
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
         return f"every {duration(config.interval_seconds, each=True)}, counted from the end of the last run"
     if config.interval_seconds <= SHORTEST_PAUSE:
         return "in a loop, without a pause"
     return f"in a loop, with a pause of {duration(config.interval_seconds)}"
+
+
+def _cron_words(expression: str) -> str:
+    minute, hour, *days = [*expression.split(), "", ""]
+    if days == ["*", "*", "*", "", ""]:
+        minutes, hours = (_STEP.fullmatch(part) for part in (minute, hour))
+        if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
+            return f"every {duration(60 * int(minutes[1]), each=True)}"
+        if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
+            at = "" if int(minute) == 0 else f", at minute {int(minute)}"
+            return f"every {duration(3600 * int(hours[1]), each=True)}{at}"
+    words = CronSim(expression, _NAIVE_EPOCH).explain()
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def duration(seconds: float, *, each: bool = False) -> str:
@@ -181,14 +194,6 @@ def _counted(n: float, unit: str, *, each: bool) -> str:
     if n == 1:
         return unit if each else f"1 {unit}"
     return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
-
-
-def _cron_in_words(expression: str) -> str:
-    often = _EVERY_FEW_MINUTES.fullmatch(" ".join(expression.split()))
-    if often and int(often[1]) > 1 and _MINUTES % int(often[1]) == 0:
-        return f"every {often[1]} minutes"
-    words = CronSim(expression, _NAIVE_EPOCH).explain()
-    return f"{words[:1].lower()}{words[1:]}"
 
 
 def five_fields(expression: str) -> str:

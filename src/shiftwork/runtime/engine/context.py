@@ -79,7 +79,7 @@ class Context:
 
     @property
     def last_error(self) -> str | None:
-        """The worker's last error, in one line; None if its last run succeeded."""
+        """The worker's last error, in one line; a success does not clear it. None if no attempt ever failed."""
         return self._state.last_error
 
     @property
