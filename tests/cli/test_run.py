@@ -253,10 +253,14 @@ def test_following_events(served: Terminal) -> None:
 # ── pipes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _same(path: str) -> str:
+    return path
+
+
 def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
     async def fill() -> None:
         app = load_app("shop")
-        resize = app.task(name="resize_more", pool="images")(lambda path: path)
+        resize = app.task(name="resize_more", pool="images")(_same)
         await app.enqueue_many([resize.call(path=f"{number}.png") for number in range(3_000)])
         await app.close()
 
