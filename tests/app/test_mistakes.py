@@ -20,7 +20,6 @@ from shiftwork import (
     WorkerConfig,
     WorkerOrchestrator,
 )
-from shiftwork.web.access import Visitor
 
 App = WorkerOrchestrator
 
@@ -156,7 +155,6 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     # ── hooks and the web
     ("job.failed", lambda app: app.on("job.failed", print), ["job.dead", "job.history"]),
     ("job.completed", lambda app: app.on("job.completed", print), ["job.result()"]),
-    ("admin", lambda _: Visitor(name="Ada", role="admin", via="host"), ["read, operate", "'admin'"]),  # type: ignore[arg-type]
 ]
 
 
