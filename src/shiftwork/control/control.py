@@ -61,8 +61,10 @@ class Control:
         self.store = StoreAccess(store, clock)
         self.audit = Audit(self.store, self.now, self._hooks)
         definitions = Definitions(self.store, self.now)
-        self.explanations = Explanations(self.store, self.now)
-        self.submission = Submission(self.store, self.now, registry, self.portal, self.voice)
+        self.explanations = Explanations(self.store, self.now, registry, definitions)
+        self.submission = Submission(
+            self.store, self.now, registry, self.portal, voice=self.voice, look=self.explanations.unfinished
+        )
         self.jobs = Jobs(
             self.store,
             self.now,

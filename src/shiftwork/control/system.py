@@ -11,7 +11,7 @@ from shiftwork.control.glances import Glances
 from shiftwork.control.latency import MANY, PLACE
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
+from shiftwork.core.docs import EDITION, EDITION_NAME, PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.errors import StoreError
@@ -85,8 +85,9 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store seven questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store eight questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
+        edition = await read(store, EDITION, EDITION_NAME)
         return Snapshot(
             at=now,
             facts=await store.survey(None, now),
@@ -94,6 +95,7 @@ class System:
             instances=await store.instances(),
             workers=await self._definitions.workers(),
             pools=await self._definitions.pools(),
-            cursors={name: cursor.at for name, cursor in (await read_all(store, SCHEDULE)).items()},
+            cursors=await read_all(store, SCHEDULE),
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
+            edition=edition,
         )
