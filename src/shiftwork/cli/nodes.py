@@ -145,7 +145,7 @@ def _state(node: NodeView, now: float) -> str:
 
 
 def _running(node: NodeView) -> str:
-    """Return what a node runs: `images 8 workers, 3 busy; mail 2 workers`."""
+    """Return what a node runs: `images 8 slots, 3 busy; mail 2 slots`."""
     return "; ".join(
-        f"{run.pool} {counted(run.workers, 'worker')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
+        f"{run.pool} {counted(run.workers, 'slot')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
     )

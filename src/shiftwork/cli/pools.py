@@ -10,7 +10,7 @@ from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 
 _TITLES = (
-    *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
     *("DEAD", "COMPLETED", "FAILED", "STATE"),
 )
 
@@ -80,8 +80,8 @@ def _row(pool: PoolView) -> list[Cell]:
 
 
 def workers_of(pool: PoolView) -> str:
-    """Return how many workers a pool has, and how many it should have if that differs: `3`, `3/5`."""
-    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers}/{pool.wanted}"
+    """Return how many slots a pool has, and how many it is about to have if that differs: `3`, `3 → 5`."""
+    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers} → {pool.wanted}"
 
 
 def bounds_of(pool: PoolView) -> str | None:

@@ -7,6 +7,7 @@ from shiftwork.cli.output import Cell, json_option, say, show_json, show_table, 
 from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
 from shiftwork.core.plurals import counted
+from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
 from shiftwork.views.remedies import remedy
@@ -26,7 +27,7 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "y
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
     """Show what is wrong now, with the remedy; the pools; disabled workers; the leader."""
-    seen = source.ask(lambda control: control.system.overview())
+    seen = source.ask(lambda control: control.system.overview(try_write=True))
     if as_json:
         show_json(status_shape(seen))
     else:
@@ -43,7 +44,7 @@ def _show(seen: Overview) -> None:
     if seen.pools:
         say()
         show_table(
-            ("POOL", "WORKERS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
+            ("POOL", "SLOTS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
         )
 
 
@@ -74,9 +75,9 @@ def pool_state(pool: PoolView) -> str:
 
 def _workers(seen: Overview) -> str:
     off = [worker.config.name for worker in seen.workers if not worker.state.enabled]
-    return str(len(seen.workers)) + (
-        f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
-    )
+    failing = [worker.config.name for worker in seen.workers if worker.state.enabled and is_failing(worker.state)]
+    words = f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
+    return f"{len(seen.workers)}{words}" + (f", failing: {', '.join(failing)}" if failing else "")
 
 
 def _pool(pool: PoolView) -> list[Cell]:

@@ -34,7 +34,7 @@ REMEMBERED: Final = 24
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*%#"
 _POOLS: Final = (
-    *("POOL", "KIND", "WORKERS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
 )
 _NODES: Final = ("NODE", "CPU", "CORES", "MEMORY", "OF", "LOOP LAG", "STORE")
 _INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "CPU", "MEMORY", "LAG", "AGE", "COMPLETED", "FAILED")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -16,12 +16,13 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.condition import Condition
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.notify import Announcer, Notifier
 from shiftwork.serve.web_messages import NodeReport, WebSetup
 from shiftwork.serve.web_process import WebProcess
@@ -29,10 +30,15 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 from shiftwork.web.listening import Listener, listen
 
+if TYPE_CHECKING:
+    from threading import Timer
+
 __all__ = ["Definition", "Service", "Web", "shown"]
 
 logger: Final = logging.getLogger("shiftwork")
 
+HURRY_SECONDS: Final = 5.0
+"""How long a node may take to end after a second signal; mostly it takes a moment."""
 WEB_PACKAGES: Final = ("starlette", "uvicorn")
 """What the process that serves the dashboard imports, and the node never does."""
 
@@ -64,6 +70,7 @@ class Service:
         *,
         log_level: str,
         log_format: str,
+        log_runs: bool = False,
         labels: tuple[str, ...] = (),
         probe_file: Path | None = None,
         web: Web | None = None,
@@ -77,11 +84,14 @@ class Service:
             log_format=log_format,
         )
         self._labels = labels
+        self._log_runs = log_runs
         self._web = web
         self._started = False
         self._clock = SystemClock()
         self._hook_process = HookProcess(self._setup, self._clock)
         self._node: Node | None = None
+        self._end: Timer | None = None
+        """Ends the process, whatever hangs, some time after a second signal."""
         self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
@@ -116,6 +126,8 @@ class Service:
                 finally:
                     await self._hook_process.drain()
                     await control.close()
+                    if self._end is not None:
+                        self._end.cancel()
 
     @asynccontextmanager
     async def _served(self, definition: Definition) -> AsyncIterator[None]:
@@ -149,6 +161,9 @@ class Service:
     def _hurry(self) -> None:
         if self._node is not None:
             self._node.hurry()
+        if self._end is None:
+            why = "the node cannot stop: ending without it; its leases will run out, and its jobs run again"
+            self._end = end_in_time(1, HURRY_SECONDS, why)
 
     def _why_not_ready(self) -> str | None:
         condition = self._condition()
@@ -168,6 +183,7 @@ class Service:
             apart="all",
             labels=self._labels,
             health_checks=definition.health_checks,
+            every_run=self._log_runs,
         )
         registry = Registry(
             {config.name: KnownWorker(config, definition.schemas.get(config.name)) for config in definition.workers},
@@ -182,13 +198,18 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
+            voice=control.voice,
             setup=self._setup,
         )
         if definition.health_checks:
             monitor = HealthMonitor(
-                control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                control.system.health,
+                node.reporter.emit,
+                node.reporter.emit_quietly,
+                now=self._clock.now,
+                leads=lambda: node.leader.leading,
             )
-            node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+            node.watch_health(monitor.poll)
         return node
 
 

@@ -26,6 +26,8 @@ from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
 
+HUNG_UP: Final = 4
+"""The exit status of a process in which a job has closed the connection to the node."""
 NICE: Final = 5
 """The niceness of a process that runs one job at a time: such jobs keep a core busy."""
 
@@ -53,19 +55,23 @@ class Lifeline(threading.Thread):
     def run(self) -> None:
         try:
             self._listen()
-        finally:  # also if a job has closed the file descriptor: then the node cannot stop us
+        except OSError:  # a job has closed the file descriptor: the node could not stop us, but sees how we end
+            os._exit(HUNG_UP)
+        finally:
             with contextlib.suppress(OSError):
                 os.killpg(0, signal.SIGKILL)  # including processes that jobs have started
             os._exit(LEFT_ALONE)
 
     def _listen(self) -> None:
-        """Return once the node has ended, or the lease may have."""
+        """Return once the node has ended, or the lease may have. Raises `OSError` if the file descriptor is closed."""
         watch = select.poll()
         watch.register(self._lifeline, select.POLLIN)
         until: float | None = None  # without a lease there are no jobs
         while until is None or time.monotonic() < until:
             wait = None if until is None else max(0.0, until - time.monotonic()) * 1000
             for _, event in watch.poll(wait):
+                if event & select.POLLNVAL:
+                    raise OSError
                 words = os.read(self._lifeline, 512 * LEASE.size) if event & select.POLLIN else b""
                 if not words:
                     return

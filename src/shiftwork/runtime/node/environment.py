@@ -1,7 +1,10 @@
 """What all parts of a node share."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
+from shiftwork.core.model import Claimed, ProcessMark
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
@@ -9,6 +12,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
@@ -17,6 +21,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
 
     node: str
     """The name of the node."""
+    mark: ProcessMark | None
+    """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
     store: Store
     clock: Clock
@@ -25,5 +31,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     notebook: Notebook
     outbox: Outbox
     emit: Emit
+    voice: StoreVoice
+    begun: Callable[[Claimed], None]
+    """Called when a run begins."""
     setup: Setup | None
     """How its processes are set up; None if it starts none."""

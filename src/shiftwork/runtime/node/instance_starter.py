@@ -33,9 +33,9 @@ class InstanceStarter:
         if not here.settings.runs_apart(pool):
             runner = self._runners.local()
         elif pool.kind == "process":
-            runner = self._runners.alone()
+            runner = self._runners.process("alone")
         else:
-            runner, shares = self._runners.shared(), True
+            runner, shares = self._runners.process("shared"), True
         engine = Engine(
             pool,
             here.registry,
@@ -47,6 +47,7 @@ class InstanceStarter:
             outbox=here.outbox,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
+            begun=here.begun,
             node=here.node,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
             name=f"{here.node}/{pool.name}#{next(self._numbers)}",

@@ -22,10 +22,10 @@ OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
 DRIVER_DEFAULTS: Final = {
     "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
     "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
+    "tcp_user_timeout": 10_000,
     "application_name": "shiftwork",
     "client_encoding": "UTF8",  # whatever the environment says: messages and payloads may be in any language
 }
