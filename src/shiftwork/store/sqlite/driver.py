@@ -10,6 +10,8 @@ import sqlite3
 from types import ModuleType
 from typing import Any, Final, cast
 
+from shiftwork.store.sqlite.file_modes import create_database
+
 OLDEST: Final = (3, 35, 0)
 """The first SQLite with RETURNING and UPDATE … FROM."""
 WAL_RESET_FIXED: Final = (3, 51, 3)
@@ -59,6 +61,7 @@ def _text(data: bytes) -> str:
 
 def connect(path: str) -> Connection:
     """A connection that begins and ends transactions only explicitly, and never waits for a lock by itself."""
+    create_database(path)
     db = driver.connect(
         path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
     )
@@ -69,8 +72,7 @@ def prepare_writer(db: Connection, synchronous: str) -> None:
     """Switch the file to a write-ahead log, and make this connection its writer."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
-    # Deleted jobs need not be overwritten with zeros, which Debian's SQLite does by default.
-    db.execute("PRAGMA secure_delete = OFF")
+    db.execute("PRAGMA secure_delete = ON")  # a discarded payload leaves nothing in the file
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 

@@ -17,6 +17,7 @@ from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite import driver, faults, schema
 from shiftwork.store.sqlite.calls import CallThread
 from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
+from shiftwork.store.sqlite.file_modes import create_database, create_folder, file_mode
 from shiftwork.store.sqlite.poller import Poller
 from shiftwork.store.sqlite.reader import Reader
 from shiftwork.store.sqlite.session import SqliteSession
@@ -130,7 +131,8 @@ class StoreThreads:
         return writer
 
     def _prepare_writer(self, opened: ExitStack) -> Writer:
-        self._side.mkdir(exist_ok=True)
+        create_database(self._path)  # first, because the files beside it follow its mode
+        create_folder(self._side, self._path)
         turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
         db = opened.enter_context(closing(driver.connect(self._path)))
         turn.patiently(lambda: schema.require_ours(db, self._path))
@@ -167,6 +169,6 @@ class StoreThreads:
         if self._listener is not None or self._closed:
             return
         try:
-            self._listener = DoorbellListener(self._side, self._namespace, self._ring)
+            self._listener = DoorbellListener(self._side, self._namespace, self._ring, mode=file_mode(self._path))
         except OSError:
             self._listener = Poller(driver.connect(self._path), self._bells.ring_all)
