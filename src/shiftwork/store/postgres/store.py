@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Outcome,
     PoolStats,
     ProgressNote,
+    Rewrite,
     Stats,
     WorkerState,
 )
@@ -173,6 +174,9 @@ class PostgresStore:
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._call(jobs.amend, ids, change, now) if ids else []
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        return await self._call(jobs.rewrite, rewrites)
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
         return await self._call(records.stats)
