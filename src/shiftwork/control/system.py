@@ -12,6 +12,7 @@ from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.store.docs import read, read_all
+from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
 from shiftwork.views.snapshot import Snapshot, judged
@@ -65,7 +66,7 @@ class System:
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store seven questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store eight questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
         return Snapshot(
             at=now,
@@ -76,4 +77,5 @@ class System:
             pools=await self._definitions.pools(),
             cursors={name: cursor.at for name, cursor in (await read_all(store, SCHEDULE)).items()},
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
+            keys_in_use=await keys_in_use(store),
         )

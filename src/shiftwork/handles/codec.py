@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.plurals import counted
+from shiftwork.core.sealing import why_unreadable
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,
@@ -170,7 +171,8 @@ class Signature:
         try:
             shape = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = f"the payload does not fit {self._worker}: {self._discreet(error)}"
+            why = why_unreadable(payload) or self._discreet(error)
+            message = f"the payload does not fit {self._worker}: {why}"
             raise PayloadDecodingError(message) from None
         values = ((name, getattr(shape, name)) for name in self._names)
         return {name: value for name, value in values if value is not UNSET}
@@ -238,9 +240,11 @@ class Signature:
         try:
             return self._result.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = (
-                f"the result of {self._worker} is not what the function is annotated to return: {_in_words(error)}"
+            sealed = why_unreadable(result)
+            wrong = (
+                f"cannot be read: {sealed}" if sealed else f"is not what it is annotated to return: {_in_words(error)}"
             )
+            message = f"the result of {self._worker} {wrong}"
             raise PayloadDecodingError(message) from None
 
 
@@ -249,7 +253,8 @@ def plain(payload: bytes) -> Any:
     try:
         return msgspec.msgpack.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return {"unreadable bytes": payload[:200].hex()}
+        why = why_unreadable(payload)
+        return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
 
 
 def encode_plain(arguments: Mapping[str, Any]) -> bytes:

@@ -93,7 +93,7 @@ class Service:
 
     async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
         """Run until SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
-        store = open_store(definition.store, namespace=definition.namespace)
+        store = open_store(definition.store, namespace=definition.namespace, keys=definition.encryption_keys)
         control = Control(store, self._clock, strays=self._strays, lease_seconds=definition.lease_seconds)
         # Before the start: a signal during the start would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:

@@ -14,6 +14,7 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Final
 from urllib.parse import parse_qsl
@@ -42,8 +43,22 @@ _named: Final[dict[tuple[str, str], MemoryStore]] = {}
 _naming: Final = Lock()
 
 
-def open_store(url: str, *, namespace: str = "default") -> Store:
-    """The store that a URL names. Nothing is connected or created before its `open`."""
+def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
+    """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
+    return encrypted(_bare_store(url, namespace), keys)
+
+
+def encrypted(store: Store, keys: Sequence[str]) -> Store:
+    """The store, with a layer around it that encrypts if there are keys."""
+    if not keys:
+        return store
+    from shiftwork.store.sealed.keys import key_ring
+    from shiftwork.store.sealed.store import sealed
+
+    return sealed(store, key_ring(keys))
+
+
+def _bare_store(url: str, namespace: str) -> Store:
     scheme, mark, rest = url.partition("://")
     scheme = scheme.lower()
     if not mark:

@@ -37,6 +37,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     cursors: dict[str, float]
     """How far each cron schedule has fired."""
     plan: Plan
+    keys_in_use: set[str]
+    """The ids of the keys that jobs are encrypted with."""
 
 
 def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
@@ -52,6 +54,7 @@ def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -
             pools=_pool_facts(seen, live),
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
+            keys_in_use=seen.keys_in_use,
         ),
         seen.at,
     )
@@ -73,7 +76,13 @@ def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) 
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
-    return NodeFacts(name=known.beat.node, host=machine.host, last_beat_at=known.last_beat_at, ttl=lease_seconds)
+    return NodeFacts(
+        name=known.beat.node,
+        host=machine.host,
+        last_beat_at=known.last_beat_at,
+        ttl=lease_seconds,
+        keys=machine.keys,
+    )
 
 
 def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:

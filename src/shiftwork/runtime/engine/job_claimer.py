@@ -4,7 +4,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus
+from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus
+from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.runner import Runner
@@ -17,6 +18,8 @@ from shiftwork.store.protocol import Claims, Store
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
+BLIND_SECONDS: Final = 60.0
+"""How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""
 
 
 class JobClaimer:
@@ -40,6 +43,7 @@ class JobClaimer:
         """How many jobs may run at a time."""
         self.in_doubt = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
+        self._blind_until = float("-inf")
         self._pool = pool
         self._workers = frozenset(workers)
         self._store = store
@@ -54,7 +58,9 @@ class JobClaimer:
     @property
     def free(self) -> int:
         """How many more jobs could run now."""
-        return self.slots - len(self._runs.active) if self._serves_as(self._tenure.instance) else 0
+        if self._clock.now() < self._blind_until or not self._serves_as(self._tenure.instance):
+            return 0
+        return self.slots - len(self._runs.active)
 
     async def claim(self) -> Claims:
         """Claim as many jobs as there are free slots and start them. Returns what the store had."""
@@ -69,13 +75,33 @@ class JobClaimer:
         )
         if self._serves_as(instance):
             for job in claims.jobs:
-                self._runs.start(job)
+                self._start(job)
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
         return claims
+
+    def _start(self, job: Claimed) -> None:
+        """Start a job, unless its payload is still encrypted: then no attempt is used up, and another instance may."""
+        if not is_sealed(job.payload):
+            self._runs.start(job)
+            return
+        now = self._clock.now()
+        if now >= self._blind_until:
+            logger.error(
+                "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
+                "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
+                self._pool,
+                BLIND_SECONDS,
+                job.id,
+                job.worker,
+                key_of(job.payload),
+                extra={"job_id": job.id, "worker": job.worker},
+            )
+        self._blind_until = now + BLIND_SECONDS
+        self._settler.hand_back(job, now)
 
     def _serves_as(self, instance: str) -> bool:
         return self._tenure.holds(instance) and self._runner.open

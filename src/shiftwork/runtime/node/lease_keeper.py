@@ -16,6 +16,7 @@ from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.pulse import Poke, Pulse, PulseThread
 from shiftwork.runtime.node.stack_requests import StackResponder
+from shiftwork.store.protocol import key_ids
 
 P = ParamSpec("P")
 
@@ -114,6 +115,7 @@ class LeaseKeeper:
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
             store_seconds=self._environment.gauge.stopwatch.read(),
+            keys=key_ids(self._environment.store),
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
