@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +21,11 @@ from shiftwork import Context, EncryptionKeyError, JobStatus, PayloadDecodingErr
 from shiftwork.cli.entry import main
 from shiftwork.core.docs import ENCRYPTION
 from shiftwork.core.model import Cancel, Claimed, Discard, Event, JobFilter, LogLine, Progress, ProgressNote, Requeue
-from shiftwork.core.sealing import KeyInUse, as_text, is_sealed, key_of, sealed_in
+from shiftwork.core.sealing import CIPHER, KeyInUse, as_text, is_sealed, key_of, sealed_in
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE, find_keys, key_ring, new_key
+from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE, find_keys, key_ring
 from shiftwork.store.sealed.store import SealedStore, sealed
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, get, job, report, succeeded
@@ -38,8 +39,8 @@ from tests.store.servers.redis import Server
 
 __all__ = ["postgres_servers", "valkey_program", "valkey_server", "valkey_url"]
 
-OLD: Final = new_key()
-NEW: Final = new_key()
+OLD: Final = urlsafe_b64encode(b"o" * 32).decode()
+NEW: Final = urlsafe_b64encode(b"n" * 32).decode()
 MARK: Final = "sw-marker-4f1c9b27"
 CARRIED: Final = ("payload", "requeued", "result", "progress", "log", "error", "traceback", "reason", "event")
 
@@ -294,7 +295,7 @@ async def test_a_running_node_that_lacks_a_new_key_hands_its_jobs_back() -> None
     try:
         with pytest.raises(EncryptionKeyError, match=f"does not have encryption key {ids(NEW)[0]}, and could not run"):
             await shout(seeing).enqueue(words="a")
-        await change(inner, ENCRYPTION, ids(NEW)[0], lambda _: KeyInUse())  # as if it had been in use just before
+        await change(inner, ENCRYPTION, ids(NEW)[0], lambda _: KeyInUse(CIPHER))  # as if it had been in use just before
         sent = await shout(seeing).enqueue(words="a")
         await soon(noticed.wait(), "the node says what it lacks")
         await soon(_until(sent, JobStatus.QUEUED), "the job is queued again")

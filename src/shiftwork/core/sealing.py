@@ -18,6 +18,8 @@ from msgspec import Struct
 from shiftwork.core.model import Attempt, JobRecord, Progress
 
 VERSION: Final = b"1"
+CIPHER: Final = "AES-SIV"
+"""The cipher of this version."""
 _MARK: Final = b"\xc1sw"
 _CHANGED: Final = _MARK + b"0"
 _HEADER: Final = 8
@@ -31,6 +33,8 @@ _SIGN: Final = "[encrypted with key "
 class KeyInUse(Struct, frozen=True):
     """A key that values in the store are encrypted with (doc kind "encryption", by the key's id)."""
 
+    cipher: str
+    """How values are encrypted with it."""
     retired: bool = False
     """Whether `shiftwork rekey` has found no job that needs it, and no node that encrypts with it."""
 

@@ -241,10 +241,8 @@ class Signature:
             return self._result.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             sealed = why_unreadable(result)
-            wrong = (
-                f"cannot be read: {sealed}" if sealed else f"is not what it is annotated to return: {_in_words(error)}"
-            )
-            message = f"the result of {self._worker} {wrong}"
+            misfit = f"is not what the function is annotated to return: {_in_words(error)}"
+            message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
 
 

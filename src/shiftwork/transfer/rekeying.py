@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from shiftwork.core.docs import ENCRYPTION
 from shiftwork.core.model import Cancel, JobFilter, JobRecord, Rewrite
-from shiftwork.core.sealing import PLAIN, KeyInUse, is_sealed, key_of, keys_in
+from shiftwork.core.sealing import CIPHER, PLAIN, KeyInUse, is_sealed, key_of, keys_in
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import keys_in_use
@@ -106,7 +106,7 @@ async def give_up_key(store: Store, key: str, *, now: float, report: Report) -> 
         cancelled += sum(one.ok for one in await bare.amend(lost, Cancel(reason), now)) if lost else 0
         done += len(page)
         report("cancelling", done, 0)
-    await change(bare, ENCRYPTION, key, lambda _: KeyInUse(retired=True))
+    await change(bare, ENCRYPTION, key, lambda _: KeyInUse(CIPHER, retired=True))
     return cancelled
 
 
@@ -171,5 +171,5 @@ async def _lagging(store: SealedStore, first: str, now: float) -> dict[str, str]
 async def _retire(store: SealedStore, needed: set[str]) -> tuple[str, ...]:
     retired = sorted(await keys_in_use(store) - needed)
     for id in retired:
-        await change(store, ENCRYPTION, id, lambda _: KeyInUse(retired=True))
+        await change(store, ENCRYPTION, id, lambda _: KeyInUse(CIPHER, retired=True))
     return tuple(retired)

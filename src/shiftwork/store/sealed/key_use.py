@@ -6,7 +6,7 @@ encrypt with a key that others lack.
 """
 
 from shiftwork.core.docs import ENCRYPTION
-from shiftwork.core.sealing import KeyInUse
+from shiftwork.core.sealing import CIPHER, KeyInUse
 from shiftwork.errors import EncryptionKeyError
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store, key_ids
@@ -31,7 +31,7 @@ async def agree_on_keys(store: Store) -> None:
         raise EncryptionKeyError(message)
     if ours and ours[0] not in in_use:
         await _refuse_blind_nodes(store, ours[0])
-        await change(store, ENCRYPTION, ours[0], lambda _: KeyInUse())
+        await change(store, ENCRYPTION, ours[0], lambda _: KeyInUse(CIPHER))
 
 
 async def _refuse_blind_nodes(store: Store, key: str) -> None:

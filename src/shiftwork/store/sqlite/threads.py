@@ -169,6 +169,6 @@ class StoreThreads:
         if self._listener is not None or self._closed:
             return
         try:
-            self._listener = DoorbellListener(self._side, self._namespace, self._ring, mode=file_mode(self._path))
+            self._listener = DoorbellListener(self._side, self._namespace, self._ring, file_mode(self._path))
         except OSError:
             self._listener = Poller(driver.connect(self._path), self._bells.ring_all)
