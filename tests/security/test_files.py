@@ -7,7 +7,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model import Discard, Progress, ProgressNote
 from shiftwork.serve.vitals import Vitals, write_vitals
-from shiftwork.store.sqlite import driver
 from shiftwork.store.sqlite.file_modes import create_database
 from shiftwork.store.sqlite.store import SqliteStore
 from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, report
@@ -55,7 +53,7 @@ async def test_the_files_of_a_store_belong_to_their_owner(place: Path) -> None:
         await store.close()
 
 
-def test_a_database_is_private_from_the_moment_it_exists(place: Path) -> None:
+async def test_a_database_is_private_from_the_moment_it_exists(place: Path) -> None:
     seen: set[int] = set()
     over = threading.Event()
 
@@ -69,9 +67,10 @@ def test_a_database_is_private_from_the_moment_it_exists(place: Path) -> None:
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    for n in range(50):
-        with closing(driver.connect(str(place / f"{n}.db"))) as db:
-            db.execute("CREATE TABLE one (two)")
+    for n in range(10):
+        store = SqliteStore(str(place / f"{n}.db"))
+        await store.open()
+        await store.close()
     over.set()
     watcher.join()
     assert seen == {0}

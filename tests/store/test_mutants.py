@@ -18,7 +18,7 @@ from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.postgres import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import scripts
@@ -106,8 +106,16 @@ def pauses_are_ignored(patch: Patch) -> None:
 
 
 def one_too_many(patch: Patch) -> None:
-    async def claim(self: MemoryStore, instance: str, pool: str, n: int, *rest: Any) -> Claims:
-        return await genuine(self, instance, pool, n + 1, *rest)
+    async def claim(self: MemoryStore, instance: str, pool: str, n: int, *rest: Any, **more: Any) -> Claims:
+        return await genuine(self, instance, pool, n + 1, *rest, **more)
+
+    genuine = MemoryStore.claim
+    patch.setattr(MemoryStore, "claim", claim)
+
+
+def editions_are_ignored(patch: Patch) -> None:
+    async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
+        return await genuine(self, *args, edition=edition and self._docs.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -143,7 +151,7 @@ def everybody_leads(patch: Patch) -> None:
 
 
 def what_is_restored_counts_as_added(patch: Patch) -> None:
-    patch.setattr(PoolTotals, "know", PoolTotals.added)
+    patch.setattr(Totals, "know", Totals.added)
 
 
 def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
@@ -183,9 +191,9 @@ def gates_open_in_silence(patch: Patch) -> None:
 
 
 def claims_look_at_every_job(patch: Patch) -> None:
-    async def claim(self: MemoryStore, *args: Any) -> Claims:
+    async def claim(self: MemoryStore, *args: Any, **more: Any) -> Claims:
         sorted(self._jobs.by_id.values(), key=lambda job: job.rank)
-        return await genuine(self, *args)
+        return await genuine(self, *args, **more)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -295,6 +303,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (nobody_is_served, "a_job_that_waits_on_a_conflict_is_not_passed"),
     (pauses_are_ignored, "a_paused_pool_hands_out_nothing"),
     (one_too_many, "never_more_than_asked_for"),
+    (editions_are_ignored, "a_claim_gets_nothing_where_its_edition_is_not"),
+    (editions_are_ignored, "a_new_edition_counts_at_once_and_a_damaged_one_is_none"),
     (latest_first, "due_jobs_are_promoted_earliest_first"),
     (nothing_is_ever_due, "due_jobs_are_promoted_earliest_first"),
     (pruning_leaves_the_numbers, "pruning_leaves_nothing"),
@@ -351,6 +361,8 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
     ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
     ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "outcomes_change_a_worker"),
+    ("worker_state", "and ended_at >= state.wrong then", "then", "outcomes_change_a_worker"),
+    ("finish", "outcome.disable_after, said == FAILED", "outcome.disable_after, false", "outcomes_change_a_worker"),
     ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "cancelled_jobs_change_a_worker"),
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
@@ -391,6 +403,7 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
         "state.failures >= limits[place]",
         "outcomes_change_a_worker",
     ),
+    ("OR statuses[place] = 1", "", "outcomes_change_a_worker"),
     ("last_ended = greatest(l.last_ended, at)", "last_ended = l.last_ended", "cancelled_jobs_change_a_worker"),
     ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
     ("NOT IN (0, 1, 5, 6)", "NOT IN (0, 1, 4, 5, 6)", "changes_are_allowed_and_made"),

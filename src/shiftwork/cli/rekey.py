@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.move import ProgressBar
-from shiftwork.cli.output import json_option, show_json
+from shiftwork.cli.output import json_option, say, show_json
 from shiftwork.control.encryption import Encryption
 from shiftwork.core.plurals import counted
 from shiftwork.transfer.rekeying import Rekeyed
@@ -16,7 +16,7 @@ from shiftwork.transfer.rekeying import Rekeyed
 @click.command()
 def key() -> None:
     """Print a new encryption key, for SHIFTWORK_ENCRYPTION_KEYS or a key file."""
-    click.echo(Encryption.new_key())
+    say(Encryption.new_key())
 
 
 @click.command()
@@ -47,18 +47,16 @@ def _show_given_up(key: str, cancelled: int, *, as_json: bool) -> None:
     if as_json:
         show_json({"key": key, "cancelled": cancelled})
     else:
-        click.echo(f"key {key} is given up; {counted(cancelled, 'job')} cancelled")
+        say(f"key {key} is given up; {counted(cancelled, 'job')} cancelled")
 
 
 def _show(done: Rekeyed) -> None:
-    click.echo(f"{counted(done.rewritten, 'job')} rewritten; key {done.key} encrypts")
+    say(f"{counted(done.rewritten, 'job')} rewritten; key {done.key} encrypts")
     if done.unreadable:
-        click.echo(f"{counted(done.unreadable, 'job')} could not be decrypted: the key is missing here")
+        say(f"{counted(done.unreadable, 'job')} could not be decrypted: the key is missing here")
     if done.changing:
-        click.echo(f"{counted(done.changing, 'job')} changed in the meantime: run this again")
+        say(f"{counted(done.changing, 'job')} changed in the meantime: run this again")
     for node in done.lagging:
-        click.echo(
-            f"node {node} still encrypts with another key: put {done.key} first there, restart it, run this again"
-        )
+        say(f"node {node} still encrypts with another key: put {done.key} first there, restart it, run this again")
     for retired in done.retired:
-        click.echo(f"no job needs key {retired}: remove it from the keys of every process")
+        say(f"no job needs key {retired}: remove it from the keys of every process")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -42,9 +43,19 @@ logger: Final = logging.getLogger("shiftwork")
     metavar="HOST:PORT",
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="The port of the dashboard on 127.0.0.1: short for --web 127.0.0.1:PORT.",
+)
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
-@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
+@click.option(
+    "--always-token",
+    is_flag=True,
+    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
     app_name: str,
@@ -53,9 +64,11 @@ def run(
     label: tuple[str, ...],
     probe_file: Path | None,
     web: str | None,
+    port: int | None,
     no_web: bool,
     always_token: bool,
     log_level: str,
+    log_runs: bool,
     log_format: str,
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
@@ -67,11 +80,21 @@ def run(
     if no_web and always_token:
         message = "--always-token needs the web, which --no-web turns off"
         raise click.UsageError(message)
-    place = None if no_web else _web(web, always_token=always_token)
+    if port is not None and (web is not None or no_web):
+        other = "--no-web" if no_web else "--web (or SHIFTWORK_WEB)"
+        message = f"--port and {other} exclude each other; remove one"
+        raise click.UsageError(message)
+    place = None if no_web else _web(web if port is None else str(port), always_token=always_token)
 
     async def go() -> None:
         service = Service(
-            app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file, web=place
+            app_name,
+            log_level=log_level,
+            log_format=log_format,
+            log_runs=log_runs,
+            labels=label,
+            probe_file=probe_file,
+            web=place,
         )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 
@@ -81,24 +104,28 @@ def run(
 def _web(text: str | None, *, always_token: bool) -> Web:
     if text is None:
         return Web(trust_loopback=not always_token)
-    host, port = host_and_port(text)
+    try:
+        host, port = host_and_port(text)
+    except click.BadParameter as error:
+        message = f"--web (or SHIFTWORK_WEB): {error.message}"
+        raise click.UsageError(message) from None
     return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
 
 
 async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
     definition = await service.describe()
-    introduce(definition, name, as_json=style == "json")
+    introduce(definition, name, as_table=style == "text" and sys.stderr.isatty())
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
-def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
-    """Print what is about to run."""
+def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
+    """Print what is about to run: as tables on a terminal, and as one line in a log."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
-    if as_json:
+    if not as_table:
         logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
     else:
         aside(f"{headline}\n")
@@ -106,7 +133,7 @@ def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
             ("WORKER", "POOL", "SCHEDULE"), [(n, workers[n].pool, words) for n, words in schedules.items()], err=True
         )
         aside("")
-        show_table(("POOL", "KIND AND WORKERS"), list(sizes.items()), err=True)
+        show_table(("POOL", "KIND AND SLOTS"), list(sizes.items()), err=True)
         aside("")
     if not workers:
         logger.warning("%s has no workers: is the module that registers them imported?", name)

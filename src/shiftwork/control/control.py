@@ -34,6 +34,7 @@ from shiftwork.control.tokens import Tokens
 from shiftwork.control.workers import Workers
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
@@ -57,12 +58,16 @@ class Control:
         self._hooks = Hooks() if hooks is None else hooks  # one without functions is false
         self.now = clock.now
         """Returns the time by the store's clock, in epoch seconds."""
+        self.voice = StoreVoice(clock.monotonic)
+        """Knows which calls of the store fail in this process; a node of this process reports to it too."""
         self.portal = Portal()
         self.store = StoreAccess(store, clock)
         self.audit = Audit(self.store, self.now, self._hooks)
         definitions = Definitions(self.store, self.now)
-        self.explanations = Explanations(self.store, self.now)
-        self.submission = Submission(self.store, self.now, registry, self.portal)
+        self.explanations = Explanations(self.store, self.now, registry, definitions)
+        self.submission = Submission(
+            self.store, self.now, registry, self.portal, voice=self.voice, look=self.explanations.unfinished
+        )
         self.jobs = Jobs(
             self.store,
             self.now,
@@ -80,7 +85,13 @@ class Control:
         self.nodes = Nodes(self.store, self.now, audit=self.audit)
         self.tokens = Tokens(self.store, self.now, audit=self.audit)
         self.system = System(
-            self.store, self.now, registry, definitions=definitions, lease_seconds=lease_seconds, strays=strays
+            self.store,
+            self.now,
+            registry,
+            definitions=definitions,
+            lease_seconds=lease_seconds,
+            strays=strays,
+            voice=self.voice,
         )
         self.encryption = Encryption(self.store, self.now, audit=self.audit)
         self.doctor = Doctor(self.store, clock, self.system, self.encryption)

@@ -18,6 +18,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from shiftwork.core.option_structs import OptionStructMeta
+
 SECONDS_A_DAY: Final = 86_400.0
 LIVE: Final = ("scheduled", "queued", "processing", "failed")
 """The statuses of a job that still has something to do."""
@@ -66,7 +68,7 @@ class WorkerExecutionMode(StrEnum):
     CONTINUOUS = "continuous"
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
     """How long to wait before the next attempt: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
@@ -75,7 +77,7 @@ class Retry(Struct, frozen=True):
     jitter: float = 0.1
 
 
-class Breaker(Struct, frozen=True):
+class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
     """When to stop calling something broken: `failures` in the window open it, a probe after the cool-down decides.
 
     `name` is the destination it guards; workers that name the same destination share a breaker. Without a name, a
@@ -88,7 +90,7 @@ class Breaker(Struct, frozen=True):
     name: str | None = None
 
 
-class WorkerConfig(Struct, frozen=True, kw_only=True):
+class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
 
     name: str
@@ -101,8 +103,8 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     priority: JobPriority = JobPriority.NORMAL
     max_consecutive_failures: int | None = 5
-    depends_on: dict[str, str] = field(default_factory=dict)
-    """The workers it depends on, each with what it demands of them: "done" or "fresh". A list of names works, too."""
+    depends_on: list[str] | dict[str, str] = field(default_factory=list)
+    """The workers it depends on, as they were given: names, or names with "done" or "fresh". See `demands`."""
     blocks: tuple[str, ...] = ()
     pool: str = "default"
     breaker: Breaker | None = None
@@ -112,15 +114,22 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     overlap: Literal["skip", "queue", "allow"] = "skip"
     catch_up: Literal["latest", "none", "all"] = "latest"
     keep_completed_seconds: float = SECONDS_A_DAY
+    enabled: bool = True
+    """Whether a worker that was never enabled or disabled by hand is enabled."""
 
     def __post_init__(self) -> None:
-        wanted: Any = self.depends_on
-        if not isinstance(wanted, dict):
-            force_setattr(self, "depends_on", dict.fromkeys(wanted, "done"))
+        if not isinstance(self.depends_on, dict):
+            force_setattr(self, "depends_on", list(self.depends_on))
         force_setattr(self, "blocks", tuple(self.blocks))
 
+    @property
+    def demands(self) -> dict[str, str]:
+        """The workers it depends on, each with what it demands of them: "done" or "fresh"."""
+        given = self.depends_on
+        return given if isinstance(given, dict) else dict.fromkeys(given, "done")
 
-class PoolConfig(Struct, frozen=True, kw_only=True):
+
+class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
 
     name: str
@@ -390,8 +399,28 @@ class WorkerState(Struct, kw_only=True):
     """When a job of it last ended for good: completed, dead or cancelled. A failure that is retried is not an end."""
     last_success: float | None = None
     last_error: str | None = None
+    """The error of the last attempt that failed, retried or not. A later success does not clear it."""
+    last_error_at: float | None = None
+    """When that attempt ended."""
     rate_at: float = 0.0
     """The rate limit's theoretical arrival time."""
+
+
+class RunState(Struct, frozen=True, array_like=True):
+    """What a running function may know of its worker's state: how it was when the run began."""
+
+    enabled: bool = True
+    failures: int = 0
+    last_started: float | None = None
+    last_success: float | None = None
+    last_error: str | None = None
+
+    @classmethod
+    def of(cls, state: WorkerState | None) -> "RunState":
+        """The state as it is now; a worker without one has never run."""
+        if state is None:
+            return cls()
+        return cls(state.enabled, state.failures, state.last_started, state.last_success, state.last_error)
 
 
 class Doc(Struct, frozen=True):
@@ -458,6 +487,20 @@ class Beat(Struct, frozen=True, kw_only=True):
     pid: int = 0
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
+    process: "ProcessMark | None" = None
+    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    children: tuple[int, ...] = ()
+    """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
+
+
+class ProcessMark(Struct, frozen=True):
+    """Which process this is, among all that ever run anywhere, so that its neighbours can prove its death."""
+
+    place: str
+    """The boot of the machine, the namespace in which the pid holds, and the name of the host."""
+    pid: int
+    born: int
+    """When it began, in clock ticks after the boot."""
 
 
 class NodeBeat(Struct, frozen=True, kw_only=True):
@@ -481,6 +524,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
     keys: tuple[str, ...] = ()
     """The ids of its encryption keys; the first one encrypts."""
+    store_fault: str | None = None
+    """What it cannot do with the store although it can send this beat; None if nothing fails."""
 
 
 class Orders(Struct, frozen=True):
@@ -490,6 +535,8 @@ class Orders(Struct, frozen=True):
     """The jobs they hold that a person cancelled, as id and fence."""
     lost: list[str]
     """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
+    server_time: float = 0.0
+    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
 
 
 class InstanceRecord(Struct, frozen=True):
@@ -501,7 +548,7 @@ class InstanceRecord(Struct, frozen=True):
 
 
 class WorkerInstance(Struct, frozen=True, kw_only=True):
-    """A running member of a pool, as people see it."""
+    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
 
     id: str
     pool: str
@@ -614,7 +661,10 @@ class PoolStats(Struct, kw_only=True):
 
 
 class WorkerStats(Struct, kw_only=True):
-    """One worker's jobs in numbers, by live status, and how many of its jobs are dead."""
+    """One worker in numbers. The first group of fields is the present: its live jobs by status, and its dead ones.
+
+    The second only grows. It begins at zero when a store is moved into.
+    """
 
     queued: int = 0
     scheduled: int = 0
@@ -622,9 +672,17 @@ class WorkerStats(Struct, kw_only=True):
     processing: int = 0
     dead: int = 0
 
+    completed: int = 0
+    failed: int = 0
+    """How many attempts failed, those that made a job dead included."""
+    died: int = 0
+    """How many attempts made a job dead."""
+    run_seconds: float = 0.0
+    """How long all completed and failed attempts took."""
+
 
 class Stats(Struct, kw_only=True):
-    """All pools and workers that have jobs, in numbers. No store scans ended jobs for them."""
+    """All pools and workers that have jobs or had some, in numbers. No store scans ended jobs for them."""
 
     pools: dict[str, PoolStats] = field(default_factory=dict)
     workers: dict[str, WorkerStats] = field(default_factory=dict)

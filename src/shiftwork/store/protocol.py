@@ -2,7 +2,7 @@
 
 Obligations that hold for every method:
 
-* `now` is the caller's: a store never reads a clock of its own, except in `server_time`.
+* `now` is the caller's: a store never reads a clock of its own, except to return it.
 * A call that returns has happened, as durably as the store is durable. A call that raises `StoreError` may or may not
   have happened; repeating it with the same arguments must be harmless.
 * Every other caller, in this process or another, sees everything in one call happen at once, or not at all.
@@ -60,6 +60,8 @@ class Claims(Struct, frozen=True):
     jobs: list[Claimed]
     next_at: float | None = None
     """When the first job that only time holds back (rate limit, breaker) may start: claim again then."""
+    stale: bool = False
+    """Whether the store has lost the definitions that the claim relies on: publish them again, then claim."""
 
 
 class Promoted(Struct, frozen=True):
@@ -190,15 +192,18 @@ class Store(Protocol):
         job with a `key` is parked as `core.parking` says.
         """
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
         """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.admission` admits.
 
         Each becomes processing, held by the instance, under a fence higher than every fence the store handed out
         before, with `attempt` one higher, `started_at` now, `ended_at` and `progress` None. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
-        cannot be decoded counts as absent. The cost does not depend on how many jobs are parked, gated, scheduled, dead
-        or completed.
+        cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
+        definitions are gone (`core.edition`): the claim changes nothing and returns `stale`. The cost does not depend
+        on how many jobs are parked, gated, scheduled, dead or completed.
         """
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
@@ -215,7 +220,8 @@ class Store(Protocol):
         """Renew the leases of these instances until `now + ttl`, creating those that are new, and return their orders.
 
         An instance whose jobs were reaped is `lost` for good: its lease is not renewed under that id. An instance whose
-        lease ran out but that was not reaped is renewed and keeps its jobs. Orders are repeated until they are obeyed.
+        lease ran out but that was not reaped is renewed and keeps its jobs. Orders are repeated until they are obeyed,
+        and carry the store's own clock.
         """
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:

@@ -1,10 +1,12 @@
 """A snapshot of everything, and what is wrong in it. Only values: `control` reads them from the store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.edition import Edition
 from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
 from shiftwork.core.model import (
     Beat,
@@ -18,9 +20,11 @@ from shiftwork.core.model import (
     WorkerConfig,
     WorkerExecutionMode,
     WorkerState,
+    WorkerStats,
 )
 from shiftwork.core.plan import bounded
-from shiftwork.core.schedule import upcoming
+from shiftwork.core.schedule import Cursor, pause, upcoming
+from shiftwork.core.worker_state import is_failing
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -34,20 +38,29 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Every published worker."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
-    cursors: dict[str, float]
-    """How far each cron schedule has fired."""
+    cursors: dict[str, Cursor]
+    """How far the schedules have fired."""
     plan: Plan
     keys_in_use: set[str]
     """The ids of the keys that jobs are encrypted with."""
+    edition: Edition | None = None
+    """Which definitions the store holds."""
 
 
-def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
-    """Return what is wrong in a snapshot."""
+def judged(
+    seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float, store_fault: str | None = None
+) -> Health:
+    """Return what is wrong in a snapshot. `store_fault`: what this process cannot do with the store."""
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
     nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
+    faults = {f"node {beat.node}": beat.machine.store_fault for beat in live if beat.machine}
+    faults["this process"] = store_fault
+    there = {worker for beat in live for worker in beat.workers}
     return judge(
         HealthFacts(
-            workers=[_worker_facts(config, seen.facts, seen.cursors) for config in seen.workers.values()],
+            store_faults={who: fault for who, fault in faults.items() if fault},
+            workers=[_worker_facts(config, seen) for name, config in seen.workers.items() if name in there or not live],
+            unknown=_unknown(seen, live, there),
             nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
             instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
             lost=seen.plan.lost,
@@ -55,24 +68,45 @@ def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
             keys_in_use=seen.keys_in_use,
+            edition=seen.edition,
         ),
         seen.at,
     )
 
 
-def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
-    lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
-    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
+def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
+    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
+    return {
+        name: stats.queued
+        for name, stats in seen.stats.workers.items()
+        if nodes
+        and stats.queued
+        and name not in there
+        and (name not in seen.workers or seen.workers[name].pool in pools)
+    }
 
 
-def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
-    """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
+def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
+    lane = seen.facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
+    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state, live=False)
+    retrying = seen.stats.workers.get(config.name, WorkerStats()).retrying
+    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live, retrying=retrying)
+
+
+def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState, live: bool) -> float | None:
+    """Return when the worker's schedule runs it next; None without a schedule, or before the first run.
+
+    An interval counts from the end of the last run, so it is not known while a job of the worker is `live`: while it
+    waits, runs, or is to be retried.
+    """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
+    at = None if cursor is None else cursor.of(config, state)
     if config.cron is not None:
-        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
-    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+        return None if at is None else next(iter(upcoming(config, at, 1)), None)
+    ended = state.last_ended if at is None else at
+    return None if live or ended is None else ended + pause(config)
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
@@ -98,12 +132,13 @@ def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seco
 
 
 def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
-    stats, known = seen.stats.pools, seen.pools
+    stats, known, superseded = seen.stats.pools, seen.pools, _superseded(seen)
     return [
         _pool_fact(
             known.get(name),
             stats.get(name, PoolStats()),
             name,
+            superseded=superseded[name],
             facts=seen.facts,
             nodes=nodes,
             plan=seen.plan,
@@ -113,11 +148,24 @@ def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
     ]
 
 
+def _superseded(seen: Snapshot) -> Counter[str]:
+    """Return how many dead jobs of each pool are runs of schedules that have succeeded since: nothing is left to do."""
+    counts: Counter[str] = Counter()
+    for name, config in seen.workers.items():
+        lane, stats = seen.facts.lanes.get(name), seen.stats.workers.get(name)
+        if config.execution_mode is WorkerExecutionMode.TRIGGERED or lane is None or stats is None:
+            continue
+        if lane.state.last_success is not None and not is_failing(lane.state):
+            counts[config.pool] += stats.dead
+    return counts
+
+
 def _pool_fact(
     pool: PoolConfig | None,
     stats: PoolStats,
     name: str,
     *,
+    superseded: int,
     facts: Facts,
     nodes: Sequence[Beat],
     plan: Plan,
@@ -134,7 +182,7 @@ def _pool_fact(
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
-        dead=stats.dead,
+        dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, plan),
         labels=config.labels,
         failing=failing_on(name, nodes),

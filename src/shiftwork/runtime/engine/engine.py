@@ -5,16 +5,16 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, PoolConfig
-from shiftwork.core.plurals import counted
+from shiftwork.core.model import Beat, Claimed, PoolConfig, WorkerState
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
 from shiftwork.runtime.engine.job_claimer import JobClaimer
 from shiftwork.runtime.engine.outbox import Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -51,11 +51,14 @@ class Engine:
         runner: Runner,
         isolation: Isolation | None,
         listener: EngineListener,
+        states: Mapping[str, WorkerState],
         store: Store,
         clock: Clock,
         outbox: Outbox,
+        publication: Publication,
         bell: Bell,
         stopwatch: Stopwatch,
+        begun: Callable[[Claimed], None],
         node: str,
         name: str,
     ) -> None:
@@ -71,7 +74,17 @@ class Engine:
         self._started_at = clock.now()
         self._stopping_runs = False
         self._settler = settler = Settler(registry, outbox, clock, tenure)
-        self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
+        self._runs = runs = Runs(
+            registry,
+            runner,
+            isolation,
+            states=states,
+            settler=settler,
+            clock=clock,
+            begun=begun,
+            suspected=self._suspected,
+            after_end=self._run_ended,
+        )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
@@ -85,6 +98,7 @@ class Engine:
             runs=runs,
             settler=settler,
             outbox=outbox,
+            publication=publication,
         )
         runner.attach(self)
 
@@ -130,6 +144,12 @@ class Engine:
             self._claimer.slots = slots
             self._bell.ring()
 
+    def adopt(self, workers: Iterable[str]) -> None:
+        """Claim jobs of these workers too: they were registered after the start."""
+        self._workers = tuple(sorted({*self._workers, *workers}))
+        self._claimer.workers = frozenset(self._workers)
+        self._bell.ring()
+
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run_ended(self) -> None:
@@ -142,12 +162,14 @@ class Engine:
 
     def runner_gone(self, _runner: Runner, suspects: Sequence[Run]) -> None:
         expected, self.tenure.draining = self.draining, True
+        self._suspected(suspects)
+        self._listener.engine_gone(self, expected=expected)
+
+    def _suspected(self, suspects: Sequence[Run]) -> None:
         if self._stopping_runs:
             self._runs.hand_back(suspects)
-        else:
-            for run in suspects:
-                self._runs.retry_alone(run)
-        self._listener.engine_gone(self, expected=expected)
+        elif suspects:
+            self._runs.retry_apart(suspects)
 
     def hand_back(self, runs: Iterable[Run]) -> None:
         """Let other instances have the jobs of these runs, which have not begun."""
@@ -171,9 +193,6 @@ class Engine:
 
     def step_down(self, *, lost: bool) -> None:
         """Stop everything: the lease is lost, or may be. An instance that lost it goes on under a new name."""
-        logger.error(
-            "instance %s could not renew its lease; stopping %s", self.instance, counted(len(self.runs), "running job")
-        )
         self.tenure.suspend()
         self.stop_runs()
         self._stopping_runs = self.draining
@@ -198,7 +217,7 @@ class Engine:
             try:
                 await self._claimer.reconcile()
             except StoreError as error:
-                logger.warning("cannot find out whether %s still holds jobs: %s", self.instance, error)
+                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

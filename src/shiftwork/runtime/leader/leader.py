@@ -3,8 +3,10 @@
 Which node that is: `leadership`. How many slots each pool gets: `planner`. What the charts show: `historian`.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from shiftwork.core.model import InstanceRecord
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.registry import Registry
@@ -77,6 +79,18 @@ class Leader:
         """Take over the jobs of instances that are gone; return how many there were."""
         return await self._recovery.recover()
 
+    def adopt(self) -> None:
+        """Lead the workers too that were registered after the start."""
+        self._schedules.adopt()
+
+    async def depose(self, nodes: Collection[str]) -> None:
+        """Let another node lead at once if one of these dead ones has led."""
+        await self._leadership.depose(nodes)
+
+    async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
+        """Take over the jobs of nodes that are proven dead, of which these instances are left."""
+        await self._recovery.bury(nodes, instances)
+
     def rename(self) -> None:
         """Continue under a new name: another leader has taken over what this one held."""
         self._recovery.rename()
@@ -86,7 +100,7 @@ class Leader:
         await self._leadership.resign()
 
     async def _prune(self, now: float) -> float:
-        if now >= self._prune_at:
+        if not now < self._prune_at <= now + PRUNE_SECONDS:
             pruned = await self._store.prune(BATCH, now)
             self._prune_at = now if pruned >= BATCH else now + PRUNE_SECONDS
         return self._prune_at

@@ -15,6 +15,7 @@ are single steps of the store. The lease only saves the nodes doing the same wor
 """
 
 import logging
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final
 
@@ -53,7 +54,9 @@ class Leadership:
     async def keep(self, now: float) -> bool:
         """Take or renew the lease if that is due; return whether this node leads."""
         leading = self.state is LeaderState.LEADING
-        if self._resigned() or (leading and now < self.renew_at):
+        # A lease that ends later than a new one would was taken before the clock was set back.
+        fresh = self._held_until - self._ttl <= now < self.renew_at
+        if self._resigned() or (leading and fresh):
             return leading
         granted = await self._store.hold(LEASE, self._node, 1, self._ttl, now)
         if self._resigned():  # while the store was asked
@@ -72,6 +75,11 @@ class Leadership:
         before, self.state = self.state, LeaderState.RESIGNED
         if before is LeaderState.LEADING:
             await self._store.drop(LEASE, self._node)
+
+    async def depose(self, nodes: Iterable[str]) -> None:
+        """Take the lease from nodes that are proven dead."""
+        for node in nodes:
+            await self._store.drop(LEASE, node)
 
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state

@@ -33,20 +33,23 @@ class InstanceStarter:
         if not here.settings.runs_apart(pool):
             runner = self._runners.local()
         elif pool.kind == "process":
-            runner = self._runners.alone()
+            runner = self._runners.process("alone")
         else:
-            runner, shares = self._runners.shared(), True
+            runner, shares = self._runners.process("shared"), True
         engine = Engine(
             pool,
             here.registry,
             runner=runner,
             isolation=self._isolation if shares else None,  # a run that is alone already needs no other place
             listener=listener,
+            states=here.states,
             store=here.store,
             clock=here.clock,
             outbox=here.outbox,
+            publication=here.publication,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
+            begun=here.begun,
             node=here.node,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
             name=f"{here.node}/{pool.name}#{next(self._numbers)}",

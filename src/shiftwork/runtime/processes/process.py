@@ -15,6 +15,7 @@ import psutil
 
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.spawn import SpawnedProcess
 
 logger: Final = logging.getLogger("shiftwork")
@@ -33,11 +34,20 @@ FREEZE_TRIES: Final = 40
 class Process:
     """Starts a process. `receive` gets its messages; `ended` is called once, with its exit status, when it is dead."""
 
-    def __init__(self, *, receive: Callable[[Sequence[ProcessFrame]], None], ended: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        *,
+        receive: Callable[[Sequence[ProcessFrame]], None],
+        ended: Callable[[int], None],
+        guard: ProcessGuard | None = None,
+    ) -> None:
         self._receive = receive
+        self._guard = guard
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self.killed = False
+        """Whether we have killed it."""
         with ExitStack() as on_failure:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
@@ -47,6 +57,8 @@ class Process:
                 spawned.socket, ProcessFrame, receive=self._received, closed=self._disconnected, wrap=NodeFrame
             )
             on_failure.pop_all()
+        if guard is not None:
+            guard.watch(self.pid)
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,6 +135,7 @@ class Process:
 
     def kill(self) -> None:
         """End it, and everything that it has started."""
+        self.killed = True
         with suppress(ProcessLookupError, PermissionError):
             if not self._over:
                 os.killpg(self.pid, signal.SIGKILL)
@@ -156,6 +169,8 @@ class Process:
             logger.exception("cannot handle the last messages of process %d", self.pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what it has started, before another process can get its id
+        if self._guard is not None:
+            self._guard.forget(self.pid)
         status = self._popen.wait()
         self._over = True
         self._link.close()

@@ -5,7 +5,6 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 `shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -47,6 +46,7 @@ from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
+from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
@@ -54,7 +54,7 @@ from shiftwork.store.memory.finding import dead, find
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.protocol import Bell, Claims, Promoted
 
 
@@ -63,6 +63,7 @@ class MemoryStore:
 
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
+        self._clock = SteadyClock()
         self._lock = Lock()
         self._bells = Bells()
         self._jobs = JobTable()
@@ -71,7 +72,7 @@ class MemoryStore:
         self._states = StateTable()
         self._instances = Instances()
         self._places = Places()
-        self._totals = PoolTotals()
+        self._totals = Totals()
         self._events = EventLog()
 
     @contextmanager
@@ -92,7 +93,7 @@ class MemoryStore:
         """Do nothing: the data live as long as this object, also for others who hold it."""
 
     async def server_time(self) -> float:
-        return time.time()
+        return self._clock.time()
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,8 +111,12 @@ class MemoryStore:
         self._totals.added(job.pool)
         return Added(job.id, created=True)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
         with self._change() as table:
+            if edition is not None and self._docs.edition != edition:
+                return Claims([], stale=True)
             if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
                 return Claims([])
             candidates = {name: heads for name in workers if (heads := lanes.heads(table, pool, worker=name, n=n))}
@@ -168,8 +173,8 @@ class MemoryStore:
         return disabled
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        orders = Orders([], [], await self.server_time())
         with self._change() as table:
-            orders = Orders([], [])
             for beat in beats:
                 if not self._instances.renew(beat, ttl, now):
                     orders.lost.append(beat.instance)

@@ -13,7 +13,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8;
 SELECT no FROM shiftwork.namespaces WHERE name = %s;
 
 -- name: add_namespace
-INSERT INTO shiftwork.namespaces (name) VALUES (%s) ON CONFLICT DO NOTHING;
+INSERT INTO shiftwork.namespaces (no, name) VALUES (%s, %s) ON CONFLICT DO NOTHING;
 
 -- ── hot path ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -31,10 +31,11 @@ SELECT twins, topics FROM shiftwork.add_one(
 
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
-FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
 
 -- name: consider
-SELECT known::text, ahead::text FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+SELECT known::text, ahead::text, stale
+FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
 
 -- name: start
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
@@ -51,7 +52,7 @@ SELECT accepted, disabled, topics FROM shiftwork.finish(
 );
 
 -- name: beat
-SELECT lost, cancel_ids, cancel_fences FROM shiftwork.beat(
+SELECT lost, cancel_ids, cancel_fences, extract(epoch FROM clock_timestamp())::float8 FROM shiftwork.beat(
     %s::int, %s::text[], %s::text[], %s::bytea[], %s::float8, %s::float8
 );
 
@@ -117,7 +118,8 @@ SELECT shiftwork.restore(
 
 -- name: take_state
 SELECT shiftwork.take_state(
-    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8
+    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8,
+    %s::float8
 );
 
 -- name: take_totals
@@ -239,13 +241,14 @@ SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 -- The marks of a pool are in the row of its first worker.
 SELECT
     l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
-    l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at, m.marks
+    l.succeeded, l.failed, l.died, l.run_seconds, h.rank, h.id, h.run_at, m.marks
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
         sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
         sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
-        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds,
+        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(died)::bigint AS died,
+        sum(run_seconds) AS run_seconds,
         row_number() OVER (PARTITION BY pool ORDER BY worker) AS place
     FROM shiftwork.lanes WHERE namespace = %(namespace)s::int AND pool <> '' GROUP BY pool, worker
 ) AS l
@@ -274,7 +277,7 @@ SELECT shiftwork.record(%s::int, %s::boolean[], %s::bytea[]);
 SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq < %s ORDER BY seq DESC LIMIT %s;
 
 -- name: docs_read
-SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')
+SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker', 'edition')
 ORDER BY kind, name;
 
 -- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
@@ -286,7 +289,7 @@ SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
 )::text END
 FROM (
     SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
-    FROM (SELECT %s::text AS channel, (SELECT no FROM shiftwork.namespaces WHERE name = %s::text) AS no) AS n
+    FROM (SELECT %s::text AS channel, %s::int AS no) AS n
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],

@@ -121,8 +121,7 @@ class RedisStore:
         await self._client.close()
 
     async def server_time(self) -> float:
-        seconds, micros = await self._client.ask("TIME")
-        return int(seconds) + int(micros) / 1e6
+        return _seconds(await self._client.ask("TIME"))
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,8 +144,12 @@ class RedisStore:
         arguments = msgpack.encode((len(rows), jobs.columns(rows)))
         return self._client.send("add", arguments, self._origin, *behind)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
-        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers), edition or False)
+        if next_at == b"stale":
+            return Claims([], stale=True)
         found = FoundJobs()
         claimed = jobs.claimed(taken, found.broken)
         await self._bury(found, now, pool)
@@ -161,8 +164,8 @@ class RedisStore:
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         signs = [(beat.instance, beat.pool) for beat in beats]
-        cancel, lost = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
-        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost])
+        cancel, lost, time = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
+        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost], _seconds(time))
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         behind = (msgpack.encode(note.progress) for note in notes)
@@ -307,3 +310,9 @@ class RedisStore:
 
 def _optional(number: bytes) -> float | None:
     return float(number) if number else None
+
+
+def _seconds(time: list[bytes]) -> float:
+    """Return the reply to TIME as seconds."""
+    seconds, micros = time
+    return int(seconds) + int(micros) / 1e6

@@ -85,9 +85,11 @@ class SealedStore:
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self.inner.add([self.sealer.seal_new(job) for job in jobs], now)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
-        claims = await self.inner.claim(instance, pool, n, now, workers)
-        return Claims([self.sealer.open_claimed(job) for job in claims.jobs], claims.next_at)
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        claims = await self.inner.claim(instance, pool, n, now, workers, edition=edition)
+        return replace(claims, jobs=[self.sealer.open_claimed(job) for job in claims.jobs])
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         return await self.inner.finish([self.sealer.seal_outcome(outcome) for outcome in outcomes], now)

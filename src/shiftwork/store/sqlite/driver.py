@@ -10,8 +10,6 @@ import sqlite3
 from types import ModuleType
 from typing import Any, Final, cast
 
-from shiftwork.store.sqlite.file_modes import create_database
-
 OLDEST: Final = (3, 35, 0)
 """The first SQLite with RETURNING and UPDATE … FROM."""
 WAL_RESET_FIXED: Final = (3, 51, 3)
@@ -61,7 +59,6 @@ def _text(data: bytes) -> str:
 
 def connect(path: str) -> Connection:
     """A connection that begins and ends transactions only explicitly, and never waits for a lock by itself."""
-    create_database(path)
     db = driver.connect(
         path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_KEPT
     )

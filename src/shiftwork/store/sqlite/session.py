@@ -16,14 +16,15 @@ from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc, WorkerState
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
 R = TypeVar("R", bound=tuple[Any, ...])
-ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 5)
+ADDED, SUCCEEDED, FAILURES, DIED, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 6)
 """The places of a lane's counters that only grow, behind those of the statuses."""
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
@@ -85,12 +86,24 @@ class Docs:
         self.gates = dict[str, Gates]()
         self.pools = dict[str, PoolDoc]()
         self.breakers = dict[str, BreakerState]()
+        self.editions = dict[str, Edition]()
         self.unreadable: dict[tuple[str, str], str] = {}
+
+    @property
+    def edition(self) -> str | None:
+        """The token of the definitions."""
+        edition = self.editions.get(EDITION_NAME)
+        return None if edition is None else edition.token
 
     @classmethod
     def load(cls, db: Connection, namespace: int) -> "Docs":
         docs = cls()
-        shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
+        shelves: dict[str, dict[str, Any]] = {
+            "gates": docs.gates,
+            "pool": docs.pools,
+            "breaker": docs.breakers,
+            "edition": docs.editions,
+        }
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
                 value = READ_BY_CLAIMS[kind].decode(body)
@@ -122,6 +135,8 @@ class SqliteSession:
         self.instances = Names(db, "instance", namespace)
         self.topics: set[str] = set()
         """The topics to ring once the transaction is committed."""
+        self.replaced = False
+        """Whether the file took the place of another one, and no claim has reported that yet."""
         self._docs = Docs()
         self._docs_as_of = -1
         self._data_version = -1
@@ -204,13 +219,17 @@ class SqliteSession:
 
     def forget(self) -> None:
         """Forget everything, because the transaction was rolled back."""
-        self.pools.forget()
-        self.workers.forget()
-        self.instances.forget()
+        self.forget_names()
         self.topics.clear()
         self._docs_as_of = -1
         self._data_version = -1
         self._reset()
+
+    def forget_names(self) -> None:
+        """Look up the numbers of all names again when they are needed."""
+        self.pools.forget()
+        self.workers.forget()
+        self.instances.forget()
 
     # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,17 +288,18 @@ class SqliteSession:
 
     def _read_state(self, worker: int) -> WorkerState:
         row = self.run("read_state", (worker,)).fetchone()
-        enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, rate_at = row
+        enabled, reason, changed_at, failures, started, ended, success, error, error_at, rate_at = row
         return WorkerState(
             worker=self.workers.name(worker),
             enabled=bool(enabled),
             reason=reason,
             changed_at=changed_at,
             failures=failures,
-            last_started=last_started,
-            last_ended=last_ended,
-            last_success=last_success,
-            last_error=last_error,
+            last_started=started,
+            last_ended=ended,
+            last_success=success,
+            last_error=error,
+            last_error_at=error_at,
             rate_at=rate_at,
         )
 
@@ -289,7 +309,7 @@ class SqliteSession:
         """What to add to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
-            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
         return counts
 
     def mark(self, pool: int, marks: str, by: int = 1) -> None:
@@ -333,6 +353,7 @@ def _state_row(number: int, state: WorkerState) -> tuple[Any, ...]:
         state.last_ended,
         state.last_success,
         state.last_error,
+        state.last_error_at,
         state.rate_at,
         number,
     )
