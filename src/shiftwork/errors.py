@@ -12,7 +12,8 @@
     │   ├── SignatureError              a function that cannot be called the way its mode calls it
     │   ├── UnknownStoreError           a store URL that is malformed or has an unknown scheme
     │   ├── AppImportError              `module:name` that cannot be imported, or is not an orchestrator
-    │   └── NamespaceInUseError         another app, with other workers, runs in the same namespace
+    │   ├── NamespaceInUseError         another app, with other workers, runs in the same namespace
+    │   └── EncryptionKeyError          a key that is malformed, or missing where jobs are encrypted with it
     ├── PayloadError                  arguments or results that cannot be stored
     │   ├── PayloadTypeError            a missing, unknown or wrongly typed argument
     │   ├── PayloadTooLargeError        more bytes than `max_payload_bytes`
@@ -95,6 +96,10 @@ class AppImportError(ConfigurationError):
 
 class NamespaceInUseError(ConfigurationError):
     """Another app, with other workers, runs in the same namespace."""
+
+
+class EncryptionKeyError(ConfigurationError):
+    """An encryption key is malformed, or missing where jobs are encrypted with it."""
 
 
 class PayloadError(ShiftworkError):

@@ -17,6 +17,7 @@ from shiftwork.handles.codec import Packed, encode_plain
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
+from shiftwork.transfer.rekeying import Rekeyed
 from shiftwork.views.shapes.jobs import log_shape, stack_shape
 from shiftwork.views.stack import JobStack
 from tests.cli.terminal import URL, Terminal, in_shop
@@ -389,6 +390,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         to_builtins(stack_shape(JobStack(job_id="", at=0.0, instance="", pid=0, stack=""))),
         {"logs": [to_builtins(log_shape(LogLine(0.0, "info", "", 1)))]},
         *(shop.json("db", command) for command in ("status", "upgrade", "sql")),
+        to_builtins(Rekeyed(key="", jobs=0, rewritten=0, unreadable=0, changing=0)) | {"cancelled": 0},
         {"steps": [{"number": 1, "name": "", "phase": "", "done": True}]},
     ]
     page = (checkout / "docs" / "cli.md").read_text().partition("What `--json` prints")[2]

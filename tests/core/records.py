@@ -11,6 +11,7 @@ from shiftwork.core.history import EndedTotals, Hour, Moment, Point
 from shiftwork.core.model import Attempt, Beat, Event, Lost, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
+from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackReply, StackRequest, StackRequests
 from shiftwork.core.token import Token
 
@@ -29,6 +30,7 @@ VALUES: dict[str, Any] = {
     "stack_requests": StackRequests(
         {"k": StackRequest(job="j", fence=1, asked_at=1.0, reply=StackReply(at=1.0, instance="i", pid=1, stack=TEXT))}
     ),
+    "encryption": KeyInUse(TEXT, retired=True),
     "departure": Departure(token="t", to=TEXT),
     "arrival": Arrival(token="t", source=TEXT),
     "beat": Beat(instance=TEXT, node="n", pool="p", slots=1),

@@ -367,6 +367,8 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
     ("amend", "put_in(job, now + A_DAY)", "put_in(job, now)", "changes_are_allowed_and_made"),
+    ("rewrite", "if now == old then", "if now then", "rewrites_are_made"),
+    ("rewrite", "elseif now ~= new then", "elseif false then", "rewrites_are_made"),
     ("jobs", "local fits = free == position and", "local fits =", "keys_are_parked"),
     ("jobs", "group.running + free < job.limit", "free < job.limit", "keys_are_parked"),
 ]
@@ -433,6 +435,8 @@ REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
     ("requeue_job", "progress = NULL", "progress = progress", "changes_are_allowed_and_made"),
     ("cancel_job", "status = 6", "status = 5", "changes_are_allowed_and_made"),
     ("return_job", "crashes = ?4", "crashes = crashes", "outcomes_land"),
+    ("change_texts", "error = ?, progress = ?", "error = error, progress = ?2", "rewrites_are_made"),
+    ("change_attempt", "body = ? WHERE", "body = body WHERE 1 OR ?1 = ?1 AND", "rewrites_are_made"),
     ("count_key_running", "status = 3", "status = 4", "keys_are_parked"),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
 ]

@@ -48,7 +48,9 @@ def arguments(text: str) -> Any:
             "pools": ["p", "p"],
             "statuses": [0, 5],
         }
-        return values | {"pool": "p", "error": "e"}
+        carried = re.findall(r"%\((?:old_)?(?:payload|result|progress|error|attempts)\)", text)
+        values |= {name[2:-1]: None for name in carried}
+        return values | {"pool": "p", "error": "e", "id": "1"}
     kinds = {"int": 1, "float8": 1.0, "bytea[]": ["\\x"], "bigint[]": [1]}
     return [kinds.get(kind, ["1"] if kind.endswith("[]") else 1) for kind in re.findall(r"%s(?:::([\w\[\]]+))?", text)]
 

@@ -40,6 +40,7 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
+from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import store_of
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.overview import NodeView
@@ -62,7 +63,8 @@ class WorkerOrchestrator:
 
     `store` is a URL (`sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`) or a store.
     `max_concurrent` is the size of the default pool. `tick_interval` is the longest sleep, not the resolution.
-    `lease_seconds` is how long the jobs of a process that vanished stay its own.
+    `lease_seconds` is how long the jobs of a process that vanished stay its own. `encryption_keys` are the keys that
+    encrypt what jobs carry (docs/encryption.md); by default those of the environment, and with () none.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class WorkerOrchestrator:
         enable_health_checks: bool = True,
         lease_seconds: float = 15.0,
         max_payload_bytes: int = 1_048_576,
+        encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
     ) -> None:
         if not namespace:
@@ -82,7 +85,8 @@ class WorkerOrchestrator:
             raise ConfigurationError(message)
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
-        self._store = store_of(store, namespace=namespace)
+        self._keys = find_keys(encryption_keys)
+        self._store = store_of(store, namespace=namespace, keys=self._keys)
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._node: Node | None = None
@@ -365,6 +369,7 @@ class WorkerOrchestrator:
             gates=dict(registry.gates),
             schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
             hooks=bool(self._hooks),
+            encryption_keys=self._keys,
         )
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────

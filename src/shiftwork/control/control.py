@@ -7,6 +7,7 @@
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke
     control.system     overview, glance, health, events
+    control.encryption rekey, new_key
     control.doctor     check, examine
     control.store      open, close, url, schema, left_behind
     control.submission what the handles of workers use to add jobs
@@ -19,6 +20,7 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.bulk import BulkChanges
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.doctor import Doctor
+from shiftwork.control.encryption import Encryption
 from shiftwork.control.explanations import Explanations
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.nodes import Nodes
@@ -34,6 +36,7 @@ from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
+from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 
 
@@ -92,7 +95,8 @@ class Control:
             voice=self.voice,
             store_fault=store_fault,
         )
-        self.doctor = Doctor(self.store, clock, self.system)
+        self.encryption = Encryption(self.store, self.now, audit=self.audit)
+        self.doctor = Doctor(self.store, clock, self.system, self.encryption)
 
     async def close(self) -> None:
         """Wait for hooks that are under way, and close the store."""
@@ -103,4 +107,4 @@ class Control:
 
 def control_of(url: str, *, namespace: str = "default") -> Control:
     """Return the control of the store at a URL, in a process that registers nothing."""
-    return Control(open_store(url, namespace=namespace))
+    return Control(open_store(url, namespace=namespace, keys=find_keys(None)))

@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version
 
+from shiftwork.control.encryption import Encryption
 from shiftwork.control.latency import measure
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.system import System
@@ -16,15 +17,20 @@ from shiftwork.views.report import Report
 class Doctor:
     """Examines a store and what runs on it."""
 
-    def __init__(self, access: StoreAccess, clock: Clock, system: System) -> None:
+    def __init__(self, access: StoreAccess, clock: Clock, system: System, encryption: Encryption) -> None:
         self._access = access
+        self._encryption = encryption
         self._clock = clock
         self._system = system
 
     async def check(self) -> dict[str, Finding]:
-        """Return the store's settings as it reports them, its latency, and whether its clock agrees with ours."""
+        """Return the store's settings as it reports them, its encryption, its latency, and whether its clock agrees
+        with ours.
+        """
         store = await self._access.open()
-        return await store.check() | await measure(store, self._clock)
+        return (
+            await store.check() | {"encryption": await self._encryption.finding()} | await measure(store, self._clock)
+        )
 
     async def examine(self) -> Report:
         """Return the store's settings and everything that is wrong, critical problems first."""

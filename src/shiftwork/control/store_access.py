@@ -3,6 +3,7 @@
 from shiftwork.control.store_schema import StoreSchema
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
+from shiftwork.store.sealed.key_use import agree_on_keys
 from shiftwork.transfer.late import Left, left_behind
 from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
 
@@ -25,17 +26,23 @@ class StoreAccess:
         return self._store
 
     async def open_to_add(self) -> Store:
-        """Return the store, open. Raises `MoveError` if its content has moved elsewhere; that is checked once."""
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, and `EncryptionKeyError` if
+        it is encrypted with keys that this process lacks; that is checked once.
+        """
         store = await self.open()
         if not self._may_add:
             await refuse_to_add(store)
+            await agree_on_keys(store)
             self._may_add = True
         return store
 
     async def open_to_change(self) -> Store:
-        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved."""
+        """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
+        `EncryptionKeyError` if it is encrypted with keys that this process lacks.
+        """
         store = await self.open()
         await refuse_to_change(store)
+        await agree_on_keys(store)
         return store
 
     async def close(self) -> None:

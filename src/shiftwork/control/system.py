@@ -17,6 +17,7 @@ from shiftwork.core.model import Event, Plan
 from shiftwork.errors import StoreError
 from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
+from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
 from shiftwork.views.snapshot import Snapshot, judged
@@ -101,5 +102,6 @@ class System:
             pools=await self._definitions.pools(),
             cursors=await read_all(store, SCHEDULE),
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
+            keys_in_use=await keys_in_use(store),
             edition=edition,
         )

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.model import DeadJob
+from shiftwork.core.sealing import key_of, replace_sealed
 
 SAMPLES: Final = 5
 NO_ERROR: Final = "no error recorded"
@@ -61,7 +62,7 @@ def groups_of(jobs: Iterable[DeadJob]) -> list[Group]:
 
 
 def _likeness(error: str | None) -> str:
-    return _NUMBER.sub("N", error or "")
+    return _NUMBER.sub("N", replace_sealed(error or "", lambda value: f"encrypted with key {key_of(value)}"))
 
 
 def _key(worker: str, likeness: str) -> str:

@@ -13,6 +13,7 @@
     history         hour of day   Hour            the charts, one moment a minute
     token           its id        Token           an access token
     stack_requests  STACKS_NAME   StackRequests   requests for the stacks of running jobs, and the replies
+    encryption      the key's id  KeyInUse        a key that jobs are encrypted with
     departure       MOVE_NAME     Departure       in a store that is moved from: where its content goes
     arrival         MOVE_NAME     Arrival         in a store that is moved to: where its content comes from
 
@@ -33,6 +34,7 @@ from shiftwork.core.history import Hour
 from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.core.schedule import Cursor
+from shiftwork.core.sealing import KeyInUse
 from shiftwork.core.stack_requests import StackRequests
 from shiftwork.core.token import Token
 
@@ -90,6 +92,7 @@ PLAN: Final = Kind("plan", Plan, empty=Plan())
 HISTORY: Final = Kind("history", Hour)
 TOKEN: Final = Kind("token", Token)
 STACK_REQUESTS: Final = Kind("stack_requests", StackRequests, empty=StackRequests())
+ENCRYPTION: Final = Kind("encryption", KeyInUse)
 DEPARTURE: Final = Kind("departure", Departure)
 ARRIVAL: Final = Kind("arrival", Arrival)
 
@@ -108,7 +111,7 @@ KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
     for kind in (
         *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EDITION, PLAN),
-        *(HISTORY, TOKEN, STACK_REQUESTS, DEPARTURE, ARRIVAL),
+        *(HISTORY, TOKEN, STACK_REQUESTS, ENCRYPTION, DEPARTURE, ARRIVAL),
     )
 }
 READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER, EDITION)}

@@ -40,8 +40,8 @@ class Problem(Struct, frozen=True):
     code: str
     """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
     pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
-    breaker_open, no_leader, dead_letters, thread_stuck, store_failing, store_emptied; or the name of a finding, if the
-    store was examined."""
+    breaker_open, no_leader, dead_letters, thread_stuck, key_missing, store_failing, store_emptied; or the name of a
+    finding, if the store was examined."""
     subject: str
     message: str
     remedy: str
@@ -82,6 +82,8 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
     host: str
     last_beat_at: float
     ttl: float
+    keys: tuple[str, ...] = ()
+    """The ids of its encryption keys."""
 
 
 class InstanceFacts(Struct, frozen=True, kw_only=True):
@@ -134,6 +136,8 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether any node leads."""
+    keys_in_use: set[str] = field(default_factory=set)
+    """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
     store_faults: dict[str, str] = field(default_factory=dict)
@@ -150,7 +154,7 @@ def integrity(damages: Sequence[str]) -> Finding:
 
 def judge(facts: HealthFacts, now: float) -> Health:
     """Return what is wrong now, critical problems first."""
-    nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
+    nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now), *_keys(facts)]
     workers = [*_workers(facts, now), *_starved(facts), *_unknown(facts)]
     problems = [*_store(facts), *_emptied(facts, now), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
@@ -227,6 +231,18 @@ def _instances(facts: HealthFacts, now: float) -> Iterator[Problem]:
             message = f"{stuck} of {instance.id} still running after a timeout"
             remedy = "restart the process when convenient; give the functions timeouts of their own wherever they wait"
             yield Problem("thread_stuck", instance.id, message, remedy)
+
+
+def _keys(facts: HealthFacts) -> Iterator[Problem]:
+    for node in facts.nodes:
+        missing = sorted(facts.keys_in_use - {*node.keys})
+        if missing:
+            message = (
+                f"node {node.name} on {node.host} does not have key {' and '.join(missing)}, which jobs are encrypted "
+                "with: it hands such jobs back and leaves new ones unencrypted or encrypted with another key"
+            )
+            remedy = "give it the same keys as the other processes (SHIFTWORK_ENCRYPTION_KEYS), and restart it"
+            yield Problem("key_missing", node.name, message, remedy, "critical")
 
 
 def _pools(facts: HealthFacts) -> Iterator[Problem]:

@@ -327,6 +327,15 @@ class JobRecord(Struct, frozen=True, kw_only=True):
         )
 
 
+class Rewrite(Struct, frozen=True):
+    """The same job with its values in other bytes: encrypted with another key."""
+
+    before: JobRecord
+    """The job as it was read, whole."""
+    after: JobRecord
+    """The same job, with another payload, result, error, progress or attempts, as many of them as before."""
+
+
 class DeadJob(Struct, frozen=True):
     """The part of a dead job that summaries over many of them need."""
 
@@ -513,6 +522,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """How many seconds late its event loop runs: the worst recent value."""
     store_seconds: float | None = None
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
+    keys: tuple[str, ...] = ()
+    """The ids of its encryption keys; the first one encrypts."""
     store_fault: str | None = None
     """What it cannot do with the store although it can send this beat; None if nothing fails."""
 

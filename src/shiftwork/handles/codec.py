@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.plurals import counted
+from shiftwork.core.sealing import why_unreadable
 from shiftwork.errors import (
     PayloadDecodingError,
     PayloadEncodingError,
@@ -158,7 +159,8 @@ class Signature:
         try:
             shape = self._decoder.decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = f"the payload does not fit {self._worker}: {self._discreet(error)}"
+            why = why_unreadable(payload) or self._discreet(error)
+            message = f"the payload does not fit {self._worker}: {why}"
             raise PayloadDecodingError(message) from None
         values = ((name, getattr(shape, name)) for name in self._names)
         return {name: value for name, value in values if value is not UNSET}
@@ -226,9 +228,9 @@ class Signature:
         try:
             return self._result.decode(result)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            message = (
-                f"the result of {self._worker} is not what the function is annotated to return: {_in_words(error)}"
-            )
+            sealed = why_unreadable(result)
+            misfit = f"is not what the function is annotated to return: {_in_words(error)}"
+            message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
 
 
@@ -237,7 +239,8 @@ def plain(payload: bytes) -> Any:
     try:
         return msgspec.msgpack.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return {"unreadable bytes": payload[:200].hex()}
+        why = why_unreadable(payload)
+        return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
 
 
 def encode_plain(arguments: Mapping[str, Any]) -> bytes:

@@ -107,7 +107,7 @@ class Service:
 
     async def run(self, definition: Definition, *, stop_timeout_seconds: float) -> None:
         """Run until SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
-        store = open_store(definition.store, namespace=definition.namespace)
+        store = open_store(definition.store, namespace=definition.namespace, keys=definition.encryption_keys)
         control = Control(store, self._clock, strays=self._strays, lease_seconds=definition.lease_seconds)
         # Before the start: a signal during the start would leave leases behind.
         with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
@@ -148,6 +148,7 @@ class Service:
             trust_loopback=self._web.trust_loopback,
             log_level=self._setup.log_level or "info",
             log_format=self._setup.log_format,
+            encryption_keys=definition.encryption_keys,
         )
 
         def report() -> NodeReport:

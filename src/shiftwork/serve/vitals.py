@@ -33,7 +33,10 @@ class Vitals(Struct, frozen=True, kw_only=True):
 def write_vitals(path: Path, vitals: Vitals) -> None:
     """Replace the file in one step: readers see the whole old one or the whole new one."""
     new = path.with_name(f"{path.name}.{vitals.pid}")
-    new.write_bytes(msgspec.json.encode(vitals))
+    new.unlink(missing_ok=True)  # a process with this number may have died before it replaced the file
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
+        file.write(msgspec.json.encode(vitals))
     new.replace(path)
 
 

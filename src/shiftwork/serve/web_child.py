@@ -97,7 +97,7 @@ async def _serve(listening: socket.socket, sock: socket.socket) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, node.over.set)
     setup = await node.setup
     set_up_logging(setup.log_level, setup.log_format)
-    store = open_store(setup.store, namespace=setup.namespace)
+    store = open_store(setup.store, namespace=setup.namespace, keys=setup.encryption_keys)
     control = Control(
         store, hooks=node, strays=node.strays, store_fault=node.store_fault, lease_seconds=setup.lease_seconds
     )

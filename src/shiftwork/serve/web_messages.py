@@ -16,6 +16,8 @@ class WebSetup(Struct, frozen=True, kw_only=True, tag=True):
     trust_loopback: bool
     log_level: str
     log_format: str
+    encryption_keys: tuple[str, ...] = ()
+    """The keys themselves, for the same reason."""
 
 
 class NodeReport(Struct, frozen=True, kw_only=True, tag=True):

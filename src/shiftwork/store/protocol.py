@@ -47,6 +47,7 @@ from shiftwork.core.model import (
     Outcome,
     PoolStats,
     ProgressNote,
+    Rewrite,
     Stats,
     WorkerState,
 )
@@ -133,8 +134,15 @@ class Migratable(Protocol):
 
 
 def migratable(store: "Store") -> Migratable | None:
-    """The store, if it has this ability."""
-    return cast("Migratable", store) if hasattr(store, "schema_steps") else None
+    """The store, or the one inside a layer that encrypts, if it has this ability."""
+    database = getattr(store, "inner", store)
+    return cast("Migratable", database) if hasattr(database, "schema_steps") else None
+
+
+def key_ids(store: "Store") -> tuple[str, ...]:
+    """The encryption keys that this process has for the store, by id; the first one encrypts. Empty: it does not."""
+    ids: tuple[str, ...] = getattr(store, "key_ids", ())
+    return ids
 
 
 class Bell(Protocol):
@@ -306,6 +314,14 @@ class Store(Protocol):
         `core.statuses` says which statuses allow the change, `core.amending` what it makes of a job. A requeue is also
         rejected while another live job has the same `unique_key`. A job that is cancelled for good counts as an end of
         its worker (`core.worker_state.after_end`).
+        """
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        """Store the same content in other bytes, and return for each job whether all of it was written, in order.
+
+        Payload, result, error, progress and each attempt become those of `after`, each only where it is still that of
+        `before`; a missing value stays missing. Nothing else changes, whatever the job's status: not its fence, not its
+        counts, and no topic rings.
         """
 
     async def stats(self, now: float) -> Stats:

@@ -14,6 +14,7 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -44,13 +45,12 @@ _named: Final[dict[tuple[str, str], MemoryStore]] = {}
 _naming: Final = Lock()
 
 
-def store_of(given: Any, *, namespace: str = "default") -> Store:
+def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
     """The store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
     if isinstance(given, str):
-        return open_store(given, namespace=namespace)
+        return open_store(given, namespace=namespace, keys=keys)
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
-        store: Store = given
-        return store
+        return encrypted(given, keys)
     raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
 
 
@@ -64,8 +64,22 @@ def _instead(given: Any) -> str:
     return "for example 'sqlite:///shiftwork.db'"
 
 
-def open_store(url: str, *, namespace: str = "default") -> Store:
-    """The store that a URL names. Nothing is connected or created before its `open`."""
+def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
+    """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
+    return encrypted(_bare_store(url, namespace), keys)
+
+
+def encrypted(store: Store, keys: Sequence[str]) -> Store:
+    """The store, with a layer around it that encrypts if there are keys."""
+    if not keys:
+        return store
+    from shiftwork.store.sealed.keys import key_ring
+    from shiftwork.store.sealed.store import sealed
+
+    return sealed(store, key_ring(keys))
+
+
+def _bare_store(url: str, namespace: str) -> Store:
     scheme, mark, rest = url.partition("://")
     scheme = "postgresql" if scheme.lower() == "postgres" else scheme.lower()
     if not mark:

@@ -19,6 +19,7 @@ from shiftwork.testing.checks import (
     racing,
     records,
     restoring,
+    rewriting,
     ringing,
     surveys,
 )
@@ -37,6 +38,7 @@ TOPICS: Final = (
     leading,
     records,
     restoring,
+    rewriting,
     people,
     surveys,
     ringing,

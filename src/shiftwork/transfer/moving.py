@@ -22,6 +22,8 @@ from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
+from shiftwork.store.sealed.key_use import agree_on_keys
+from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
 from shiftwork.transfer.move_record import arrival_in, departure_from, reset_damaged, write
@@ -88,7 +90,7 @@ async def abandon(source: str, *, namespace: str = "default") -> str | None:
 
 @asynccontextmanager
 async def _opened(url: str, namespace: str) -> AsyncIterator[Store]:
-    store = open_store(url, namespace=namespace)
+    store = open_store(url, namespace=namespace, keys=find_keys(None))
     try:
         await store.open()
         yield store
@@ -118,6 +120,7 @@ class Move:
         await self._take_turn()
         try:
             departure = await self._begin()
+            await agree_on_keys(self._destination)
             _, arrival = await arrival_in(self._destination)
             if arrival is not None and arrival.done:
                 late = await carry_late(self._source, self._destination, departure)

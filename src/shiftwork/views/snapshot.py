@@ -41,6 +41,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     cursors: dict[str, Cursor]
     """How far the schedules have fired."""
     plan: Plan
+    keys_in_use: set[str]
+    """The ids of the keys that jobs are encrypted with."""
     edition: Edition | None = None
     """Which definitions the store holds."""
 
@@ -65,6 +67,7 @@ def judged(
             pools=_pool_facts(seen, live),
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
+            keys_in_use=seen.keys_in_use,
             edition=seen.edition,
         ),
         seen.at,
@@ -107,7 +110,13 @@ def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState,
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:
-    return NodeFacts(name=known.beat.node, host=machine.host, last_beat_at=known.last_beat_at, ttl=lease_seconds)
+    return NodeFacts(
+        name=known.beat.node,
+        host=machine.host,
+        last_beat_at=known.last_beat_at,
+        ttl=lease_seconds,
+        keys=machine.keys,
+    )
 
 
 def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seconds: float) -> InstanceFacts:

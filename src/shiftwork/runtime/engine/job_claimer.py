@@ -4,7 +4,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus
+from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus
+from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.publication import Publication
@@ -19,6 +20,8 @@ from shiftwork.store.protocol import Claims, Store
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
+BLIND_SECONDS: Final = 60.0
+"""How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""
 
 
 class JobClaimer:
@@ -45,6 +48,7 @@ class JobClaimer:
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
         self.workers = frozenset(workers)
         """The workers whose jobs it claims."""
+        self._blind_until = float("-inf")
         self._pool = pool
         self._store = store
         self._clock = clock
@@ -59,7 +63,9 @@ class JobClaimer:
     @property
     def free(self) -> int:
         """How many more jobs could run now."""
-        return self.slots - len(self._runs.active) if self._serves_as(self._tenure.instance) else 0
+        if self._clock.now() < self._blind_until or not self._serves_as(self._tenure.instance):
+            return 0
+        return self.slots - len(self._runs.active)
 
     async def claim(self) -> Claims:
         """Claim as many jobs as there are free slots and start them. Returns what the store had."""
@@ -82,13 +88,33 @@ class JobClaimer:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
         if self._serves_as(instance):
             for job in claims.jobs:
-                self._runs.start(job)
+                self._start(job)
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
         return claims
+
+    def _start(self, job: Claimed) -> None:
+        """Start a job, unless its payload is still encrypted: then no attempt is used up, and another instance may."""
+        if not is_sealed(job.payload):
+            self._runs.start(job)
+            return
+        now = self._clock.now()
+        if now >= self._blind_until:
+            logger.error(
+                "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
+                "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
+                self._pool,
+                BLIND_SECONDS,
+                job.id,
+                job.worker,
+                key_of(job.payload),
+                extra={"job_id": job.id, "worker": job.worker},
+            )
+        self._blind_until = now + BLIND_SECONDS
+        self._settler.hand_back(job, now)
 
     def _serves_as(self, instance: str) -> bool:
         return self._tenure.holds(instance) and self._runner.open

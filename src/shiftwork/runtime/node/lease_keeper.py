@@ -19,6 +19,7 @@ from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.pulse import Poke, Pulse, PulseThread
 from shiftwork.runtime.node.stack_requests import StackResponder
+from shiftwork.store.protocol import key_ids
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -124,6 +125,7 @@ class LeaseKeeper:
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
             store_seconds=self._environment.gauge.stopwatch.read(),
+            keys=key_ids(self._environment.store),
             store_fault=self._environment.voice.rejection,
         )
 

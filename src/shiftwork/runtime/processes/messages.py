@@ -97,6 +97,8 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     """The parameters of each worker, as JSON Schema."""
     hooks: bool
     """Whether the app has hooks."""
+    encryption_keys: tuple[str, ...] = ()
+    """The keys themselves; like the store's password, they only cross the socket."""
 
 
 class Ready(Struct, frozen=True, tag=True):

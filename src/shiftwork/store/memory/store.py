@@ -38,9 +38,11 @@ from shiftwork.core.model import (
     PoolStats,
     ProgressNote,
     Requeue,
+    Rewrite,
     Stats,
     WorkerState,
 )
+from shiftwork.core.rewriting import is_written, rewritten
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
@@ -327,6 +329,17 @@ class MemoryStore:
         if changed.status is JobStatus.CANCELLED:
             after_end(self._states.of(job.worker), now)
         self._stir(table, job.worker)
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        with self._change() as table:
+            return [self._rewrite(table, rewrite) for rewrite in rewrites]
+
+    def _rewrite(self, table: JobTable, rewrite: Rewrite) -> bool:
+        job = table.by_id.get(rewrite.before.id)
+        if job is None:
+            return False
+        table.by_id[job.id] = rewritten(job, rewrite)  # no index depends on what changes
+        return is_written(table.by_id[job.id], rewrite)
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - others count at a time
         with self._change() as table:

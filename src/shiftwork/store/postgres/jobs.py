@@ -17,6 +17,7 @@ from shiftwork.core.model import (
     Outcome,
     ProgressNote,
     Requeue,
+    Rewrite,
 )
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.postgres import arrays, rows
@@ -95,6 +96,17 @@ async def get(session: PostgresSession, ids: Sequence[str]) -> list[JobRecord | 
     records = [rows.record(columns, attempts) for *columns, attempts in found]
     by_id = {record.id: record for record in records}
     return [by_id.get(id) for id in ids]
+
+
+async def rewrite(session: PostgresSession, rewrites: Sequence[Rewrite]) -> list[bool]:
+    """Store what these jobs carry in other bytes, one statement for each: it is never on the way of a run."""
+    written: list[bool] = []
+    for one in rewrites:
+        values = rows.carried(one.after) | {f"old_{name}": value for name, value in rows.carried(one.before).items()}
+        place = {"id": one.before.id, "namespace": session.namespace}
+        found = await session.rows("rewrite", values | place)
+        written.append(bool(found and found[0][0]))
+    return written
 
 
 async def amend(session: PostgresSession, ids: Sequence[str], change: Change, now: float) -> list[Amended]:

@@ -143,6 +143,28 @@ SELECT
     keep_until, attempts
 FROM shiftwork.jobs WHERE namespace = %s::int AND id = ANY (%s::text[]);
 
+-- name: rewrite
+-- The original is shiftwork.core.rewriting.
+-- serves: jobs_pkey
+UPDATE shiftwork.jobs SET
+    payload = CASE WHEN payload = %(old_payload)s::bytea THEN %(payload)s::bytea ELSE payload END,
+    result = CASE WHEN result = %(old_result)s::bytea THEN %(result)s::bytea ELSE result END,
+    error = CASE WHEN error = %(old_error)s::text THEN %(error)s::text ELSE error END,
+    progress = CASE WHEN progress = %(old_progress)s::bytea THEN %(progress)s::bytea ELSE progress END,
+    attempts = (
+        SELECT array_agg(
+            CASE WHEN body = (%(old_attempts)s::bytea[])[n] THEN (%(attempts)s::bytea[])[n] ELSE body END ORDER BY n
+        )
+        FROM unnest(attempts) WITH ORDINALITY AS known (body, n)
+    )
+WHERE id = %(id)s::text AND namespace + 0 = %(namespace)s::int
+RETURNING
+    payload = %(payload)s::bytea
+    AND result IS NOT DISTINCT FROM %(result)s::bytea
+    AND error IS NOT DISTINCT FROM %(error)s::text
+    AND progress IS NOT DISTINCT FROM %(progress)s::bytea
+    AND coalesce(attempts[1:cardinality(%(attempts)s::bytea[])], '{}') = %(attempts)s::bytea[];
+
 -- name: place_of
 -- serves: jobs_pkey
 SELECT created_at FROM shiftwork.jobs WHERE namespace = %s AND id = %s;

@@ -167,6 +167,17 @@ def record_columns(jobs: Sequence[JobRecord]) -> tuple[Any, ...]:
     )
 
 
+def carried(job: JobRecord) -> dict[str, Any]:
+    """Return what a job carries, as arguments of the statement `rewrite`."""
+    return {
+        "payload": job.payload,
+        "result": job.result,
+        "error": storable(job.error),
+        "progress": None if job.progress is None else msgpack.encode(job.progress),
+        "attempts": [msgpack.encode(attempt) for attempt in job.attempts],
+    }
+
+
 def storable(text: str | None) -> str | None:
     """Return text that PostgreSQL can store: an error message may contain a NUL character, and must not fail."""
     return text.replace("\x00", "\\x00") if text is not None and "\x00" in text else text

@@ -32,6 +32,7 @@ from shiftwork.core.model import (
     Outcome,
     PoolStats,
     ProgressNote,
+    Rewrite,
     Stats,
     WorkerState,
 )
@@ -196,6 +197,9 @@ class PostgresStore:
         if not ids:
             return []
         return await self._connections.call(lambda session: jobs.amend(session, ids, change, now), items=len(ids))
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        return await self._call(jobs.rewrite, rewrites)
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
         return await self._call_beside(records.stats)

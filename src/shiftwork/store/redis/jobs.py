@@ -22,6 +22,7 @@ from shiftwork.core.model import (
     NewJob,
     Outcome,
     Progress,
+    Rewrite,
 )
 from shiftwork.core.statuses import NUMBERS, STATUSES
 
@@ -161,6 +162,23 @@ def _fields(one: JobRecord) -> Fields:
         **{name: value for name, (_, value) in optional.items() if value is not None},
         **{b"a%d" % n: _encode(attempt) for n, attempt in enumerate(one.attempts, 1)},
     }
+
+
+def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
+    """Return rewrites as arguments of `rewrite.lua`, and the bytes that follow them."""
+    jobs: list[Any] = []
+    behind: list[bytes] = []
+    for one in given:
+        old, new = _carried(one.before), _carried(one.after)
+        jobs.append((one.before.id, len(new)))
+        for name, value in new.items():
+            behind += (name, old.get(name, b""), value)
+    return jobs, behind
+
+
+def _carried(one: JobRecord) -> Fields:
+    """Return the fields of a job that hold what it carries."""
+    return {name: value for name, value in _fields(one).items() if name not in (b"s", b"i")}
 
 
 def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:

@@ -37,6 +37,7 @@ from shiftwork.core.model import (
     PoolStats,
     ProgressNote,
     Requeue,
+    Rewrite,
     Stats,
     WorkerState,
 )
@@ -278,6 +279,10 @@ class RedisStore:
             Amended(id, ok=done == 1, status=STATUSES[status] if status >= 0 else None)
             for id, (status, done) in zip(ids, answers, strict=True)
         ]
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        given, behind = jobs.rewrites(rewrites)
+        return [one == 1 for one in await self._run("rewrite", given, behind=behind)]
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
         return replies.stats(await self._run("stats"))

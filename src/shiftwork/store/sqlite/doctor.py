@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.core.health import Finding, integrity
-from shiftwork.store.sqlite import faults
+from shiftwork.store.sqlite import faults, file_modes
 from shiftwork.store.sqlite.driver import Connection, Error, connect, driver, prepare_reader, wal_reset_fixed
 from shiftwork.store.sqlite.session import Docs
 from shiftwork.store.sqlite.sql import SQL
@@ -28,6 +28,7 @@ def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
         "wal reset bug": Finding(_exposure()),
         "durability": _durability(synchronous),
         **_inside(path, namespace),
+        "file access": file_modes.finding(path, Path(f"{path}.side")),
         "size": Finding(f"{_size(path):,} bytes"),
         "log size": Finding(f"{_size(f'{path}-wal'):,} bytes"),
     }

@@ -81,7 +81,7 @@ class Doorbells:
 class DoorbellListener:
     """The socket of one store, and the thread that reads it."""
 
-    def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None]) -> None:
+    def __init__(self, folder: Path, namespace: str, ring: Callable[[Collection[str] | None], None], mode: int) -> None:
         self.name = f"{os.getpid()}-{uuid4().hex[:12]}{SUFFIX}"
         self.heard = 0
         """How often it was woken, so that tests can see that an idle store is idle."""
@@ -91,6 +91,8 @@ class DoorbellListener:
         self._closed = False
         self._fd = _open_folder(folder)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with suppress(OSError):  # macOS cannot; there the folder keeps others out
+            os.fchmod(self._socket.fileno(), mode)  # before it has a name
         try:
             self._socket.bind(address(folder, self._fd, self.name))
         except OSError:

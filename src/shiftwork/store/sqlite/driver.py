@@ -69,8 +69,7 @@ def prepare_writer(db: Connection, synchronous: str) -> None:
     """Switch the file to a write-ahead log, and make this connection its writer."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(f"PRAGMA synchronous = {synchronous}")
-    # Deleted jobs need not be overwritten with zeros, which Debian's SQLite does by default.
-    db.execute("PRAGMA secure_delete = OFF")
+    db.execute("PRAGMA secure_delete = ON")  # a discarded payload leaves nothing in the file
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 

@@ -547,6 +547,18 @@ WHERE seq = ?;
 -- serves: jobs (rowid)
 UPDATE jobs SET payload = ? WHERE seq = ?;
 
+-- name: change_result
+-- serves: jobs (rowid)
+UPDATE jobs SET result = ? WHERE seq = ?;
+
+-- name: change_texts
+-- serves: jobs (rowid)
+UPDATE jobs SET error = ?, progress = ? WHERE seq = ?;
+
+-- name: change_attempt
+-- serves: attempts_by_job
+UPDATE attempts SET body = ? WHERE job = ? AND body = ?;
+
 -- name: drop_payload
 -- serves: payloads (rowid)
 DELETE FROM payloads WHERE job = ?;

@@ -33,6 +33,7 @@ from shiftwork.core.model import (
     Outcome,
     PoolStats,
     ProgressNote,
+    Rewrite,
     Stats,
     WorkerState,
 )
@@ -52,6 +53,7 @@ from shiftwork.store.sqlite.leader import promote, prune, reap
 from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.restore import restore, take_over
+from shiftwork.store.sqlite.rewrite import rewrite
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.threads import StoreThreads
 
@@ -193,6 +195,9 @@ class SqliteStore:
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
         return await self._write(partial(amend, ids=ids, change=change, now=now))
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        return await self._write(partial(rewrite, rewrites=rewrites))
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on the time
         return await self._read(stats)

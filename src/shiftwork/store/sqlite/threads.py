@@ -23,6 +23,7 @@ from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite import driver, faults, open_file, schema
 from shiftwork.store.sqlite.calls import CallThread
 from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
+from shiftwork.store.sqlite.file_modes import create_database, create_folder, file_mode
 from shiftwork.store.sqlite.open_file import OpenFile
 from shiftwork.store.sqlite.poller import Poller
 from shiftwork.store.sqlite.reader import Reader
@@ -159,9 +160,10 @@ class StoreThreads:
 
     def _open_file(self, opened: ExitStack) -> tuple[WriteTurn, driver.Connection, OpenFile]:
         """Open the file, create what is missing in it, and learn the number of the namespace."""
-        self._side.mkdir(exist_ok=True)
+        create_folder(self._side, self._path)
         turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
         before = OpenFile(self._path) if open_file.exists(self._path) else None
+        create_database(self._path)
         db = opened.enter_context(closing(driver.connect(self._path)))
         turn.patiently(lambda: schema.require_ours(db, self._path))
         turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
@@ -240,6 +242,6 @@ class StoreThreads:
         if self._listener is not None or self._closed:
             return
         try:
-            self._listener = DoorbellListener(self._side, self._namespace, self._ring)
+            self._listener = DoorbellListener(self._side, self._namespace, self._ring, file_mode(self._path))
         except OSError:
             self._listener = Poller(driver.connect(self._path), self._bells.ring_all)

@@ -14,6 +14,7 @@ from typing import Final
 
 from shiftwork.store.sqlite import faults
 from shiftwork.store.sqlite.driver import Connection, Error
+from shiftwork.store.sqlite.file_modes import file_mode
 
 PATIENCE_SECONDS: Final = 30.0
 COURTESY_SECONDS: Final = 1.0
@@ -27,7 +28,7 @@ class WriteTurn:
     def __init__(self, path: str, side_file: str) -> None:
         self._path = path
         self._patience = PATIENCE_SECONDS
-        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._file = os.open(side_file, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
 
     def begin(self, db: Connection) -> None:
         """Begin a write transaction when it is this process's turn. Raises `StoreBusyError` when patience ends."""

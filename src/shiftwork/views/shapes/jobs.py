@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from shiftwork.core.model import Attempt, JobStatus, LogLine
+from shiftwork.core.sealing import is_sealed
 from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
@@ -160,7 +161,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
 def payload_shape(job: Job[Any]) -> Any:
     """Return a job's arguments as they may be shown."""
     shown = json_safe(job.payload)
-    return shown if job.secrets is None else job.secrets.redact(shown)
+    return shown if job.secrets is None or is_sealed(job.record.payload) else job.secrets.redact(shown)
 
 
 def result_shape(job: Job[Any]) -> Any:

@@ -1,0 +1,48 @@
+"""Which keys the values in a store are encrypted with. Processes agree on them before they change anything.
+
+A process publishes the id of its first key before it encrypts with it, unless a live node lacks that key. A process
+that lacks a published key must not claim jobs, which it could not run, nor add jobs, which it would leave readable or
+encrypt with a key that others lack.
+"""
+
+from shiftwork.core.docs import ENCRYPTION
+from shiftwork.core.sealing import CIPHER, KeyInUse
+from shiftwork.errors import EncryptionKeyError
+from shiftwork.store.docs import change, read_all
+from shiftwork.store.protocol import Store, key_ids
+from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE
+
+
+async def keys_in_use(store: Store) -> set[str]:
+    """Return the ids of the keys that jobs may be encrypted with."""
+    return {id for id, use in (await read_all(store, ENCRYPTION)).items() if not use.retired}
+
+
+async def agree_on_keys(store: Store) -> None:
+    """Publish the key that this process encrypts with. Raises `EncryptionKeyError` if it lacks one that is in use."""
+    ours, in_use = key_ids(store), await keys_in_use(store)
+    missing = sorted(in_use - {*ours})
+    if missing:
+        has = f"has only {' and '.join(ours)}" if ours else "has no keys"
+        message = (
+            f"jobs in {store.url} are encrypted with key {' and '.join(missing)}, and this process {has}. Give it the "
+            f"same keys as the other processes: {VARIABLE}, {FILE_VARIABLE}, or WorkerOrchestrator(encryption_keys=…)"
+        )
+        raise EncryptionKeyError(message)
+    if ours and ours[0] not in in_use:
+        await _refuse_blind_nodes(store, ours[0])
+        await change(store, ENCRYPTION, ours[0], lambda _: KeyInUse(CIPHER))
+
+
+async def _refuse_blind_nodes(store: Store, key: str) -> None:
+    """Raise if a live node could not run jobs that are encrypted with this key."""
+    now = await store.server_time()
+    for known in await store.instances():
+        machine = known.beat.machine
+        if machine is not None and known.expires_at > now and key not in machine.keys:
+            message = (
+                f"node {known.beat.node} on {machine.host} does not have encryption key {key}, and could not run what "
+                f"this process adds. Give it the key behind its others and restart it, or stop it; if it is gone, its "
+                f"lease ends in {known.expires_at - now:.0f} s"
+            )
+            raise EncryptionKeyError(message)

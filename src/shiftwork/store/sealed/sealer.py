@@ -1,0 +1,199 @@
+"""What of each record is encrypted, and what it is bound to. It knows no store.
+
+    payload, result     bytes                            the job's id
+    progress            message and log lines, as one    the job's id
+    attempt             error, traceback, log lines      the job's id
+    error               text; workers keep it as well    the worker's name
+    event               message and data, but for "by"   the event's name and subject
+
+A value that is encrypted already stays as it is, and so does one that cannot be decrypted: whatever reads a record and
+writes it elsewhere, such as a move, loses nothing even without the key.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
+
+from shiftwork.core.model import (
+    Attempt,
+    Claimed,
+    DeadJob,
+    Event,
+    JobRecord,
+    LogLine,
+    NewJob,
+    Outcome,
+    Progress,
+    WorkerState,
+)
+from shiftwork.core.sealing import as_text, changed_value, is_sealed, replace_sealed, sealed_in
+from shiftwork.store.sealed.key_ring import KeyRing
+
+BY: Final = "by"
+"""What stays readable of an event's data: stores keep events apart by it."""
+
+
+class Sealer:
+    """Encrypts and decrypts records with a key ring."""
+
+    def __init__(self, ring: KeyRing) -> None:
+        self._ring = ring
+
+    # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def seal_new(self, job: NewJob) -> NewJob:
+        return replace(job, payload=self.seal_payload(job.id, job.payload))
+
+    def seal_payload(self, id: str, payload: bytes) -> bytes:
+        return self._seal(payload, "payload", id)
+
+    def open_claimed(self, job: Claimed) -> Claimed:
+        """Open a job that is to run. A payload that was changed becomes one that no function can take."""
+        if not is_sealed(job.payload):
+            return job
+        payload = self._ring.open(job.payload, "payload", job.id)
+        if payload is None and self._ring.knows(job.payload):
+            payload = changed_value(job.payload)
+        return job if payload is None else replace(job, payload=payload)
+
+    def seal_outcome(self, outcome: Outcome) -> Outcome:
+        if outcome.result is None and outcome.error is None and outcome.report is None:
+            return outcome
+        return replace(
+            outcome,
+            result=self._seal_result(outcome.id, outcome.result),
+            error=self.seal_error(outcome.worker, outcome.error),
+            report=None if outcome.report is None else self._seal_attempt(outcome.id, outcome.report),
+        )
+
+    def seal_record(self, job: JobRecord) -> JobRecord:
+        return replace(
+            job,
+            payload=self.seal_payload(job.id, job.payload),
+            result=self._seal_result(job.id, job.result),
+            error=self.seal_error(job.worker, job.error),
+            progress=None if job.progress is None else self.seal_progress(job.id, job.progress),
+            attempts=tuple(self._seal_attempt(job.id, attempt) for attempt in job.attempts),
+        )
+
+    def open_record(self, job: JobRecord) -> JobRecord:
+        return replace(
+            job,
+            payload=self._open(job.payload, "payload", job.id),
+            result=None if job.result is None else self._open(job.result, "result", job.id),
+            error=self.open_error(job.worker, job.error),
+            progress=None if job.progress is None else self._open_progress(job.id, job.progress),
+            attempts=tuple(self._open_attempt(job.id, attempt) for attempt in job.attempts),
+        )
+
+    def open_dead(self, job: DeadJob) -> DeadJob:
+        return replace(job, error=self.open_error(job.worker, job.error))
+
+    # ── parts of jobs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def seal_progress(self, id: str, progress: Progress) -> Progress:
+        if progress.message is None and not progress.log:
+            return progress
+        message = self._seal_texts([progress.message, *_messages(progress.log)], "progress", id)
+        return replace(progress, message=message, log=_with_messages(progress.log, ()))
+
+    def _open_progress(self, id: str, progress: Progress) -> Progress:
+        texts = self._open_texts(progress.message, "progress", id)
+        if texts is None:
+            return progress
+        return replace(progress, message=texts[0], log=_with_messages(progress.log, texts[1:]))
+
+    def _seal_attempt(self, id: str, attempt: Attempt) -> Attempt:
+        error = self._seal_texts([attempt.error, attempt.traceback, *_messages(attempt.log)], "attempt", id)
+        return replace(attempt, error=error, traceback=None, log=_with_messages(attempt.log, ()))
+
+    def _open_attempt(self, id: str, attempt: Attempt) -> Attempt:
+        texts = self._open_texts(attempt.error, "attempt", id)
+        if texts is None:
+            return attempt
+        error, traceback, *messages = texts
+        return replace(attempt, error=error or "", traceback=traceback, log=_with_messages(attempt.log, messages))
+
+    def _seal_result(self, id: str, result: bytes | None) -> bytes | None:
+        return None if result is None else self._seal(result, "result", id)
+
+    # ── texts of workers, and events ─────────────────────────────────────────────────────────────────────────────
+
+    def seal_error(self, worker: str, error: str | None) -> str | None:
+        if error is None or sealed_in(error) is not None:
+            return error
+        return as_text(self._ring.seal(msgpack.encode(error), "error", worker))
+
+    def open_error(self, worker: str, error: str | None) -> str | None:
+        return None if error is None else replace_sealed(error, lambda value: self._decoded(value, "error", worker))
+
+    def seal_state(self, state: WorkerState) -> WorkerState:
+        reason, last_error = (
+            self.seal_error(state.worker, state.reason),
+            self.seal_error(state.worker, state.last_error),
+        )
+        return replace(state, reason=reason, last_error=last_error)
+
+    def open_state(self, state: WorkerState) -> WorkerState:
+        reason, last_error = (
+            self.open_error(state.worker, state.reason),
+            self.open_error(state.worker, state.last_error),
+        )
+        return replace(state, reason=reason, last_error=last_error)
+
+    def seal_event(self, event: Event) -> Event:
+        if sealed_in(event.message) is not None:
+            return event
+        hidden = {name: value for name, value in event.data.items() if name != BY}
+        value = self._ring.seal(msgpack.encode((event.message, hidden)), "event", event.name, event.subject)
+        return replace(event, message=as_text(value), data=_by(event))
+
+    def open_event(self, event: Event) -> Event:
+        value = sealed_in(event.message)
+        said = None if value is None else self._decoded(value, "event", event.name, event.subject)
+        if said is None:
+            return event
+        message, data = said
+        return replace(event, message=message, data={**_by(event), **data})
+
+    # ── values ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _seal(self, value: bytes, *place: str) -> bytes:
+        return self._ring.seal(value, *place) if value and not is_sealed(value) else value
+
+    def _open(self, value: bytes, *place: str) -> bytes:
+        opened = self._ring.open(value, *place) if is_sealed(value) else None
+        return value if opened is None else opened
+
+    def _decoded(self, value: bytes, *place: str) -> Any:
+        opened = self._ring.open(value, *place)
+        try:
+            return None if opened is None else msgpack.decode(opened)
+        except MsgspecError:
+            return None
+
+    def _seal_texts(self, texts: list[str | None], *place: str) -> str | None:
+        """Encrypt several texts as one, unless they are that already: then the first one is all there is."""
+        if sealed_in(texts[0]) is not None and not any(texts[1:]):
+            return texts[0]
+        return as_text(self._ring.seal(msgpack.encode(texts), *place))
+
+    def _open_texts(self, text: str | None, *place: str) -> list[Any] | None:
+        value = sealed_in(text)
+        return None if value is None else self._decoded(value, *place)
+
+
+def _messages(lines: Sequence[LogLine]) -> list[str]:
+    return [line.message for line in lines]
+
+
+def _with_messages(lines: Sequence[LogLine], messages: Sequence[str]) -> tuple[LogLine, ...]:
+    """Return the lines with these messages, empty where there is none."""
+    padded = [*messages, *[""] * (len(lines) - len(messages))]
+    return tuple(LogLine(line.at, line.level, said, line.attempt) for line, said in zip(lines, padded, strict=False))
+
+
+def _by(event: Event) -> dict[str, Any]:
+    return {BY: event.data[BY]} if BY in event.data else {}

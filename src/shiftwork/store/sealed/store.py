@@ -1,0 +1,240 @@
+"""A store that encrypts what it writes and decrypts what it reads, around any other store.
+
+What is encrypted is in `sealer`; everything else goes through as it is. A value that cannot be decrypted is handed on
+as it is stored. Two things cost more than without encryption: a search for a part of an error reads the jobs that match
+otherwise and looks into each, and a requeue of several jobs with one new payload is one call for each, because a
+payload is bound to its job.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.admission import Facts
+from shiftwork.core.health import Finding
+from shiftwork.core.model import (
+    Added,
+    Amended,
+    Beat,
+    Change,
+    DeadJob,
+    Doc,
+    Event,
+    Finished,
+    InstanceRecord,
+    JobFilter,
+    JobRecord,
+    NewJob,
+    Orders,
+    Outcome,
+    PoolStats,
+    ProgressNote,
+    Requeue,
+    Rewrite,
+    Stats,
+    WorkerState,
+)
+from shiftwork.core.rewriting import is_written, rewritten
+from shiftwork.store.protocol import (
+    Bell,
+    Claims,
+    Promoted,
+    Store,
+    Transaction,
+    Transactional,
+    transactional,
+)
+from shiftwork.store.sealed.key_ring import KeyRing
+from shiftwork.store.sealed.sealer import Sealer
+
+PAGE: Final = 100
+"""How many jobs are read at a time in search of a part of an error."""
+
+
+def sealed(store: Store, ring: KeyRing) -> Store:
+    """Return the store, with a layer around it that encrypts."""
+    return SealedDatabase(store, ring) if hasattr(store, "add_with") else SealedStore(store, ring)
+
+
+class SealedStore:
+    """A store whose values are encrypted."""
+
+    def __init__(self, inner: Store, ring: KeyRing) -> None:
+        self.inner = inner
+        """The store itself, with its values as they are stored."""
+        self.key_ids = ring.ids
+        """The keys of this process; the first one encrypts."""
+        self.sealer = Sealer(ring)
+        self.url = inner.url
+
+    # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self) -> None:
+        await self.inner.open()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    async def server_time(self) -> float:
+        return await self.inner.server_time()
+
+    # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return await self.inner.add([self.sealer.seal_new(job) for job in jobs], now)
+
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        claims = await self.inner.claim(instance, pool, n, now, workers, edition=edition)
+        return replace(claims, jobs=[self.sealer.open_claimed(job) for job in claims.jobs])
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        return await self.inner.finish([self.sealer.seal_outcome(outcome) for outcome in outcomes], now)
+
+    async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        return await self.inner.beat(beats, ttl, now)
+
+    async def note(self, notes: Sequence[ProgressNote]) -> None:
+        seal = self.sealer.seal_progress
+        await self.inner.note([ProgressNote(note.id, note.fence, seal(note.id, note.progress)) for note in notes])
+
+    # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def promote(self, n: int, now: float) -> Promoted:
+        return await self.inner.promote(n, now)
+
+    async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
+        return [self.sealer.open_record(job) for job in await self.inner.reap(holder, n, now)]
+
+    async def prune(self, n: int, now: float) -> int:
+        return await self.inner.prune(n, now)
+
+    async def leave(self, instances: Sequence[str], now: float) -> None:
+        await self.inner.leave(instances, now)
+
+    # ── coordination, and small records, which are not encrypted ─────────────────────────────────────────────────
+
+    async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
+        return await self.inner.hold(name, holder, limit, ttl, now)
+
+    async def drop(self, name: str, holder: str) -> None:
+        await self.inner.drop(name, holder)
+
+    async def docs(self, kind: str | None = None) -> list[Doc]:
+        return await self.inner.docs(kind)
+
+    async def put(self, doc: Doc) -> bool:
+        return await self.inner.put(doc)
+
+    async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
+        hidden = self.sealer.seal_error(worker, reason)
+        return self.sealer.open_state(await self.inner.switch(worker, enabled=enabled, reason=hidden, now=now))
+
+    # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
+
+    async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:
+        await self.inner.restore([self.sealer.seal_record(job) for job in jobs], now)
+
+    async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
+        return await self.inner.take_over([self.sealer.seal_state(state) for state in states], totals, fence)
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
+        facts = await self.inner.survey(workers, now)
+        lanes = {name: replace(lane, state=self.sealer.open_state(lane.state)) for name, lane in facts.lanes.items()}
+        return replace(facts, lanes=lanes)
+
+    async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
+        return [None if job is None else self.sealer.open_record(job) for job in await self.inner.get(ids)]
+
+    async def find(self, wanted: JobFilter) -> list[JobRecord]:
+        if wanted.error is not None:
+            return await self._find_error(wanted, wanted.error)
+        return [self.sealer.open_record(job) for job in await self.inner.find(wanted)]
+
+    async def _find_error(self, wanted: JobFilter, error: str) -> list[JobRecord]:
+        found: list[JobRecord] = []
+        after = wanted.after
+        while len(found) < wanted.limit:
+            page = await self.inner.find(replace(wanted, error=None, after=after, limit=PAGE))
+            opened = (self.sealer.open_record(job) for job in page)
+            found += [job for job in opened if job.error is not None and error in job.error]
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+        return found[: wanted.limit]
+
+    async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
+        return [self.sealer.open_dead(job) for job in await self.inner.dead(behind, limit)]
+
+    async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
+        if not isinstance(change, Requeue) or change.payload is None:
+            return await self.inner.amend(ids, change, now)
+        amended: list[Amended] = []
+        for id in ids:
+            hidden = replace(change, payload=self.sealer.seal_payload(id, change.payload))
+            amended += await self.inner.amend([id], hidden, now)
+        return amended
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        stored = await self.inner.get([rewrite.before.id for rewrite in rewrites])
+        hidden, written = list[Rewrite](), list[bool]()
+        for job, rewrite in zip(stored, rewrites, strict=True):
+            opened = rewrite.before if job is None else self.sealer.open_record(job)
+            after = rewritten(opened, rewrite)
+            written.append(is_written(after, rewrite))
+            hidden.append(Rewrite(job or rewrite.before, self.sealer.seal_record(after)))
+        return [one and other for one, other in zip(await self.inner.rewrite(hidden), written, strict=True)]
+
+    async def stats(self, now: float) -> Stats:
+        return await self.inner.stats(now)
+
+    async def instances(self) -> list[InstanceRecord]:
+        return await self.inner.instances()
+
+    async def record(self, events: Sequence[Event]) -> None:
+        await self.inner.record([self.sealer.seal_event(event) for event in events])
+
+    async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
+        return [self.sealer.open_event(event) for event in await self.inner.events(after, limit, before=before)]
+
+    def listen(self, topics: Collection[str]) -> Bell:
+        return self.inner.listen(topics)
+
+    async def check(self) -> dict[str, Finding]:
+        return await self.inner.check()
+
+
+class SealedTransaction:
+    """A transaction in which the end of a job is encrypted."""
+
+    def __init__(self, inner: Transaction, sealer: Sealer) -> None:
+        self.connection = inner.connection
+        self._inner = inner
+        self._sealer = sealer
+
+    async def finish(self, outcome: Outcome, now: float) -> bool:
+        return await self._inner.finish(self._sealer.seal_outcome(outcome), now)
+
+
+class SealedDatabase(SealedStore):
+    """A store whose values are encrypted, in a database that the user's own transactions reach."""
+
+    @property
+    def _database(self) -> Transactional:
+        return transactional(self.inner, "a transaction")
+
+    async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return await self._database.add_with(connection, [self.sealer.seal_new(job) for job in jobs], now)
+
+    def add_with_blocking(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        return self._database.add_with_blocking(connection, [self.sealer.seal_new(job) for job in jobs], now)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SealedTransaction]:
+        async with self._database.transaction() as inner:
+            yield SealedTransaction(inner, self.sealer)

@@ -1,0 +1,43 @@
+"""Storing what jobs carry in other bytes. What becomes of a job is for `shiftwork.core.rewriting` to decide."""
+
+from collections.abc import Sequence
+
+from msgspec import msgpack
+
+from shiftwork.core.model import JobRecord, Rewrite
+from shiftwork.core.rewriting import is_written, rewritten
+from shiftwork.store.sqlite.jobs import INLINE_BYTES, Unreadable, read_rows, records, replace_payload
+from shiftwork.store.sqlite.session import SqliteSession, as_list
+
+
+def rewrite(session: SqliteSession, rewrites: Sequence[Rewrite]) -> list[bool]:
+    """Rewrite these jobs, and return for each whether all of it was written."""
+    return [_rewrite(session, one) for one in rewrites]
+
+
+def _rewrite(session: SqliteSession, one: Rewrite) -> bool:
+    broken = Unreadable()
+    rows = read_rows(session, "records_of_ids", (session.namespace, as_list([one.before.id])))
+    found = zip(rows, records(session, rows, broken, whole=True), strict=True)
+    for seq, job in found:
+        if seq not in broken:
+            after = rewritten(job, one)
+            _write(session, seq, job, after)
+            return is_written(after, one)
+    return False
+
+
+def _write(session: SqliteSession, seq: int, before: JobRecord, after: JobRecord) -> None:
+    if after.payload != before.payload:
+        replace_payload(session, seq, after.payload)
+    if after.result is not None and after.result != before.result:
+        small = len(after.result) <= INLINE_BYTES
+        session.run("change_result", (after.result if small else None, seq))
+        session.run("drop_result", (seq,))
+        if not small:
+            session.run("add_result", (seq, after.result))
+    progress = None if after.progress is None else msgpack.encode(after.progress)
+    session.run("change_texts", (after.error, progress, seq))
+    for was, attempt in zip(before.attempts, after.attempts, strict=True):
+        if attempt != was:
+            session.run("change_attempt", (msgpack.encode(attempt), seq, msgpack.encode(was)))
