@@ -52,9 +52,8 @@ class Publication:
         async with self._lock:
             if self.edition != lost:
                 return  # another claim has seen to it
-            await (
-                self._beat()
-            )  # the leases are gone, too: without one, jobs that are claimed would be taken back at once
+            # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
+            await self._beat()
             await publish(self._registry, self._store)
             # Where fences begin again, a stale run from before must not be mistaken for one of the new runs.
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)
