@@ -44,6 +44,13 @@ NAMES: Final = {
     "health.recovered": "a problem is gone",
 }
 
+_ELSEWHERE: Final = {
+    "job.failed": "'job.dead' follows the last failed attempt; earlier ones are in the log and in job.history",
+    "job.completed": "read the job instead: await job.result(), or app.find_jobs(status='completed')",
+    "job.started": "read the job instead: app.find_jobs(status='processing')",
+}
+"""Where to find what people look for among the events, and is not there."""
+
 LONGEST_HOOK_SECONDS: Final = 5.0
 """How long a stop waits for running hooks."""
 
@@ -77,7 +84,7 @@ class Hooks:
     def add(self, name: str, hook: Hook) -> None:
         """Call `hook` on every event with this name; "*" is every event."""
         if name != "*" and name not in NAMES:
-            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            message = f"there is no event {name!r}: {_ELSEWHERE.get(name) or nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
 

@@ -256,6 +256,7 @@ class TestWords:
             ({"execution_mode": "continuous", "interval_seconds": 60}, "in a loop, with a pause of 1 minute"),
             ({"execution_mode": "triggered"}, "on demand"),
             ({"cron": "0 3 * * *", "timezone": "Europe/Vienna"}, "at 03:00 every day, Europe/Vienna"),
+            ({"cron": "*/7 * * * *"}, "every seventh minute of every hour, UTC"),
             ({"cron": "0 9 * * MON-FRI"}, "at 09:00 on Monday through Friday, UTC"),
             ({"cron": "*/15 * * * *"}, "every 15 minutes, UTC"),
             ({"cron": "*/1 * * * *"}, "every minute, UTC"),

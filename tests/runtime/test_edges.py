@@ -160,13 +160,13 @@ async def test_a_loop_that_ends_without_a_stop_lets_its_leases_end() -> None:
         await act.finish("elsewhere")
         job = await second.get_job(jobs[0])
         assert await job.result(DEADLINE) == "elsewhere"
-        assert [attempt.kind for attempt in job.attempts] in ([], ["crashed"])
+        assert [attempt.kind for attempt in job.history] in ([], ["crashed"])
         async with asyncio.timeout(DEADLINE):
             await noticed.wait()
             lost = await second.get_job(jobs[1])
-            while not (await lost.refresh()).attempts:
+            while not (await lost.refresh()).history:
                 await settle()
-        assert [attempt.kind for attempt in lost.attempts] == ["crashed"]
+        assert [attempt.kind for attempt in lost.history] == ["crashed"]
         hatch.open()
 
 

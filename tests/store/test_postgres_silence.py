@@ -100,7 +100,7 @@ async def test_closing_does_not_wait_for_a_silent_server(store: PostgresStore, p
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.soak), 2])
 async def test_a_node_ends_though_its_store_is_silent(
     server: Server, proxy: Proxy, signals: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

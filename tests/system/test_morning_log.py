@@ -8,7 +8,7 @@ import pytest
 from tests.system.morning_log import MOST_LINES, play
 
 STORY = (
-    r"INFO    shiftwork \S+ runs shop:app on redis://\S+: 3 workers in 2 pools",
+    r"INFO    shiftwork \S+ runs shop:app on redis://\S+",
     r"INFO    node \S+ leads",
     r"INFO    node \S+ runs 3 workers in 2 pools",
     r"WARNING fetch-data: attempt 1 of 3 failed, again in 1 s: ConnectionError: the partner's API returned 503",

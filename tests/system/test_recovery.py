@@ -10,11 +10,11 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from benchmarks.recovery.measure import recovery_seconds
+from benchmarks.recovery.measure import recover
 from shiftwork import JobStatus
 from tests.store.servers.postgres import names, postgres_servers, server_url
 from tests.store.servers.redis import DURABLE, Server, binary, required, wheel_binary
-from tests.system.mill import Mill, alive, gone, until
+from tests.system.mill import Mill, gone, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -42,12 +42,16 @@ def on_postgres(_folder: Path) -> Iterator[str]:
     yield f"{server_url(names()[0])}?schema=recovery_{uuid4().hex}"
 
 
-@pytest.mark.parametrize("place", [on_sqlite, on_valkey, on_postgres])
+@pytest.mark.parametrize(
+    "place",
+    [on_sqlite, pytest.param(on_valkey, marks=pytest.mark.soak), pytest.param(on_postgres, marks=pytest.mark.soak)],
+)
 def test_a_killed_node_that_is_started_again_takes_back_its_jobs_at_once(place: Place, tmp_path: Path) -> None:
     with place(tmp_path) as url:
-        assert recovery_seconds(url, survivor=False, lease=LEASE) < LEASE / 10
+        assert recover(url, survivor=False, lease=LEASE).jobs < LEASE / 10
 
 
+@pytest.mark.soak
 async def test_a_surviving_node_takes_over_from_a_killed_neighbour(mill: Mill) -> None:
     mill.environment["MILL_LEASE"] = "60"
     victim = await mill.up(mill.node())
@@ -60,16 +64,6 @@ async def test_a_surviving_node_takes_over_from_a_killed_neighbour(mill: Mill) -
     assert {(job.status, job.attempt, job.record.crashes) for job in ended} == {(JobStatus.COMPLETED, 1, 0)}
 
 
-async def test_what_a_job_has_started_ends_with_a_killed_node(mill: Mill) -> None:
-    node = await mill.up(mill.node())
-    await mill.module.start_another.enqueue(number=0)
-    (line,) = await mill.noted("start_another")
-    job, grandchild = psutil.Process(line.pid), psutil.Process(line.number)
-    assert alive(grandchild)
-    node.kill()  # and no other node is there to look after it
-    await until(lambda: gone([job, grandchild]))
-
-
 async def test_a_job_that_holds_the_interpreter_ends_before_the_lease_of_its_frozen_node(mill: Mill) -> None:
     node = await mill.up(mill.node())
     await mill.module.hold_everything.enqueue(number=0, seconds=600)
@@ -80,16 +74,13 @@ async def test_a_job_that_holds_the_interpreter_ends_before_the_lease_of_its_fro
     node.signal(signal.SIGCONT)
 
 
+@pytest.mark.soak
 async def test_a_guard_that_is_killed_is_replaced(mill: Mill) -> None:
     node = await mill.up(mill.node())
-
-    def guards() -> list[psutil.Process]:
-        return [child for child in node.children() if alive(child) and "guard.py" in " ".join(child.cmdline())]
-
-    await until(lambda: len(guards()) == 1)
-    (first,) = guards()
+    await until(lambda: len(node.guards()) == 1)
+    (first,) = node.guards()
     os.kill(first.pid, signal.SIGKILL)
-    await until(lambda: [guard.pid for guard in guards()] not in ([], [first.pid]), what=mill.logs)
+    await until(lambda: [guard.pid for guard in node.guards()] not in ([], [first.pid]), what=mill.logs)
     children = node.children()
     node.signal(signal.SIGTERM)
     assert node.end() == 0

@@ -7,13 +7,13 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
-from shiftwork.errors import JobError
+from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
@@ -157,6 +157,7 @@ async def _discard(control: Control, job_id: str) -> str:
 
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
     async def act_on_each(control: Control) -> Changes:
+        await _refuse_arguments(control, ids)
         changes = Changes()
         for job_id in ids:
             try:
@@ -170,11 +171,26 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
     if as_json:
         show_json({"changed": changes.changed, "refused": changes.refused})
     for line in () if as_json else changes.messages:
-        click.echo(line)
+        say(line)
     for refused in changes.refused:
         aside(f"shiftwork: {refused['error']}")
     if changes.refused:
         click.get_current_context().exit(1)
+
+
+async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
+    """Refuse a word that is an argument and not an id, before anything is changed."""
+    for word in ids:
+        if "=" not in word:
+            continue
+        try:
+            await control.jobs.get(word)
+        except UnknownJobError:
+            message = (
+                f"{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
+                "shiftwork retry ID --payload JSON"
+            )
+            raise click.UsageError(message) from None
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +213,7 @@ def _in_bulk(
         aside("no jobs match; nothing was changed")
     else:
         until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
-        click.echo(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
+        say(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
 
 
 def _agreed(verb: str, matched: int) -> bool:

@@ -16,6 +16,7 @@ from shiftwork.cli.events import events
 from shiftwork.cli.jobs import explain, job, jobs
 from shiftwork.cli.move import move
 from shiftwork.cli.nodes import drain, nodes
+from shiftwork.cli.output import aside
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
 from shiftwork.cli.run import run
@@ -27,7 +28,7 @@ from shiftwork.cli.top import top
 from shiftwork.cli.trigger import trigger
 from shiftwork.cli.web import web
 from shiftwork.cli.workers import disable, enable, workers
-from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError
+from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
@@ -42,9 +43,9 @@ _INTERRUPTED: Final = 130
 class Refusal(click.ClickException):
     """An expected error: it is shown in one clear line, without a traceback."""
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's
         """Print the message."""
-        click.echo(f"shiftwork: {self.format_message()}", file=file, err=file is None)
+        aside(f"shiftwork: {self.format_message()}")
 
 
 class WrongAddress(Refusal):
@@ -69,6 +70,14 @@ class Commands(click.Group):
         except SystemExit as leaving:
             end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
             raise
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            message = f"there is no command {name!r}; {nearest(name, self.commands)}"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the given command."""

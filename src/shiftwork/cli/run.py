@@ -12,7 +12,6 @@ import click
 from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import host_and_port, seconds
 from shiftwork.cli.pools import bounds
-from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import describe
 from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 from shiftwork.serve.service import Definition, Service, Web, shown
@@ -44,8 +43,17 @@ logger: Final = logging.getLogger("shiftwork")
     metavar="HOST:PORT",
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="The port of the dashboard on 127.0.0.1: short for --web 127.0.0.1:PORT.",
+)
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
-@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
+@click.option(
+    "--always-token",
+    is_flag=True,
+    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 @click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
@@ -56,6 +64,7 @@ def run(
     label: tuple[str, ...],
     probe_file: Path | None,
     web: str | None,
+    port: int | None,
     no_web: bool,
     always_token: bool,
     log_level: str,
@@ -71,7 +80,11 @@ def run(
     if no_web and always_token:
         message = "--always-token needs the web, which --no-web turns off"
         raise click.UsageError(message)
-    place = None if no_web else _web(web, always_token=always_token)
+    if port is not None and (web is not None or no_web):
+        other = "--no-web" if no_web else "--web (or SHIFTWORK_WEB)"
+        message = f"--port and {other} exclude each other; remove one"
+        raise click.UsageError(message)
+    place = None if no_web else _web(web if port is None else str(port), always_token=always_token)
 
     async def go() -> None:
         service = Service(
@@ -91,7 +104,11 @@ def run(
 def _web(text: str | None, *, always_token: bool) -> Web:
     if text is None:
         return Web(trust_loopback=not always_token)
-    host, port = host_and_port(text)
+    try:
+        host, port = host_and_port(text)
+    except click.BadParameter as error:
+        message = f"--web (or SHIFTWORK_WEB): {error.message}"
+        raise click.UsageError(message) from None
     return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
 
 
@@ -109,9 +126,7 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
     if not as_table:
-        what = f"{counted(len(workers), 'worker')} in {counted(len(sizes), 'pool')}"
-        about = {"app": name, "store": store, "workers": schedules, "pools": sizes}
-        logger.info("%s: %s", headline, what, extra=about)
+        logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
     else:
         aside(f"{headline}\n")
         show_table(

@@ -3,7 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import json_option, show_json
+from shiftwork.cli.output import json_option, say, show_json
 
 
 @click.command()
@@ -29,4 +29,4 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
         )
     else:
         until = f", until: shiftwork scale {pool} --reset" if by_hand else ", as registered"
-        click.echo(f"pool {pool} may have {now.min_workers} to {now.max_workers} slots{until}")
+        say(f"pool {pool} may have {now.min_workers} to {now.max_workers} slots{until}")

@@ -3,7 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
+from shiftwork.cli.output import Cell, json_option, say, show_json, show_table, show_wrapped
 from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
 from shiftwork.core.plurals import counted
@@ -35,14 +35,14 @@ def status(source: Source, *, as_json: bool) -> None:
 
 
 def _show(seen: Overview) -> None:
-    click.echo(f"{seen.store} at {clock_time(seen.at)}")
+    say(f"{seen.store} at {clock_time(seen.at)}")
     show_health(seen.health.status, seen.health.problems)
-    click.echo()
-    click.echo(f"leader   {seen.leader or 'none'}")
-    click.echo(f"nodes    {', '.join(seen.nodes) or 'none'}")
-    click.echo(f"workers  {_workers(seen)}")
+    say()
+    say(f"leader   {seen.leader or 'none'}")
+    say(f"nodes    {', '.join(seen.nodes) or 'none'}")
+    say(f"workers  {_workers(seen)}")
     if seen.pools:
-        click.echo()
+        say()
         show_table(
             ("POOL", "SLOTS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
         )
@@ -51,7 +51,7 @@ def _show(seen: Overview) -> None:
 def show_health(verdict: str, problems: list[Problem]) -> None:
     """Print the verdict, and every problem with its remedy."""
     found = counted(len(problems), "problem") if problems else "nothing is wrong"
-    click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
+    show_wrapped(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: ", found)
     for problem in problems:
         severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
         show_wrapped(f"  {severity}  ", one_line(problem.message))

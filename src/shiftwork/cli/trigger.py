@@ -7,9 +7,9 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, json_text, show_json
-from shiftwork.cli.parameters import json_object, payload_of, seconds
-from shiftwork.cli.words import one_line, printable, took
+from shiftwork.cli.output import aside, json_option, json_text, say, show_json
+from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
+from shiftwork.cli.words import one_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
 from shiftwork.errors import ResultTimeoutError
@@ -46,20 +46,21 @@ def trigger(
     It runs in a process that serves its pool, not here. The exit code is 1 if the job died or was cancelled.
     Arguments are written as for `shiftwork enqueue`.
     """
-    given = payload_of(arguments, payload)
-    work = partial(_run, worker=worker, payload=given, wait=wait, patience=timeout)
+    given = arguments_of(arguments, payload)
+    work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout)
     job, why = source.ask(work, create=True)
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
     elif not wait:
-        click.echo(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
+        say(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
     else:
         _show_end(job)
     if wait and job.status is not JobStatus.COMPLETED:
         click.get_current_context().exit(1)
 
 
-async def _run(control: Control, *, worker: str, payload: dict[str, Any], wait: bool, patience: float | None) -> Ended:
+async def _run(control: Control, *, worker: str, given: Arguments, wait: bool, patience: float | None) -> Ended:
+    payload = given.read(await control.workers.payload_schema(worker))
     job = await control.workers.trigger(worker, payload)
     if wait:
         await _until_ended(control, job, patience)
@@ -96,10 +97,10 @@ def _show_end(job: Job[Any]) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
-        click.echo(f"job {job.id} of {job.worker} completed in {seconds}")
+        say(f"job {job.id} of {job.worker} completed in {seconds}")
         result = result_shape(job)
         if result is not None:
-            click.echo(printable(json_text(result)))
+            say(json_text(result))
     elif job.status is JobStatus.CANCELLED:
         aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
     else:

@@ -3,7 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.words import ago
 from shiftwork.core.model import WorkerState
 from shiftwork.core.worker_state import is_failing
@@ -39,7 +39,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
-        click.echo(f"worker {worker} is enabled; its count of failures is reset")
+        say(f"worker {worker} is enabled; its count of failures is reset")
 
 
 @click.command()
@@ -53,7 +53,7 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
-        click.echo(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
+        say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:

@@ -346,7 +346,7 @@ def _starved(facts: HealthFacts) -> Iterator[Problem]:
     for worker in facts.workers:
         if not worker.state.enabled or (_on_demand(worker) and not worker.live):
             continue
-        for needed, demand in worker.config.depends_on.items():
+        for needed, demand in worker.config.demands.items():
             state = states.get(needed)
             if state is None or state.enabled or (state.last_success is not None and demand != "fresh"):
                 continue

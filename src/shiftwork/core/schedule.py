@@ -45,6 +45,35 @@ _FIELDS: Final = 5
 _HOURS: Final = 24
 _MINUTES: Final = 60
 _STEP: Final = re.compile(r"\*/([1-9]\d*)")
+_NICKNAMES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_ABBREVIATIONS: Final = {
+    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
+    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
+    **dict.fromkeys(("CST", "CDT", "CT"), "America/Chicago"),
+    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Vienna"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    "BST": "Europe/London",
+    "EEST": "Europe/Helsinki",
+    "MSK": "Europe/Moscow",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    "SGT": "Asia/Singapore",
+    "HKT": "Asia/Hong_Kong",
+    "BRT": "America/Sao_Paulo",
+    "NZST": "Pacific/Auckland",
+    "Z": "UTC",
+}
+"""Abbreviations that are not in the time zone database, each with a zone that uses it."""
 
 
 class Cursor(Struct, frozen=True):
@@ -190,10 +219,24 @@ def _counted(n: float, unit: str, *, each: bool) -> str:
     return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
 
 
+def five_fields(expression: str) -> str:
+    """Return a cron expression with a nickname such as "@daily" written out."""
+    return _NICKNAMES.get(expression.strip().lower(), expression)
+
+
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
-    if len(expression.split()) != _FIELDS:
-        return f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week"
+    fields = len(expression.split())
+    if expression.startswith("@"):
+        known = ", ".join(_NICKNAMES)
+        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+    if fields == _FIELDS + 1:
+        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+    if fields != _FIELDS:
+        return (
+            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
+            "for example '0 3 * * *', every day at 03:00"
+        )
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
     except CronSimError as error:
@@ -211,8 +254,18 @@ def zone_problem(name: str) -> str | None:
         known = available_timezones()
         if not known:
             return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
-        return f"{name!r} is not a time zone; {nearest(name, known)}"
+        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
     return None
+
+
+def _zone_hint(name: str, known: set[str]) -> str:
+    example = _ABBREVIATIONS.get(name.upper())
+    if example is not None:
+        return f"write an IANA name, for example {example}"
+    city = name.strip().replace(" ", "_").lower()
+    places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
+    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    return hint if hint.startswith("did you mean") else "write an IANA name, for example Europe/Vienna or UTC"
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,6 @@ node can no longer guarantee its lease: another process may have its jobs by the
 
 import asyncio
 import contextlib
-import ctypes
 import faulthandler
 import os
 import select
@@ -25,11 +24,8 @@ from shiftwork.runtime.processes.process import LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
+from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
 
-PARENT_DIED: Final = 1
-"""Linux's PR_SET_PDEATHSIG."""
-LEFT_ALONE: Final = 3
-"""The exit status of a process whose node has ended."""
 HUNG_UP: Final = 4
 """The exit status of a process in which a job has closed the connection to the node."""
 NICE: Final = 5
@@ -45,7 +41,7 @@ def main() -> None:
     faulthandler.register(STACK_SIGNAL, stacks)
     watch = Lifeline(lifeline)
     watch.start()
-    _die_with_parent()
+    die_with_parent()
     asyncio.run(_live(socket.socket(fileno=sock)))
 
 
@@ -80,15 +76,6 @@ class Lifeline(threading.Thread):
                 if not words:
                     return
                 (until,) = LEASE.unpack(words[-LEASE.size :])
-
-
-def _die_with_parent() -> None:
-    """Where the system supports it, end with the node even if a function blocks everything."""
-    if sys.platform == "linux":
-        parent = os.getppid()
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(LEFT_ALONE)
 
 
 async def _live(sock: socket.socket) -> None:

@@ -86,20 +86,24 @@ def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> di
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
     lane = seen.facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state)
+    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state, live=False)
     retrying = seen.stats.workers.get(config.name, WorkerStats()).retrying
     return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live, retrying=retrying)
 
 
-def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState) -> float | None:
-    """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
+def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState, live: bool) -> float | None:
+    """Return when the worker's schedule runs it next; None without a schedule, or before the first run.
+
+    An interval counts from the end of the last run, so it is not known while a job of the worker is `live`: while it
+    waits, runs, or is to be retried.
+    """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
     at = None if cursor is None else cursor.of(config, state)
     if config.cron is not None:
         return None if at is None else next(iter(upcoming(config, at, 1)), None)
     ended = state.last_ended if at is None else at
-    return None if ended is None else ended + pause(config)
+    return None if live or ended is None else ended + pause(config)
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:

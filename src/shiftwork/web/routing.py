@@ -6,6 +6,7 @@
 The types decide what is accepted, and the OpenAPI document is made from them; there is no second description.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
@@ -30,6 +31,8 @@ Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 """A text that a person wrote."""
 
 
+MOST_BYTES: Final = 4 * 1_048_576
+"""The largest body. A payload may have 1 MiB by default, and is larger as JSON."""
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
@@ -44,10 +47,10 @@ T = TypeVar("T")
 
 
 class CookieAnswer(Struct, Generic[T], frozen=True):
-    """An answer, and a token that the browser keeps in a cookie; None deletes the cookie."""
+    """An answer, and a session that the browser keeps in a cookie; None deletes the cookie."""
 
     answer: T
-    token: str | None
+    session: str | None
 
 
 class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,7 +77,9 @@ class Route(Struct, frozen=True, kw_only=True):
     query: type[Query] | None
     body: type[Body] | None
     visitor: bool
-    """True if the function takes the visitor."""
+    """True if the function takes the visitor. Without authentication, that is the one of a session, or None."""
+    most_bytes: int
+    """The size of the largest body."""
     answer: Any
     media_type: str
     decode: msgspec.json.Decoder[Any] | None
@@ -141,8 +146,11 @@ class Route(Struct, frozen=True, kw_only=True):
         try:
             return {"body": _decode(raw or b"{}", self.decode, self.body)}
         except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}") from None
+            hint = _field_hint(str(error), self.body)
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}{hint}") from None
 
+
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
 
 ROUTES: Final[list[Route]] = []
 """All routes, once `shiftwork.web.routes` has been imported."""
@@ -153,9 +161,9 @@ def get(path: str, *, media_type: str = "application/json", role: Role = "read")
     return _route("GET", path, role, media_type)
 
 
-def post(path: str, *, public: bool = False) -> Callable[[Handler], Handler]:
+def post(path: str, *, public: bool = False, most_bytes: int = MOST_BYTES) -> Callable[[Handler], Handler]:
     """Register a route that changes something."""
-    return _route("POST", path, None if public else "operate", "application/json")
+    return _route("POST", path, None if public else "operate", "application/json", most_bytes)
 
 
 def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, str]]:
@@ -174,7 +182,9 @@ def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, s
     raise Refused(HTTPStatus.NOT_FOUND, "there is no such route; openapi.json lists all routes")
 
 
-def _route(method: Method, path: str, role: Role | None, media_type: str) -> Callable[[Handler], Handler]:
+def _route(
+    method: Method, path: str, role: Role | None, media_type: str, most_bytes: int = MOST_BYTES
+) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         hints = get_type_hints(handler, include_extras=True)
         body = hints.get("body")
@@ -191,6 +201,7 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
                 query=hints.get("query"),
                 body=body,
                 visitor="visitor" in hints,
+                most_bytes=most_bytes,
                 answer=get_args(hints["return"])[0] if get_origin(hints["return"]) is CookieAnswer else hints["return"],
                 media_type=media_type,
                 decode=None if body is None else msgspec.json.Decoder(body),
@@ -212,6 +223,13 @@ def _read(name: str, text: Any, kind: Any) -> Any:
 
 def _is_number(kind: Any) -> bool:
     return (get_args(kind)[0] if get_origin(kind) is Annotated else kind) in {int, float}
+
+
+def _field_hint(error: str, body: Any) -> str:
+    """Return the field that was probably meant where a body has an unknown one."""
+    unknown = _UNKNOWN_FIELD.fullmatch(error)
+    known = getattr(body, "__struct_fields__", ())
+    return f": {nearest(unknown[1], known)}" if unknown and known else ""
 
 
 def _decode(raw: bytes, decoder: msgspec.json.Decoder[Any], body: type[Body]) -> Any:

@@ -205,14 +205,6 @@ def endless(number: int) -> None:
     time.sleep(600)
 
 
-@app.task(pool="apart", timeout_seconds=None, max_retries=0)
-def start_another(number: int) -> None:
-    """Start another process, and wait for it."""
-    child = subprocess.Popen(["sleep", "600"])
-    note("start_another", child.pid, "start")
-    child.wait()
-
-
 @app.task(pool="apart", max_retries=0)
 def spin(number: int) -> None:
     note("spin", number, "start")

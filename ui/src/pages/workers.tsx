@@ -256,11 +256,7 @@ export function WorkerPage({ name }: { name: string }) {
                   </>
                 }
               />
-              <Stat
-                label="Next"
-                value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
-                note={seen.schedule}
-              />
+              <Stat label="Next" value={<Time at={seen.next_due_at} none={nextOf(seen)} />} note={seen.schedule} />
               <Stat
                 label="Failures in a row"
                 value={seen.failures}

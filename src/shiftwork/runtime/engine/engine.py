@@ -5,10 +5,10 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, Claimed, PoolConfig
+from shiftwork.core.model import Beat, Claimed, PoolConfig, WorkerState
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
@@ -51,6 +51,7 @@ class Engine:
         runner: Runner,
         isolation: Isolation | None,
         listener: EngineListener,
+        states: Mapping[str, WorkerState],
         store: Store,
         clock: Clock,
         outbox: Outbox,
@@ -77,6 +78,7 @@ class Engine:
             registry,
             runner,
             isolation,
+            states=states,
             settler=settler,
             clock=clock,
             begun=begun,
@@ -141,6 +143,12 @@ class Engine:
         if slots != self._claimer.slots:
             self._claimer.slots = slots
             self._bell.ring()
+
+    def adopt(self, workers: Iterable[str]) -> None:
+        """Claim jobs of these workers too: they were registered after the start."""
+        self._workers = tuple(sorted({*self._workers, *workers}))
+        self._claimer.workers = frozenset(self._workers)
+        self._bell.ring()
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -43,8 +43,9 @@ class JobClaimer:
         """How many jobs may run at a time."""
         self.in_doubt = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
+        self.workers = frozenset(workers)
+        """The workers whose jobs it claims."""
         self._pool = pool
-        self._workers = frozenset(workers)
         self._store = store
         self._clock = clock
         self._stopwatch = stopwatch
@@ -71,7 +72,7 @@ class JobClaimer:
         edition = self._publication.edition
         claims = await self._stopwatch.time(
             CLAIMS,
-            self._store.claim(instance, self._pool, free, self._clock.now(), self._workers, edition=edition),
+            self._store.claim(instance, self._pool, free, self._clock.now(), self.workers, edition=edition),
         )
         if claims.stale and edition is not None:
             self.in_doubt = False

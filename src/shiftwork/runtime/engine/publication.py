@@ -42,7 +42,7 @@ class Publication:
 
     async def begin(self) -> None:
         """Publish the definitions, and learn the edition."""
-        await publish(self._registry, self._store)
+        await publish(self._registry, self._store, self._clock.now())
         token = secrets.token_hex(8)
         _, known = await change(self._store, EDITION, EDITION_NAME, partial(edition.first, token=token))
         self.edition = known.token
@@ -54,7 +54,7 @@ class Publication:
                 return  # another claim has seen to it
             # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
             await self._beat()
-            await publish(self._registry, self._store)
+            await publish(self._registry, self._store, self._clock.now())
             # Where fences begin again, a stale run from before must not be mistaken for one of the new runs.
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)
             before, after = await self._change(lost)

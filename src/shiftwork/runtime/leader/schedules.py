@@ -70,9 +70,14 @@ class Schedules:
         self._registry = registry
         self._store = store
         self._reporter = reporter
+        self._timed: dict[str, WorkerConfig] = {}
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Fire the schedules of all workers that are registered now."""
         self._timed = {
             name: worker.config
-            for name, worker in registry.workers.items()
+            for name, worker in self._registry.workers.items()
             if worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED
         }
 

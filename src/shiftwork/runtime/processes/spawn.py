@@ -38,7 +38,7 @@ class SpawnedProcess:
             self.popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
-                env=_environment(),
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -50,7 +50,7 @@ class SpawnedProcess:
         self.popen.wait()
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """Our environment, plus who starts it, and where this very shiftwork is, unless packages are installed there."""
     mark = own_mark()
     owner = {} if mark is None else {OWNER: owner_word(mark)}

@@ -13,9 +13,10 @@ import psycopg
 from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
-from shiftwork.errors import UnknownStoreError, nearest
+from shiftwork.errors import UnknownStoreError
 from shiftwork.store.postgres.faults import shown
 from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
+from shiftwork.store.url_login import unknown_parameter
 
 OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
@@ -101,9 +102,7 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
     except psycopg.Error as error:
         unknown = re.search(r'invalid URI query parameter: "(.*)"', str(error))
         if unknown:
-            raise UnknownStoreError(
-                f"postgresql:// has no parameter {unknown[1]!r}; {nearest(unknown[1], OWN)}"
-            ) from None
+            raise unknown_parameter("postgresql", unknown[1], OWN, query=urlencode(theirs, safe="@")) from None
         raise UnknownStoreError(f"write postgresql://user@host:5432/database: {shown(error)}") from None
     options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:
