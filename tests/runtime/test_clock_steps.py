@@ -272,9 +272,11 @@ async def test_planning_recovery_and_leading_go_on_after_the_clock_was_set_back(
     app = stage.faulty_app()
     app.register_worker("act", Act(), execution_mode="triggered")
     await app.start()
-    await clock.advance(100)
+    await clock.advance(30)
+    clock.step(HOUR)
+    await clock.advance(5)
     clock.step(-HOUR)
-    await clock.advance(10)
+    await clock.advance(15)
     calls = stage.faults.calls.copy()
     await clock.advance(60)
     for call, at_least in (("hold", 10), ("reap", 10), ("prune", 1), ("stats", 50)):

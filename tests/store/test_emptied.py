@@ -1,7 +1,6 @@
 """A store that is emptied under running nodes: its rules are published again before the next job starts."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from secrets import token_hex
@@ -10,6 +9,7 @@ import psycopg
 import pytest
 
 from shiftwork import Context, WorkerOrchestrator
+from shiftwork.store.sqlite import driver
 from tests.store.servers.postgres import names, server_url
 
 DEADLINE = 30.0
@@ -21,7 +21,7 @@ def on_sqlite(request: pytest.FixtureRequest) -> Place:
     path = request.getfixturevalue("tmp_path") / "shiftwork.db"
 
     def empty() -> None:
-        with closing(sqlite3.connect(path, timeout=DEADLINE)) as db, db:
+        with closing(driver.driver.connect(path, timeout=DEADLINE)) as db, db:  # another library would break its locks
             for table in ("jobs", "lanes", "docs", "instances", "events", "places"):
                 db.execute(f"DELETE FROM {table}")
 

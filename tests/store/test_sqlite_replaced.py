@@ -3,9 +3,7 @@
 import asyncio
 import logging
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -181,5 +179,4 @@ async def test_a_node_goes_on_with_the_new_file(path: Path) -> None:
     assert "store_emptied" in [problem["code"] for problem in (await app.get_health())["problems"]]
     await app.stop()
     await client.close()
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM jobs").fetchone()[0] == 2
+    assert len(await ids_of(path)) == 2

@@ -94,7 +94,7 @@ class Recovery:
 
     async def poll(self, now: float) -> float | None:
         """Recover, unless it must wait; return when to poll again."""
-        if now < self._recovers_at <= now + self._ttl / 2:
+        if now < self._recovers_at:
             return self._recovers_at
         return now if await self.recover() == BATCH else None
 
