@@ -14,6 +14,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("stores", nargs="*", metavar="STORE", help=f"some of {', '.join(PLACES)}; all by default")
     parser.add_argument("--times", type=int, default=10, help="how often to kill a node; 10 by default")
     parser.add_argument("--lease", type=float, default=15.0, help="lease_seconds of the app; 15 by default")
+    parser.add_argument("--survivor", action="store_true", help="only with another node that survives")
     said = parser.parse_args()
     unknown = [store for store in said.stores if store not in PLACES]
     if unknown:
@@ -40,7 +41,7 @@ def main() -> int:
     for store in said.stores or PLACES:
         try:
             with PLACES[store]() as place:
-                for survivor in (False, True):
+                for survivor in (True,) if said.survivor else (False, True):
                     times = measure(store, place, said, survivor=survivor)
                     cells = "".join(f"{median(some):>9.2f}{max(some):>9.2f}" for some in zip(*times, strict=True))
                     print(f"{store:<12}{'survives' if survivor else 'none':<16}{len(times):>6}{cells}", flush=True)

@@ -98,20 +98,16 @@ class Recovered(NamedTuple):
 def recover(url: str, *, survivor: bool, lease: float = 15.0, patience: float = 60.0) -> Recovered:
     """Kill a node under load and start it again at once.
 
-    With a survivor, another node with no free slot lives on beside it.
+    With a survivor, another node lives on beside it, which has no slots until the first one is dead.
     """
     with rehearsal(url, lease=lease, patience=patience) as stage:
+        victim = stage.node()
+        stage.up(1)
+        stage.enqueue()
+        stage.until(lambda: len(stage.starts()) == JOBS, f"{counted(JOBS, 'job')} to start")
         if survivor:
             stage.node()
-            stage.up(1)
-            stage.enqueue()
-            stage.until(lambda: len(stage.starts()) == JOBS, "the jobs of the survivor to start")
-        before = set(stage.starts())
-        victim = stage.node()
-        stage.up(2 if survivor else 1)
-        stage.enqueue()
-        jobs = len(before) + JOBS
-        stage.until(lambda: len(stage.starts()) == jobs, f"{counted(JOBS, 'job')} to start")
+            stage.up(2)
         victim.kill()
         victim.wait()
         killed_at = time.monotonic()
