@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from shiftwork.core.model import Claimed, ProcessMark
+from shiftwork.core.model import Claimed, ProcessMark, WorkerState
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
@@ -24,12 +25,15 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     mark: ProcessMark | None
     """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
+    states: dict[str, WorkerState]
+    """What this node last knew of its workers' states."""
     store: Store
     clock: Clock
     settings: Settings
     gauge: OwnGauge
     notebook: Notebook
     outbox: Outbox
+    publication: Publication
     emit: Emit
     voice: StoreVoice
     begun: Callable[[Claimed], None]
