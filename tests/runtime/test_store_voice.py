@@ -51,6 +51,17 @@ def test_an_outage_that_everyone_notices_is_two_lines(
     assert fault_of(voice) is None
 
 
+def test_a_duty_that_had_nothing_to_ask_does_not_bring_an_unavailable_store_back(
+    voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
+) -> None:
+    voice.failed("pool default", AWAY)
+    time.now += 1
+    voice.settled("pool default")
+    assert len(caplog.messages) == 1
+    voice.worked(BEATS)
+    assert caplog.messages[1:] == ["store: back after 1.0 s"]
+
+
 def test_a_write_that_fails_while_others_succeed_stays_a_fault(
     voice: StoreVoice, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
