@@ -20,7 +20,6 @@ from shiftwork import (
     WorkerConfig,
     WorkerOrchestrator,
 )
-from shiftwork.web.access import Visitor
 
 App = WorkerOrchestrator
 
@@ -153,10 +152,9 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("valkey", lambda _: App("valkey://localhost"), ["did you mean 'redis'?"]),
     ("a driver", lambda _: App("postgresql+psycopg2://h/d"), ["did you mean 'postgresql'?"]),
     ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
-    # ── hooks and the web
+    # ── hooks
     ("job.failed", lambda app: app.on("job.failed", print), ["job.dead", "job.history"]),
     ("job.completed", lambda app: app.on("job.completed", print), ["job.result()"]),
-    ("admin", lambda _: Visitor(name="Ada", role="admin", via="host"), ["read, operate", "'admin'"]),  # type: ignore[arg-type]
 ]
 
 
