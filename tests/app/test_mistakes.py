@@ -152,7 +152,7 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("valkey", lambda _: App("valkey://localhost"), ["did you mean 'redis'?"]),
     ("a driver", lambda _: App("postgresql+psycopg2://h/d"), ["did you mean 'postgresql'?"]),
     ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
-    # ── hooks and the web
+    # ── hooks
     ("job.failed", lambda app: app.on("job.failed", print), ["job.dead", "job.history"]),
     ("job.completed", lambda app: app.on("job.completed", print), ["job.result()"]),
 ]
