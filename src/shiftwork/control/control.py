@@ -29,7 +29,7 @@ from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.control.system import Strays, System
+from shiftwork.control.system import StoreFault, Strays, System
 from shiftwork.control.tokens import Tokens
 from shiftwork.control.workers import Workers
 from shiftwork.events import Hooks, Listeners
@@ -51,6 +51,7 @@ class Control:
         *,
         hooks: Listeners | None = None,
         strays: Strays = dict,
+        store_fault: StoreFault = lambda: None,
         lease_seconds: float = 15.0,
     ) -> None:
         clock = clock or SystemClock()
@@ -92,6 +93,7 @@ class Control:
             lease_seconds=lease_seconds,
             strays=strays,
             voice=self.voice,
+            store_fault=store_fault,
         )
         self.encryption = Encryption(self.store, self.now, audit=self.audit)
         self.doctor = Doctor(self.store, clock, self.system, self.encryption)

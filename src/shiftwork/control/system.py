@@ -24,6 +24,8 @@ from shiftwork.views.snapshot import Snapshot, judged
 
 Strays = Callable[[], Mapping[str, int]]
 """Returns, by instance of this process, how many jobs keep running although they were told to stop."""
+StoreFault = Callable[[], str | None]
+"""Returns which write of another process fails now, if one does; the node's, for the process of its dashboard."""
 
 
 class System:
@@ -39,6 +41,7 @@ class System:
         lease_seconds: float,
         strays: Strays,
         voice: StoreVoice,
+        store_fault: StoreFault,
     ) -> None:
         self._access = access
         self._now = now
@@ -47,6 +50,7 @@ class System:
         self._lease_seconds = lease_seconds
         self._strays = strays
         self._voice = voice
+        self._store_fault = store_fault
         self._glances = Glances(access, now, registry)
 
     async def overview(self, *, try_write: bool = False) -> Overview:
@@ -82,7 +86,7 @@ class System:
             await store.drop(PLACE, holder)
 
     def _judged(self, seen: Snapshot) -> Health:
-        fault = self._voice.fault
+        fault = self._voice.fault or self._store_fault()
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:

@@ -9,7 +9,7 @@ compare-and-set: of two leaders one moves it, and both fire the same id.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -101,17 +101,16 @@ class Schedules:
 
     async def _known(self, now: float) -> dict[str, KnownSchedule]:
         docs = await stored_all(self._store, SCHEDULE)
-        lanes = await self._lanes(self._timed, now)
+        lanes = (await self._store.survey(self._timed, now)).lanes
         return {
             name: KnownSchedule(
-                config, lanes[name], docs.get(name) or Doc(SCHEDULE.name, name, b""), _cursor(docs.get(name))
+                config,
+                lanes.get(name) or Lane(state=WorkerState(worker=name)),
+                docs.get(name) or Doc(SCHEDULE.name, name, b""),
+                _cursor(docs.get(name)),
             )
             for name, config in self._timed.items()
         }
-
-    async def _lanes(self, names: Iterable[str], now: float) -> dict[str, Lane]:
-        known = (await self._store.survey(names, now)).lanes
-        return {name: known.get(name) or Lane(state=WorkerState(worker=name)) for name in names}
 
     def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
         aging = self._registry.pools[config.pool].priority_aging_seconds
@@ -155,26 +154,18 @@ class Schedules:
         ]
 
     async def _pass_over(self, jobs: Sequence[NewJob], known: dict[str, KnownSchedule], now: float) -> bool:
-        """Move the cursors of intervals past jobs that have ended; return whether there is something to fire now.
+        """Move the cursors of intervals past jobs that have ended; return whether there may be something to fire now.
 
-        Another leader may just have added the job: then it is live, or it has ended and `last_ended` has moved. So the
-        worker is looked at again after its job was.
+        If another leader has just added the job, and it has ended since, the end of the last run has moved, and this
+        cursor holds no longer. If another leader has moved the cursor, this one is not written.
         """
-        records = await self._store.get([job.id for job in jobs])
-        ended = {
-            job.worker: record
-            for job, record in zip(jobs, records, strict=True)
-            if record is None or not record.status.live
-        }
-        lanes = await self._lanes(ended, now) if ended else {}
         again = False
-        for name, record in ended.items():
-            lane, before = lanes[name], known[name]
-            if lane.live or lane.state.last_ended != before.lane.state.last_ended:
+        for job, record in zip(jobs, await self._store.get([job.id for job in jobs]), strict=True):
+            if record is not None and record.status.live:
                 continue
             again = True
             if record is not None:
-                await self._move(before, past(record.ended_at, now))
+                await self._move(known[job.worker], past(record.ended_at, now))
         return again
 
 
