@@ -299,7 +299,7 @@ async def test_a_running_node_that_lacks_a_new_key_hands_its_jobs_back() -> None
         sent = await shout(seeing).enqueue(words="a")
         await soon(noticed.wait(), "the node says what it lacks")
         await soon(_until(sent, JobStatus.QUEUED), "the job is queued again")
-        assert (sent.attempt, sent.attempts) == (0, ())
+        assert (sent.attempt, sent.record.attempts) == (0, ())
         problems = {problem["code"]: problem for problem in (await blind.get_health())["problems"]}
         assert ids(NEW)[0] in problems["key_missing"]["message"]
         assert "restart it" in problems["key_missing"]["remedy"]
