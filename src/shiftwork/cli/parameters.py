@@ -37,7 +37,7 @@ def json_object(text: str) -> dict[str, Any]:
         text = sys.stdin.read()
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         message = f"a payload is a JSON object, such as '{{\"width\": 320}}': {error}"
         raise click.BadParameter(message) from None
 
@@ -64,5 +64,5 @@ def _value(text: str) -> Any:
     """Return a value: JSON if the text is valid JSON, otherwise the text itself."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return text
