@@ -21,6 +21,7 @@ from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.store.protocol import Bell, Claims, Store
 
@@ -56,6 +57,7 @@ class Engine:
         outbox: Outbox,
         bell: Bell,
         stopwatch: Stopwatch,
+        unasked_hand_backs: UnaskedHandBacks,
         node: str,
         name: str,
     ) -> None:
@@ -70,7 +72,7 @@ class Engine:
         self._workers = tuple(sorted(registry.workers))
         self._started_at = clock.now()
         self._stopping_runs = False
-        self._settler = settler = Settler(registry, outbox, clock, tenure)
+        self._settler = settler = Settler(registry, outbox, clock, tenure, unasked_hand_backs)
         self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""

@@ -6,6 +6,7 @@ An outcome that the store rejects because the fence has moved on is dropped: ano
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -120,8 +121,15 @@ class Outbox:
             else:
                 accepted = iter(finished.accepted)
                 everything = [settled.written or next(accepted) for settled in batch]
-                self._written(batch, Finished(everything, finished.disabled))
+                self._follow_up(batch, Finished(everything, finished.disabled))
                 return
+
+    def _follow_up(self, batch: Sequence[Settled], finished: Finished) -> None:
+        try:
+            self._written(batch, finished)
+        except Exception:  # the store has the outcomes: writing them again would only be refused
+            with suppress(Exception):  # what failed may be a log handler of the user's
+                logger.exception("cannot report %s", counted(len(batch), "outcome"))
 
     async def _finish(self, outcomes: Sequence[Outcome]) -> Finished:
         if not outcomes:

@@ -6,6 +6,7 @@ from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
@@ -25,5 +26,6 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     notebook: Notebook
     outbox: Outbox
     emit: Emit
+    unasked_hand_backs: UnaskedHandBacks
     setup: Setup | None
     """How its processes are set up; None if it starts none."""

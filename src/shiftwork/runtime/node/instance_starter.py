@@ -47,6 +47,7 @@ class InstanceStarter:
             outbox=here.outbox,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
+            unasked_hand_backs=here.unasked_hand_backs,
             node=here.node,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
             name=f"{here.node}/{pool.name}#{next(self._numbers)}",

@@ -20,6 +20,7 @@ from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
@@ -105,6 +106,7 @@ class Node:
             notebook=notebook,
             outbox=outbox,
             emit=reporter.emit,
+            unasked_hand_backs=UnaskedHandBacks(),
             setup=setup,
         )
         poke = Poke()
