@@ -19,6 +19,7 @@ from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.call import Call
@@ -70,7 +71,7 @@ class WorkerOrchestrator:
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
         lease_seconds: float = 15.0,
-        max_payload_bytes: int = 1_048_576,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         clock: Clock | None = None,
     ) -> None:
         if not namespace:
@@ -101,6 +102,7 @@ class WorkerOrchestrator:
             lease_seconds=lease_seconds,
         )
         """Every command and every question about the store, in families."""
+        self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
             self._registered, self.control.submission, max_payload_bytes=max_payload_bytes
         )
@@ -348,6 +350,7 @@ class WorkerOrchestrator:
             workers=[worker.config for worker in registry.workers.values()],
             pools=list(registry.pools.values()),
             gates=dict(registry.gates),
+            max_payload_bytes=self._max_payload_bytes,
             schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
             hooks=bool(self._hooks),
         )
@@ -362,6 +365,7 @@ class WorkerOrchestrator:
             role="alone",
             now=self._clock.now(),
             path=sys.path,
+            max_payload_bytes=self._max_payload_bytes,
             log_level=logging.getLevelName(logging.getLogger().level).lower() if logging.getLogger().handlers else None,
         )
 

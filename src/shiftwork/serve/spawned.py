@@ -21,7 +21,7 @@ from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
-from shiftwork.runtime.processes.process import LEASE, STACK_SIGNAL
+from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
@@ -53,11 +53,14 @@ class Lifeline(threading.Thread):
     def __init__(self, lifeline: int) -> None:
         super().__init__(name="shiftwork lifeline", daemon=True)
         self._lifeline = lifeline
+        self._identity = _identity(lifeline)
 
     def run(self) -> None:
         try:
             self._listen()
         finally:  # also if a job has closed the file descriptor: then the node cannot stop us
+            if _identity(self._lifeline) != self._identity:
+                os._exit(CUT_OFF)  # not by a signal: the job is to blame. The node ends what we have started
             with contextlib.suppress(OSError):
                 os.killpg(0, signal.SIGKILL)  # including processes that jobs have started
             os._exit(LEFT_ALONE)
@@ -74,6 +77,15 @@ class Lifeline(threading.Thread):
                 if not words:
                     return
                 (until,) = LEASE.unpack(words[-LEASE.size :])
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    """Return what a file descriptor stands for: a job may close it, and open something else under its number."""
+    try:
+        seen = os.fstat(fd)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 def _die_with_parent() -> None:

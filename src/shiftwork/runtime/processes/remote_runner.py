@@ -18,9 +18,11 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.processes.link import longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
     Exit,
+    FromNode,
     FromProcess,
     Ping,
     ProcessFrame,
@@ -84,7 +86,12 @@ class RemoteRunner:
         self._stack = ""
         self._killing: asyncio.Task[None] | None = None
         self._starved = machine.starved()
-        self._process = Process(receive=self._received, ended=self._ended)
+        self._process = Process(
+            receive=self._received,
+            ended=self._ended,
+            refused=self._refused,
+            longest=longest_frame(setup.max_payload_bytes),
+        )
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
@@ -175,6 +182,15 @@ class RemoteRunner:
         self._forget(run)
         run.ended = True
         run.owner.run_ended(run, end)
+
+    def _refused(self, message: FromNode, why: str) -> None:
+        """A message is too long for the process. Only a payload that was stored under another limit is."""
+        run = self._runs.get(message.job.id) if isinstance(message, Start) else None
+        if run is None:
+            logger.error("cannot send a %s message to process %d: %s", type(message).__name__, self.pid, why)
+        else:
+            error = f"the payload is too large to be sent to its process: {why}; raise max_payload_bytes"
+            self._end(run, End(EndKind.UNDECODABLE, error=error))
 
     # ── messages from the process ────────────────────────────────────────────────────────────────────────────────
 
@@ -308,6 +324,7 @@ class RemoteRunner:
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
+            severed=self._process.severed,
             stack=self._stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
