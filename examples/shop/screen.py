@@ -22,7 +22,7 @@ LOUD: Final = {
     "worker.enabled": "green",
     "pool.scaled": "blue",
 }
-SCALED: Final = re.compile(r"pool (?P<pool>.+): (?P<before>\d+) → (?P<after>\d+) workers: ")
+SCALED: Final = re.compile(r"pool (?P<pool>.+): (?P<before>\d+) → (?P<after>\d+) slots: ")
 FRAME_LINES: Final = 10
 """The lines of the frame, besides pools, workers and news."""
 

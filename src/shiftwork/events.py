@@ -17,7 +17,7 @@ logger: Final = logging.getLogger("shiftwork")
 NAMES: Final = {
     "node.started": "a process started running workers",
     "node.stopped": "a process stopped running workers",
-    "node.lost": "a process did not renew its lease in time; its jobs run again elsewhere",
+    "node.lost": "a node has died, or did not renew its lease in time; its jobs run again elsewhere",
     "leader.elected": "a node became the leader",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",

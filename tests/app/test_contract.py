@@ -290,10 +290,12 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
     idle = {
         "enabled": True,
         "running": False,
+        "retrying": False,
         "failures": 0,
         "last_run": None,
         "last_success": None,
         "last_error": None,
+        "last_error_at": None,
     }
     assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
     await app.start()
@@ -315,6 +317,7 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "last_run": begin + 65,
         "failures": 1,
         "last_error": "RuntimeError: act failed",
+        "last_error_at": begin + 65,
     }
     await app.stop()
     assert app.get_status()["state"] == "stopped"

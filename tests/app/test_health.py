@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shiftwork import Breaker
-from shiftwork.errors import StoreUnavailableError
+from shiftwork import Breaker, WorkerOrchestrator
+from shiftwork.errors import StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import Act, Stage
 
@@ -184,6 +184,104 @@ async def test_a_paused_pool_and_dead_letters_are_problems(stage: Stage) -> None
         "pool_paused": "default",
         "dead_letters": "default",
     }
+
+
+async def codes_of(app: WorkerOrchestrator) -> dict[str, str]:
+    return {problem["code"]: problem["subject"] for problem in (await app.get_health())["problems"]}
+
+
+async def test_a_failing_worker_is_seen_at_once_and_an_event_only_if_it_goes_on(
+    stage: Stage, clock: ManualClock
+) -> None:
+    heard: list[Event] = []
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=60)
+    app.on("health.problem", heard.append)
+    await app.start()
+    await settle()
+    await act.fail()
+    assert await codes_of(app) == {"worker_failing": "act"}
+    state = app.get_status()["worker_states"]["act"]
+    assert (state["retrying"], state["failures"]) == (True, 0)
+    assert (state["last_error"], state["last_error_at"]) == ("RuntimeError: act failed", clock.now())
+    (view,) = (await app.control.system.overview()).workers
+    assert (view.stats.retrying, view.next_due) == (1, None)
+    await clock.advance(7)
+    state = app.get_status()["worker_states"]["act"]
+    assert (state["running"], state["retrying"]) == (True, False)
+    await act.finish()
+    assert await codes_of(app) == {}
+    assert app.get_status()["worker_states"]["act"]["last_error"] == "RuntimeError: act failed"
+    await clock.advance(30)
+    assert heard == []
+    await clock.advance(40)
+    await act.fail()
+    await clock.advance(40)
+    assert [event.subject for event in heard] == ["act"]
+
+
+async def test_dead_runs_of_a_schedule_that_recovered_are_no_problem(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act, interval_seconds=60, max_retries=0)
+    await app.start()
+    await settle()
+    await act.fail()
+    assert await codes_of(app) == {"worker_failing": "act", "dead_letters": "default"}
+    await clock.advance(61)
+    await act.finish()
+    assert await codes_of(app) == {}
+
+
+async def test_a_removed_worker_is_no_problem_unless_jobs_of_it_wait(stage: Stage, clock: ManualClock) -> None:
+    old, new = stage.app(), stage.app()
+    gone = old.register_worker("gone", Act(), execution_mode="triggered")
+    for app in (old, new):
+        app.register_worker("kept", lambda: None, execution_mode="triggered")
+    await old.start()
+    await old.disable_worker("gone", "no longer needed")
+    await stage.stop(old)
+    await new.start()
+    assert await codes_of(new) == {}
+    heard: list[Event] = []
+    new.on("health.problem", heard.append)
+    await old.enable_worker("gone")
+    await gone.enqueue()
+    assert await codes_of(new) == {"worker_unknown": "gone"}
+    await clock.advance(2)
+    assert [event.message.partition(".")[0] for event in heard] == [
+        "1 job waits for worker gone, which no running node has"
+    ]
+
+
+async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app, witness = stage.faulty_app(), stage.app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    stage.faults.fail("finish", "add", error=StoreFullError("no space left"))
+    await act.finish()
+    await clock.advance(6)  # beats get through, and tell the others
+    assert await codes_of(app) == await codes_of(witness) == {"store_failing": "store"}
+    with pytest.raises(StoreFullError):
+        await worker.enqueue()
+    stage.faults.mend()
+    await clock.advance(1)
+    assert await codes_of(app) == {"store_failing": "store"}  # adding has not succeeded since
+    await worker.enqueue()
+    await clock.advance(6)
+    assert await codes_of(app) == await codes_of(witness) == {}
+
+
+async def test_a_store_that_can_only_be_read_is_a_problem_of_whoever_tries(stage: Stage) -> None:
+    app = stage.faulty_app()
+    stage.faults.fail("hold", error=StoreFullError("no space left"))
+    seen = await app.control.system.overview(try_write=True)
+    (problem,) = [problem for problem in seen.health.problems if problem.code == "store_failing"]
+    assert "a test write fails: no space left" in problem.message
 
 
 async def test_a_node_that_vanished_is_missed_until_another_begins_on_its_machine(

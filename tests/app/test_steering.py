@@ -201,7 +201,7 @@ async def test_bounds_hold_at_once_and_through_restarts_until_reset(stage: Stage
     await clock.advance(1)
     assert act.running == 5
     assert [event.message for event in heard] == [
-        "pool p may have 5 to 6 workers, by hand; it was 4 to 6",
+        "pool p may have 5 to 6 slots, by hand; it was 4 to 6",
     ]
     assert heard[0].data["min_workers"] == 5
 
@@ -213,7 +213,7 @@ async def test_bounds_hold_at_once_and_through_restarts_until_reset(stage: Stage
 
     back = await again.scale_pool("p", reset=True)
     assert (back.min_workers, back.max_workers) == (1, 2)
-    assert (await again.events())[-1].message == "pool p may have 1 to 2 workers, as registered; it was 5 to 6"
+    assert (await again.events())[-1].message == "pool p may have 1 to 2 slots, as registered; it was 5 to 6"
     await clock.advance(120)
     assert act.running == 5, "running jobs are not interrupted"
     for _ in range(4):

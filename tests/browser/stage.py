@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.web.listening import listen
 from shiftwork.web.server import WebServer
 
 HERE: Final = Path(__file__).parent
@@ -92,16 +93,21 @@ class Host:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
 
+async def _start(app: WorkerOrchestrator, port: int, options: dict[str, Any]) -> WebServer:
+    server = WebServer(app.control, await listen("127.0.0.1", port), **options)
+    server.start()
+    return server
+
+
 @contextmanager
 def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[Host]:
     """The dashboard of an app that nobody runs, from a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = WebServer(app.control, host="127.0.0.1", port=port, **options)
     host = Host(app, loop)
     try:
-        host.run(server.start())
+        server = host.run(_start(app, port, options))
         host.site = Site(server.address)
         yield host
         host.run(server.stop())

@@ -118,7 +118,7 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
         node.enqueue("send_mail", to=f"step-{number}@example.org")
     page = watched.open("pools/mail")
     steps = page.get_by_role("list", name="Scaling steps")
-    expect(steps).to_contain_text("workers:")
+    expect(steps).to_contain_text("slots:")
     reason = str(steps.get_by_role("listitem").filter(has_text="→").first.locator("span").last.text_content())
     chart = page.get_by_role("img", name="Slots,")
     eventually(lambda: reason in told_along(page, chart))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import JobStatus
+from shiftwork.cli.run import introduce
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import SHOP, Terminal, eventually, until
 
@@ -47,11 +48,28 @@ def status(shop: Terminal, job_id: str) -> str:
 def test_it_says_what_it_runs(served: Terminal) -> None:
     node = served.processes[0]
     told = "\n".join(node.lines)
+    runs = r"INFO    shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$"
+    assert re.search(runs, told, re.MULTILINE)
+    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
+
+
+def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: Terminal) -> None:
+    node = served.processes[0]
+    job_id = enqueue(served, "resize", "path=b.png", "width=-7")
+    node.wait_for(f"ERROR   resize: attempt 1 of 1 failed, job {job_id} is dead: ValueError: width -7 is negative")
+    node.wait_for("ValueError: width -7 is negative")
+    told = "\n".join(node.lines)
+    assert re.search(r'is dead: .*\nTraceback .*\n  File ".*shop\.py", line \d+, in resize\n', told)
+
+
+def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (terminal.folder / "shop.py").exists()
+    introduce(load_app("shop:app").definition(), "shop:app", as_table=True)
+    told = capsys.readouterr().err
     assert re.search(r"^shiftwork \S+ runs shop:app on sqlite:///.*shop\.db$", told, re.MULTILINE)
     assert re.search(r"^fetch +default +every hour, counted from the end of the last run$", told, re.MULTILINE)
     assert re.search(r"^nightly +default +at 03:00 every day, Europe/Vienna$", told, re.MULTILINE)
     assert re.search(r"^images +thread, 1–4$", told, re.MULTILINE)
-    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO    node \S+ leads$", told, re.MULTILINE)
 
 
 def test_the_log_as_json(terminal: Terminal) -> None:
@@ -70,7 +88,6 @@ def test_the_log_as_json(terminal: Terminal) -> None:
 
 def test_the_log_level(terminal: Terminal) -> None:
     node = terminal.start("run", "shop", "--log-level", "warning")
-    node.wait_for("images")
     eventually(lambda: terminal.run("doctor").exit_code == 0)
     node.signal()
     assert node.end() == 0

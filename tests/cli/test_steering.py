@@ -41,7 +41,7 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     name = seen["name"]
     told = shop.ok("nodes")
     assert re.search(
-        rf"^{name} .* yes .* GiB +\d+ MiB +gpu, ssd +.* serving +default 5 workers; images 1 worker$",
+        rf"^{name} .* yes .* GiB +\d+ MiB +gpu, ssd +.* serving +default 5 slots; images 1 slot$",
         told,
         re.MULTILINE,
     )
@@ -49,7 +49,7 @@ def test_a_node_is_seen_drained_and_taken_back(shop: Terminal) -> None:
     job = shop.json("enqueue", "linger", "name=rude")["job"]["id"]
     until(job, JobStatus.PROCESSING)
     draining = shop.start("drain", name[:-1], "--wait", "--reason", "new kernel", "--store", URL)
-    draining.wait_for(f"node {name} still runs default 5 workers, 1 busy", within=LONG)
+    draining.wait_for(f"node {name} still runs default 5 slots, 1 busy", within=LONG)
     waiting = shop.json("enqueue", "resize", "path=a.png")["job"]["id"]
     assert node(shop)["status"] == "draining"
     assert re.search(rf"^{name} .* draining for \d+ s ", shop.ok("nodes"), re.MULTILINE)
@@ -91,7 +91,7 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     first = shop.node()
     eventually(lambda: pool(shop)["workers"] == 1)
     told = shop.ok("scale", "images", "--min", "3")
-    assert told == "pool images may have 3 to 4 workers, until: shiftwork scale images --reset\n"
+    assert told == "pool images may have 3 to 4 slots, until: shiftwork scale images --reset\n"
     eventually(lambda: pool(shop)["workers"] == 3)
     seen = pool(shop)
     assert (seen["min_workers"], seen["max_workers"], seen["wanted"], seen["bounds_changed"]) == (3, 4, 3, True)
@@ -102,13 +102,13 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     shop.node()
     eventually(lambda: pool(shop)["workers"] == 3)
 
-    assert shop.ok("scale", "images", "--reset") == "pool images may have 1 to 4 workers, as registered\n"
+    assert shop.ok("scale", "images", "--reset") == "pool images may have 1 to 4 slots, as registered\n"
     seen = pool(shop)
     assert (seen["min_workers"], seen["max_workers"], seen["bounds_changed"]) == (1, 4, False)
     events = [event["message"] for event in shop.json("events")["events"] if event["name"] == "pool.bounds"]
     assert events == [
-        "pool images may have 3 to 4 workers, by hand; it was 1 to 4",
-        "pool images may have 1 to 4 workers, as registered; it was 3 to 4",
+        "pool images may have 3 to 4 slots, by hand; it was 1 to 4",
+        "pool images may have 1 to 4 slots, as registered; it was 3 to 4",
     ]
 
 

@@ -6,8 +6,9 @@ import click
 import pytest
 
 from shiftwork.cli.output import show_wrapped, table
-from shiftwork.cli.words import ago, one_line, printable, span, took
+from shiftwork.cli.words import ago, one_line, span, took
 from shiftwork.core.plurals import counted
+from shiftwork.core.printable import printable
 from shiftwork.views.instants import iso
 
 

@@ -14,15 +14,35 @@ from shiftwork.core.health import (
     WorkerFacts,
     judge,
 )
-from shiftwork.core.model import Lost, WorkerConfig, WorkerState
+from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
 
 NOW = 1000.0
 
 
-def worker(next_due: float | None = None, *, live: bool = False, **state: object) -> HealthFacts:
-    config = WorkerConfig(name="w")
+def worker(
+    next_due: float | None = None,
+    *,
+    live: bool = False,
+    retrying: int = 0,
+    mode: WorkerExecutionMode = WorkerExecutionMode.SCHEDULED,
+    **state: object,
+) -> HealthFacts:
+    config = WorkerConfig(name="w", execution_mode=mode)
     known = WorkerState(worker="w", **state)  # type: ignore[arg-type]
-    return HealthFacts(workers=[WorkerFacts(config=config, state=known, next_due=next_due, live=live)])
+    facts = WorkerFacts(config=config, state=known, next_due=next_due, live=live, retrying=retrying)
+    return HealthFacts(workers=[facts])
+
+
+def pair(demand: str = "done", mode: str = "scheduled", *, live: bool = False, **needed: object) -> HealthFacts:
+    """`b` depends on `a`, whose state is given."""
+    b = WorkerConfig(name="b", depends_on={"a": demand}, execution_mode=WorkerExecutionMode(mode))
+    a = WorkerState(worker="a", **needed)  # type: ignore[arg-type]
+    return HealthFacts(
+        workers=[
+            WorkerFacts(config=b, state=WorkerState(worker="b"), live=live),
+            WorkerFacts(config=WorkerConfig(name="a"), state=a),
+        ]
+    )
 
 
 def instance(age: float, stuck: int = 0) -> HealthFacts:
@@ -47,6 +67,9 @@ FINE = [
     worker(next_due=NOW + 5),
     worker(next_due=NOW - SCHEDULE_GRACE_SECONDS),
     worker(next_due=NOW - 9999, live=True),
+    worker(last_error="boom", last_error_at=NOW - 9, last_success=NOW - 8),
+    worker(mode=WorkerExecutionMode.TRIGGERED, last_error="boom", last_error_at=NOW - 9),
+    pair(last_success=1.0),
     instance(age=15),
     node(age=12),
     pool(queued=5, oldest_wait_seconds=DEFAULT_LATENCY_SECONDS),
@@ -70,7 +93,42 @@ def test_nothing_is_wrong(facts: HealthFacts) -> None:
 WRONG = [
     (worker(enabled=False, failures=5, reason="5 runs failed"), "worker_disabled", "w", "degraded", "5 runs failed"),
     (worker(enabled=False, reason="by hand"), "worker_disabled", "w", "degraded", "by hand"),
-    (worker(next_due=NOW - 61), "schedule_missed", "w", "degraded", "61 s ago"),
+    (worker(next_due=NOW - 11), "schedule_missed", "w", "degraded", "11 s ago"),
+    (
+        worker(next_due=NOW - 11, mode=WorkerExecutionMode.CONTINUOUS),
+        "schedule_missed",
+        "w",
+        "degraded",
+        "no job was created",
+    ),
+    (
+        worker(last_error="ValueError: boom", last_error_at=NOW - 3, last_success=NOW - 60, retrying=1),
+        "worker_failing",
+        "w",
+        "degraded",
+        "failed 3 s ago with ValueError: boom; 1 job to be retried",
+    ),
+    (
+        worker(last_error="boom", last_error_at=NOW - 3, retrying=2, mode=WorkerExecutionMode.TRIGGERED),
+        "worker_failing",
+        "w",
+        "degraded",
+        "2 jobs to be retried",
+    ),
+    (
+        HealthFacts(unknown={"renamed": 3}),
+        "worker_unknown",
+        "renamed",
+        "degraded",
+        "3 jobs wait for worker renamed, which no running node has",
+    ),
+    (
+        HealthFacts(store_faults={"node n": "writing outcomes fails: disk full"}),
+        "store_failing",
+        "store",
+        "failing",
+        "as seen by node n: writing outcomes fails: disk full",
+    ),
     (node(age=13), "node_silent", "n", "failing", "node n on h has not renewed its lease for 13 s"),
     (node(age=16), "node_silent", "n", "failing", "16 s"),
     (HealthFacts(lost={"n": Lost(NOW - 40, "h")}), "node_lost", "n", "degraded", "node n on h vanished 40 s ago"),
@@ -173,6 +231,34 @@ def test_a_problem_has_a_name_a_subject_and_a_remedy(
     assert (problem.code, problem.subject, verdict.status) == (code, subject, status)
     assert says in problem.message
     assert problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("facts", "starved"),
+    [
+        (pair(enabled=False, reason="broken"), True),
+        (pair(enabled=False, last_success=1.0), False),
+        (pair("fresh", enabled=False, last_success=1.0), True),
+        (pair(mode="triggered", enabled=False), False),
+        (pair(mode="triggered", live=True, enabled=False), True),
+    ],
+)
+def test_a_worker_that_waits_for_a_disabled_one_is_named_with_the_remedy(facts: HealthFacts, *, starved: bool) -> None:
+    problems = {problem.code: problem for problem in judge(facts, NOW).problems}
+    assert problems.keys() == {"worker_disabled"} | ({"worker_starved"} if starved else set())
+    if starved:
+        assert problems["worker_starved"].subject == "b"
+        assert "depends on a, which is disabled" in problems["worker_starved"].message
+        assert "enable_worker('a')" in problems["worker_starved"].remedy
+
+
+def test_without_a_leader_a_late_schedule_is_not_a_second_problem_at_once() -> None:
+    facts = worker(next_due=NOW - 30)
+    facts.leader = False
+    assert [problem.code for problem in judge(facts, NOW).problems] == ["no_leader"]
+    facts = worker(next_due=NOW - 61)
+    facts.leader = False
+    assert [problem.code for problem in judge(facts, NOW).problems] == ["no_leader", "schedule_missed"]
 
 
 def test_the_critical_come_first_and_decide() -> None:

@@ -31,6 +31,7 @@ def test_a_moment_says_how_it_is_and_what_ended_since() -> None:
     first = PoolStats(queued=4, completed=10, failed=1, marks={"w0": 10, "r3": 11, "retried": 1, "w8": 1})
     then = PoolStats(queued=5, completed=30, failed=3, oldest_run_at=NOW + 50, marks={"w0": 10, "r3": 33, "w8": 23})
     then.marks["retried"] = 2
+    then.wait_seconds, then.run_seconds = 40.0, 0.9
     point = moment(seen(NOW + 60, p=then), ended(seen(p=first)), step=60).pools["p"]
     assert (point.queued, point.workers, point.oldest_wait) == (5, 2, 10.0)
     assert (point.completed, point.failed, point.retried) == (20, 2, 1)

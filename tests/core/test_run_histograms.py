@@ -48,12 +48,20 @@ def test_a_clock_that_went_back_does_not_make_a_wait_negative() -> None:
 @given(st.lists(st.floats(0, 7200), min_size=1, max_size=50), st.floats(0.01, 1.0))
 def test_a_quantile_is_right_to_its_bounds(seconds: list[float], share: float) -> None:
     numbers = waits(Counter(mark for one in seconds for mark in timed(one, 0.0).split()))
-    told = quantile(share, numbers)
+    told, bounded = quantile(share, numbers), quantile(share, numbers, sum(seconds))
     true = sorted(seconds)[max(0, -int(-share * len(seconds) // 1) - 1)]
     kind = next(kind for kind, bound in enumerate(BOUNDS) if true <= bound)
     below = BOUNDS[kind - 1] if kind else 0.0
     assert told is not None
     assert below - 1e-9 <= told <= BOUNDS[kind] + 1e-9
+    assert bounded is not None
+    assert below - 1e-9 <= bounded <= told
+
+
+def test_the_sum_tells_what_the_bucket_does_not() -> None:
+    numbers = runs(Counter(timed(0.0, 1.003).split()[1] for _ in range(100)))
+    assert quantile(0.95, numbers) == pytest.approx(2.425)
+    assert quantile(0.95, numbers, 100.3) == pytest.approx(1.06)
 
 
 def test_nothing_has_no_quantile() -> None:

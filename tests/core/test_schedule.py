@@ -230,6 +230,10 @@ class TestWords:
             ({"execution_mode": "triggered"}, "on demand"),
             ({"cron": "0 3 * * *", "timezone": "Europe/Vienna"}, "at 03:00 every day, Europe/Vienna"),
             ({"cron": "0 9 * * MON-FRI"}, "at 09:00 on Monday through Friday, UTC"),
+            ({"cron": "*/15 * * * *"}, "every 15 minutes, UTC"),
+            ({"cron": "*/1 * * * *"}, "every minute, UTC"),
+            ({"cron": "0 */6 * * *"}, "every 6 hours, UTC"),
+            ({"cron": "5 */6 * * *"}, "every 6 hours, at minute 5, UTC"),
         ],
         ids=str,
     )

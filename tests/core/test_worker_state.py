@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shiftwork.core.model import JobStatus, Outcome, WorkerState
-from shiftwork.core.worker_state import after_end, after_run, switch
+from shiftwork.core.worker_state import after_end, after_run, is_failing, switch
 
 
 def ended(status: JobStatus, verdict: str, **more: Any) -> Outcome:
@@ -20,10 +20,29 @@ def test_only_an_end_for_good_is_an_end(status: JobStatus) -> None:
     assert state.last_ended == (7.0 if status.live else 50.0)
 
 
-def test_a_success_forgets_the_failures() -> None:
-    state = WorkerState(worker="w", failures=4, last_error="boom")
+def test_a_success_forgets_the_failures_and_keeps_the_last_error() -> None:
+    state = WorkerState(worker="w", failures=4, last_error="boom", last_error_at=40.0)
+    assert is_failing(state)
     assert not after_run(state, ended(JobStatus.COMPLETED, "success", disable_after=1), JobStatus.COMPLETED)
-    assert (state.failures, state.last_error, state.last_success) == (0, None, 50.0)
+    assert (state.failures, state.last_error, state.last_success) == (0, "boom", 50.0)
+    assert not is_failing(state)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "seen"),
+    [
+        (JobStatus.FAILED, "neutral", True),
+        (JobStatus.DEAD, "failure", True),
+        (JobStatus.DEAD, "neutral", False),
+        (JobStatus.CANCELLED, "neutral", False),
+        (JobStatus.QUEUED, "neutral", False),
+    ],
+)
+def test_an_attempt_that_fails_is_the_last_error_at_once(status: JobStatus, verdict: str, *, seen: bool) -> None:
+    state = WorkerState(worker="w")
+    after_run(state, ended(status, verdict, error="boom"), status)
+    assert (state.last_error, state.last_error_at) == (("boom", 50.0) if seen else (None, None))
+    assert is_failing(state) is seen
 
 
 def test_neither_a_retry_nor_a_cancel_counts() -> None:
@@ -53,7 +72,9 @@ def test_where_the_job_lands_decides_not_what_the_outcome_says() -> None:
 
 
 def test_ends_written_out_of_order_move_nothing_back() -> None:
-    state = WorkerState(worker="w", last_ended=60.0, last_success=60.0)
+    state = WorkerState(worker="w", last_ended=60.0, last_success=60.0, last_error="newer", last_error_at=60.0)
+    after_run(state, ended(JobStatus.FAILED, "neutral", error="older"), JobStatus.FAILED)
+    assert (state.last_error, state.last_error_at) == ("newer", 60.0)
     after_run(state, ended(JobStatus.COMPLETED, "success"), JobStatus.COMPLETED)
     after_end(state, 55.0)
     assert (state.last_ended, state.last_success) == (60.0, 60.0)

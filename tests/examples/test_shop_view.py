@@ -19,9 +19,9 @@ PICTURE = Picture(
     ],
     news=[
         News(1.0, "story", "the shop opens"),
-        News(2.0, "pool.scaled", "pool mail: 2 → 8 workers: 94 queued"),
-        News(3.0, "pool.scaled", "pool mail: 8 → 7 workers: 0 queued"),
-        News(4.0, "pool.scaled", "pool mail: 7 → 6 workers: 0 queued"),
+        News(2.0, "pool.scaled", "pool mail: 2 → 8 slots: 94 queued"),
+        News(3.0, "pool.scaled", "pool mail: 8 → 7 slots: 0 queued"),
+        News(4.0, "pool.scaled", "pool mail: 7 → 6 slots: 0 queued"),
     ],
     health="degraded: worker call_partner is disabled",
 )
@@ -59,8 +59,8 @@ def test_the_screen_shows_pools_workers_reasons_and_news(width: int, height: int
         "3 runs in a row failed",
         "runs 5×",
         "the shop opens",
-        "pool mail: 2 → 8 workers",
-        "pool mail: 8 → 6 workers",
+        "pool mail: 2 → 8 slots",
+        "pool mail: 8 → 6 slots",
         "health: degraded",
     ):
         assert words in text, text

@@ -11,6 +11,7 @@ from shiftwork.control.portal import Portal
 from shiftwork.runtime.clock import ManualClock, Timer, settle
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.threads import Threads
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import (
     DEADLINE,
@@ -120,7 +121,7 @@ async def test_a_duty_whose_clock_is_set_back_sleeps_no_longer_for_it() -> None:
             raise StoreUnavailableError("once")
         return None
 
-    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5)
+    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, voice=StoreVoice(clock.monotonic))
     duty.start()
     await settle()
     clock.off = -HOUR
@@ -135,7 +136,7 @@ async def test_a_duty_ends_when_its_bell_is_closed() -> None:
     async def poll() -> None:
         polls[0] += 1
 
-    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5)
+    duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, voice=StoreVoice(clock.monotonic))
     duty.start()
     await settle()
     bell.close()

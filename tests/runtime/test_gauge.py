@@ -11,6 +11,7 @@ from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.gauge import Gauge, Lateness, Load, OwnGauge, Stopwatch
 from shiftwork.runtime.machine import Usage, usage
 from shiftwork.runtime.node.node_instances import NodeInstances
+from shiftwork.runtime.store_voice import StoreVoice
 from tests.runtime.stage import (
     DEADLINE,
     Act,
@@ -99,17 +100,17 @@ def test_lateness_is_the_worst_of_late_and_fades(machine: Machine) -> None:
 
 
 async def test_the_stopwatch_tells_the_mean_since_it_was_read(machine: Machine) -> None:
-    stopwatch = Stopwatch(machine.monotonic)
+    stopwatch = Stopwatch(machine.monotonic, StoreVoice(machine.monotonic))
 
     async def call(seconds: float) -> float:
         machine.later(seconds)
         return seconds
 
     assert stopwatch.read() is None
-    assert [await stopwatch.time(call(seconds)) for seconds in (1.0, 3.0)] == [1.0, 3.0]
+    assert [await stopwatch.time("calling", call(seconds)) for seconds in (1.0, 3.0)] == [1.0, 3.0]
     assert stopwatch.read() == 2.0
     assert stopwatch.read() == 2.0, "nothing newer is known"
-    await stopwatch.time(call(0.5))
+    await stopwatch.time("calling", call(0.5))
     assert stopwatch.read() == 0.5
 
 

@@ -42,7 +42,11 @@ def test_no_limits(tmp_path: Path) -> None:
 
 
 def test_how_many_died_for_want_of_memory(tmp_path: Path) -> None:
-    stat = tmp_path / "vmstat"
-    assert starved(stat) == 0
+    mine, stat = tmp_path / "mine", tmp_path / "vmstat"
+    assert starved(tmp_path, mine, stat) == 0
     stat.write_text("nr_free_pages 5\noom_kill 3\noom_kill_disable 9\n")
-    assert starved(stat) == 3
+    assert starved(tmp_path, mine, stat) == 3
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "memory.events").write_text("low 0\noom 7\noom_kill 1\noom_group_kill 0\n")
+    mine.write_text("1:cpu,cpuacct:/other\n0::/job\n")
+    assert starved(tmp_path, mine, stat) == 1, "the others died elsewhere on this machine"

@@ -20,12 +20,12 @@ from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, Revoke, RunEnded, Setup, Start
-from shiftwork.runtime.processes.post_mortem import MOST_SUSPECTS
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
-from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.memory import MemoryStore
 
 
@@ -114,6 +114,19 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
     assert link.closed
     assert not received
     link.send(ProcessFrame(0, []))  # harmless
+    theirs.close()
+
+
+async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
+    ours, theirs = socket.socketpair()
+    gone = asyncio.Event()
+    link: Link[ProcessFrame] = Link(
+        ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame, refused=lambda *_: None
+    )
+    os.close(ours.fileno())
+    link.send(ProcessFrame(0, []))
+    link.flush()
+    assert gone.is_set()
     theirs.close()
 
 
@@ -208,13 +221,14 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
 
 
 class PlayedRunner:
-    """A process that runs one job at a time, played by the test."""
+    """A process of the quarantine, played by the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool) -> None:
+        self.shared = shared
         self.ready = self.dead = False
         self.error = "no such luck"
         self.open = False
-        self.run: Run | None = None
+        self.runs: list[Run] = []
         self.until: float | None = None
         self.listener: RunnerListener | None = None
 
@@ -228,7 +242,8 @@ class PlayedRunner:
 
     def start(self, run: Run) -> None:
         assert self.open
-        self.run = run
+        assert self.shared or not self.runs
+        self.runs.append(run)
 
     def stop(self, run: Run) -> None: ...
 
@@ -241,15 +256,17 @@ class PlayedRunner:
         self.until = until
 
     def end(self, end: End) -> None:
-        assert self.run is not None
-        run, self.run = self.run, None
+        run = self.runs.pop(0)
         run.ended = True
         run.owner.run_ended(run, end)
 
     def die(self) -> None:
         self.dead, self.open = True, False
         assert self.listener is not None
-        self.listener.runner_gone(cast("Runner", self), ())
+        suspects = self.runs if self.shared else []
+        if self.runs and not self.shared:
+            self.end(End(EndKind.CRASHED))
+        self.listener.runner_gone(cast("Runner", self), suspects)
 
 
 class Ward:
@@ -262,12 +279,14 @@ class Ward:
         self.ends: list[tuple[str, EndKind]] = []
         self.gone = 0
         self.refuses = False
-        self.quarantine = Quarantine(self._start, self.clock, memory_limit=lambda _: None, changed=self._changed)
+        self.quarantine = Quarantine(
+            self._start, self.clock, cells=2, memory_limit=lambda _: None, changed=self._changed
+        )
 
-    def _start(self) -> Runner:
+    def _start(self, role: ProcessRole) -> Runner:
         if self.refuses:
             raise OSError(11, "no more processes")
-        self.runners.append(PlayedRunner())
+        self.runners.append(PlayedRunner(shared=role == "shared"))
         return cast("Runner", self.runners[-1])
 
     def _changed(self) -> None:
@@ -279,14 +298,22 @@ class Ward:
     def run_ended(self, run: Run, end: End) -> None:
         self.ends.append((run.job.id, end.kind))
 
-    def take(self, number: int) -> Run:
-        run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, self)
-        self.quarantine.take(run)
-        return run
+    def take(self, *numbers: int, timeout: float | None = None) -> None:
+        config = WorkerConfig(name="nap", timeout_seconds=timeout)
+        self.take_again([Run(claimed(number), config, 0.0, self) for number in numbers])
+
+    def take_again(self, runs: Sequence[Run]) -> None:
+        self.quarantine.take(runs, self.take_again)
+
+    def begin(self) -> None:
+        """Let every process that was started get ready."""
+        for runner in list(self.runners):
+            if not runner.ready:
+                runner.is_ready()
 
     @property
     def running(self) -> list[str]:
-        return [runner.run.job.id for runner in self.runners if runner.run]
+        return [run.job.id for runner in self.runners if not runner.dead for run in runner.runs]
 
 
 async def test_a_process_that_is_being_ended_gets_no_suspect() -> None:
@@ -303,6 +330,52 @@ async def test_a_process_that_is_being_ended_gets_no_suspect() -> None:
     assert len(ward.runners) == 3
     ward.runners[2].is_ready()
     assert ward.running == ["job-2", "job-3"]
+
+
+async def test_those_that_died_together_all_run_again_at_once() -> None:
+    ward = Ward()
+    ward.take(*range(1, 21))
+    ward.begin()
+    assert len(ward.runners) == 2
+    assert ward.running == ward.begun == [f"job-{number}" for number in range(1, 21)]
+
+
+async def test_halving_finds_the_one_that_kills_its_process() -> None:
+    ward = Ward()
+    ward.take(*range(1, 21))
+    for _ in range(20):
+        ward.begin()
+        deadly = [runner for runner in ward.runners if not runner.dead and "job-7" in ward_ids(runner)]
+        if not deadly:
+            break
+        deadly[0].die()
+        await ward.clock.advance(LONG_SECONDS)  # the others go on, and are in nobody's way
+        ward.quarantine.look()
+    assert ward.ends == [("job-7", EndKind.CRASHED)], "it alone is to blame"
+    for _ in range(20):
+        ward.begin()
+        for runner in ward.runners:
+            while runner.runs and not runner.dead:
+                runner.end(End(EndKind.RETURNED))
+    assert sorted(job_id for job_id, kind in ward.ends if kind is EndKind.RETURNED) == sorted(
+        f"job-{number}" for number in range(1, 21) if number != 7
+    )
+
+
+def ward_ids(runner: PlayedRunner) -> list[str]:
+    return [run.job.id for run in runner.runs]
+
+
+async def test_of_those_that_wait_the_short_ones_come_first() -> None:
+    ward = Ward()
+    ward.take(1)
+    ward.take(2)
+    ward.begin()
+    ward.take(3, timeout=600.0)
+    ward.take(4, timeout=5.0)
+    for _ in range(2):
+        ward.runners[0].end(End(EndKind.RETURNED))
+    assert ward.begun == ["job-1", "job-2", "job-4", "job-3"]
 
 
 async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
@@ -376,8 +449,10 @@ class Puppet:
         ended: Callable[[int], None],
         refused: Callable[[Any, str], None],
         longest: int,
+        guard: object,
     ) -> None:
         Puppet.latest = self
+        assert guard is None, "there is no process to guard"
         self.receive, self.ended, self.refused, self.longest = receive, ended, refused, longest
         self.said: list[Any] = []
         self.killed = False
@@ -402,13 +477,16 @@ class Puppet:
 class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
-    def __init__(self, role: Any = "shared") -> None:
+    def __init__(self, role: Any = "shared", kills: KillRecord | None = None) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
         self.ends: dict[str, End] = {}
         self.gone = 0
         self.runner = RemoteRunner(
-            Setup(app="a:b", role=role, now=0.0), self.clock, report=lambda _job, _progress: None
+            Setup(app="a:b", role=role, now=0.0),
+            self.clock,
+            report=lambda _job, _progress: None,
+            kills=kills or KillRecord(),
         )
         self.runner.attach(self)
         self.puppet = Puppet.latest
@@ -450,27 +528,56 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     return Theatre("alone")
 
 
-async def test_of_many_that_died_together_some_are_tried_and_all_are_accounted_for(shared: Theatre) -> None:
+async def test_all_that_died_together_are_suspects(shared: Theatre) -> None:
     for number in range(1, 201):
         shared.start(number)
-    shared.puppet.ended(-9)
-    assert len(shared.suspects) == MOST_SUSPECTS
-    assert "job-200" in shared.suspects, "the youngest is the likeliest"
-    assert {end.kind for end in shared.ends.values()} == {EndKind.DRAINED}
-    assert len(shared.ends) + len(shared.suspects) == 200
+    shared.puppet.ended(-6)
+    assert len(shared.suspects) == 200
+    assert not shared.ends
     assert shared.gone == 1
 
 
-async def test_one_that_dies_alone_has_crashed_and_the_other_one_was_stopped(shared: Theatre) -> None:
+@pytest.mark.usefixtures("shared")
+async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> None:
+    kills = KillRecord()
+    first = Theatre(kills=kills)
+    for number in range(1, 21):
+        first.start(number)
+    first.puppet.ended(-9)
+    assert not first.suspects
+    assert {end.kind for end in first.ends.values()} == {EndKind.DRAINED}
+    assert len(first.ends) == 20
+    second = Theatre(kills=kills)
+    second.start(7)
+    second.start(21)
+    second.puppet.ended(-9)
+    assert second.suspects == ["job-7"], "it was there both times; it is tried alone before it is blamed"
+    assert second.ends["job-21"].kind is EndKind.DRAINED
+
+
+async def test_a_kill_of_our_own_does_not_come_from_outside(alone: Theatre) -> None:
+    alone.start(1)
+    alone.puppet.killed = True  # it had stopped to speak, say
+    alone.puppet.ended(-9)
+    assert not alone.ends["job-1"].from_outside
+
+
+async def test_one_that_was_stopped_has_ended_and_the_other_one_is_tried_again(shared: Theatre) -> None:
     shared.start(1)
     stopped = shared.start(2)
     stopped.stopped_as = EndKind.CANCELLED
     shared.runner.stop(stopped)
     shared.puppet.ended(-6)
-    assert shared.ends["job-1"].kind is EndKind.CRASHED
-    assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
+    assert shared.suspects == ["job-1"]
     assert shared.ends["job-2"].kind is EndKind.CANCELLED
     await shared.clock.advance(60)  # whatever was to happen to it later does not
+
+
+async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
+    shared.start(1)
+    shared.puppet.ended(-6)
+    assert shared.ends["job-1"].kind is EndKind.CRASHED
+    assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
 
 
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
@@ -483,6 +590,7 @@ async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, 
 async def test_who_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
     alone.start(1)
     alone.puppet.severed = "closed its connection"
+    alone.puppet.kill()
     alone.puppet.ended(-9)
     end = alone.ends["job-1"]
     assert (end.kind, end.from_outside, end.error) == (EndKind.CRASHED, False, "its process closed its connection")

@@ -1,4 +1,7 @@
-"""A proxy in front of a server, which can lose an answer: the server did what it was asked, and nobody hears of it."""
+"""A proxy in front of a server, which can lose an answer, fall silent, and count round trips.
+
+Where an answer is lost, the server did what it was asked, and nobody hears of it.
+"""
 
 import asyncio
 import ssl
@@ -9,18 +12,31 @@ from typing import Self
 class Proxy:
     """Passes bytes on in both directions, on this event loop; with a context, it speaks TLS to those who connect."""
 
-    def __init__(self, port: int, context: ssl.SSLContext | None = None) -> None:
-        self._to = port
+    def __init__(self, to: int | str, context: ssl.SSLContext | None = None) -> None:
+        self._to = to
+        """The port of the server, or the path of its socket."""
         self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
         self._losing = False
+        self._speaking = asyncio.Event()
+        self._speaking.set()
+        self.trips: list[int] = []
+        """For each connection, in the order in which they were made: how often the server has answered."""
         self.port = 0
 
     def lose_the_next_answer(self) -> None:
         """Swallow what the server says next, and hang up."""
         self._losing = True
+
+    def fall_silent(self) -> None:
+        """Pass nothing on, in neither direction, and keep every connection; new ones are silent, too."""
+        self._speaking.clear()
+
+    def speak(self) -> None:
+        """Pass on everything again, also what was held back."""
+        self._speaking.set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, ssl=self._context)
@@ -37,21 +53,32 @@ class Proxy:
             writer.transport.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await asyncio.open_connection("127.0.0.1", self._to)
+        if isinstance(self._to, str):
+            from_server, to_server = await asyncio.open_unix_connection(self._to)
+        else:
+            from_server, to_server = await asyncio.open_connection("127.0.0.1", self._to)
         self._writers += [writer, to_server]
-        for task in (self._pass_on(reader, to_server), self._pass_back(from_server, writer)):
+        asks = asyncio.Event()
+        for task in (self._pass_on(reader, to_server, asks), self._pass_back(from_server, writer, asks)):
             running = asyncio.ensure_future(task)
             self._tasks.add(running)
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
+                await self._speaking.wait()
+                asks.set()
                 writer.write(data)
         writer.transport.abort()
 
-    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
+        number = len(self.trips)
+        self.trips.append(0)
         with suppress(OSError):
             while data := await reader.read(65536):
+                await self._speaking.wait()
+                self.trips[number] += asks.is_set()  # more of the same answer does not count
+                asks.clear()
                 if self._losing and not data.startswith(b"*3\r\n$8\r\nsmessage"):
                     self._losing = False
                     break

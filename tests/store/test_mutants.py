@@ -18,7 +18,7 @@ from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.jobs import JobTable, OrderedIds
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.postgres import functions
 from shiftwork.store.protocol import Claims, Promoted
 from shiftwork.store.redis import scripts
@@ -143,7 +143,7 @@ def everybody_leads(patch: Patch) -> None:
 
 
 def what_is_restored_counts_as_added(patch: Patch) -> None:
-    patch.setattr(PoolTotals, "know", PoolTotals.added)
+    patch.setattr(Totals, "know", Totals.added)
 
 
 def what_is_restored_is_kept_for_ever(patch: Patch) -> None:
@@ -351,6 +351,8 @@ REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
     ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
     ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
     ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "outcomes_change_a_worker"),
+    ("worker_state", "and ended_at >= state.wrong then", "then", "outcomes_change_a_worker"),
+    ("finish", "outcome.disable_after, said == FAILED", "outcome.disable_after, false", "outcomes_change_a_worker"),
     ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "cancelled_jobs_change_a_worker"),
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
@@ -389,6 +391,7 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
         "state.failures >= limits[place]",
         "outcomes_change_a_worker",
     ),
+    ("OR statuses[place] = 1", "", "outcomes_change_a_worker"),
     ("last_ended = greatest(l.last_ended, at)", "last_ended = l.last_ended", "cancelled_jobs_change_a_worker"),
     ("error = because, keep_until = at + 86400", "error = because, keep_until = at", "changes_are_allowed_and_made"),
     ("NOT IN (0, 1, 5, 6)", "NOT IN (0, 1, 4, 5, 6)", "changes_are_allowed_and_made"),

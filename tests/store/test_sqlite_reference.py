@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates, RateLimit
 from shiftwork.core.breaker import BreakerState
@@ -21,6 +22,7 @@ from shiftwork.core.model import (
     JobPriority,
     JobStatus,
     NewJob,
+    Orders,
     Outcome,
     PoolDoc,
     Progress,
@@ -61,6 +63,8 @@ class Both:
         """Call both; their answers are the same."""
         got = await getattr(self.store, method)(*args, **more)
         wanted = await getattr(self.reference, method)(*args, **more)
+        if isinstance(got, Orders):  # each reads its own clock
+            got, wanted = replace(got, server_time=0.0), replace(wanted, server_time=0.0)
         assert got == wanted, method
         return got
 

@@ -56,6 +56,10 @@ class MillNode:
         except psutil.NoSuchProcess:
             return []
 
+    def guards(self) -> list[psutil.Process]:
+        """The processes that outlive it by a moment, to end the others."""
+        return [child for child in self.children() if alive(child) and "guard.py" in " ".join(child.cmdline())]
+
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
@@ -160,7 +164,8 @@ class Mill:
             for child in children:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
-        assert not [node.said for node in self._nodes if "Traceback" in node.said]
+        surprised = [node.said for node in self._nodes if "Traceback" in node.said]
+        assert not surprised, "\n".join(surprised)
 
 
 async def until(

@@ -10,6 +10,8 @@ from shiftwork import JobStatus, WorkerOrchestrator
 from tests.system.conftest import Start, eventually
 
 JOBS = 100
+SHORT, LONG = 1.0, 600.0
+"""Leases: one that ends during a test, and one that does not, so that nothing may wait for it."""
 
 
 def started(log: Path) -> Counter[int]:
@@ -42,13 +44,13 @@ def test_every_job_of_a_killed_process_completes(start: Start, tmp_path: Path) -
     url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     ids = asyncio.run(enqueue(url))
 
-    victim = start("sleepers.py", url, log, gate)
+    victim = start("sleepers.py", url, log, gate, LONG)
     eventually(lambda: started(log)[victim.pid] == JOBS)
     victim.kill()
     victim.wait()
     gate.touch()
 
-    heir = start("sleepers.py", url, log, gate)
+    heir = start("sleepers.py", url, log, gate, LONG)
     eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(timeout=30) == 0
@@ -60,10 +62,10 @@ def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Star
     url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     ids = asyncio.run(enqueue(url))
 
-    frozen = start("sleepers.py", url, log, gate)
+    frozen = start("sleepers.py", url, log, gate, SHORT)
     eventually(lambda: started(log)[frozen.pid] == JOBS)
     os.kill(frozen.pid, signal.SIGSTOP)
-    heir = start("sleepers.py", url, log, gate)
+    heir = start("sleepers.py", url, log, gate, SHORT)
     eventually(lambda: started(log)[heir.pid] == JOBS)
     gate.touch()
     eventually(lambda: asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS})

@@ -46,8 +46,8 @@ async def test_a_suspect_can_be_cancelled(mill: Mill) -> None:
     await mill.up(mill.node())
     jobs = [await mill.module.wait_in_a_coroutine.enqueue(number=number) for number in range(4)]
     await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 4)
-    os.kill(mill.lines("wait_in_a_coroutine")[0].pid, signal.SIGKILL)
-    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 6, what=mill.logs)  # two at a time
+    os.kill(mill.lines("wait_in_a_coroutine")[0].pid, signal.SIGABRT)
+    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 8, what=mill.logs)  # all of them at once
     for job in jobs:
         await mill.app.cancel_job(job.id)
     ended = await mill.all_ended(jobs)

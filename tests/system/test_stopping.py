@@ -79,7 +79,7 @@ async def test_what_is_handed_back_begins_elsewhere_only_once_it_has_ended_here(
 
 async def test_sigterm_while_it_starts(mill: Mill) -> None:
     node = mill.node()
-    await until(lambda: "KIND AND WORKERS" in node.said, what=lambda: node.said)
+    await until(lambda: " runs " in node.said, what=lambda: node.said)
     children = node.children()
     node.signal(signal.SIGTERM)
     assert node.end() in {0, -signal.SIGTERM}, node.said

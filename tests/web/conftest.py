@@ -8,6 +8,7 @@ from httpx2 import ASGITransport, AsyncClient, Response
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.token import Role
+from shiftwork.web.access import CONNECTION, OURS
 from shiftwork.web.api import Api
 from shiftwork.web.limits import Rate
 from shiftwork.web.site import Site
@@ -39,6 +40,15 @@ def shop() -> WorkerOrchestrator:
     return app
 
 
+def as_ours(application: Any) -> Any:
+    """The application, asked over a connection of this user: without a network, none has an owner."""
+
+    async def ask(scope: Any, receive: Any, send: Any) -> None:
+        await application({**scope, "state": {CONNECTION: {OURS: True}}}, receive, send)
+
+    return ask
+
+
 class Web:
     """The shop's web, and whoever asks it."""
 
@@ -56,7 +66,7 @@ class Web:
         scheme: Literal["http", "https"] = "http",
     ) -> AsyncClient:
         """Somebody who asks from this address, under this name."""
-        transport = ASGITransport(app=self.api, client=(peer, 4242))
+        transport = ASGITransport(app=as_ours(self.api), client=(peer, 4242))
         return AsyncClient(transport=transport, base_url=f"{scheme}://{host}/api/v1/", headers=headers)
 
     async def token(self, name: str, role: Role) -> str:

@@ -109,7 +109,7 @@ async def test_a_listener_that_fails_ends_its_streams_so_that_they_come_back(
 
 
 async def test_whose_token_is_revoked_hears_no_more(web: Web) -> None:
-    visitor = await web.site.access.show(await web.token("wall", "read"), "bearer")
+    visitor = await web.site.access.show(await web.token("wall", "read"))
     async with aclosing(web.site.live.stream(None, lambda: web.site.access.still(visitor))) as stream:
         await Listener(stream).next("change")
         await web.post("tokens/wall/revoke")

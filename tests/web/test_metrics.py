@@ -51,7 +51,7 @@ def read(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     found: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation
-        assert family.type in {"gauge", "counter", "histogram"}
+        assert family.type in {"gauge", "counter", "histogram", "summary"}
         for sample in family.samples:
             key = sample.name, frozenset(sample.labels.items())
             assert key not in found
@@ -80,6 +80,11 @@ async def test_a_parser_reads_what_the_store_counts(open_web: Web) -> None:
         value(text, "shiftwork_workers", pool="images") == value(text, "shiftwork_workers_wanted", pool="images") == 1
     )
     assert value(text, "shiftwork_worker_enabled", worker="fetch") == 0
+    ends = [value(text, "shiftwork_worker_runs_total", worker="resize", end=e) for e in ("completed", "failed", "dead")]
+    assert ends == [2, 0, 1]
+    assert value(text, "shiftwork_worker_run_seconds_count", worker="resize") == 3
+    assert value(text, "shiftwork_worker_running", worker="resize") == 0
+    assert value(text, "shiftwork_worker_failing", worker="resize") == 1
     assert value(text, "shiftwork_leader") == value(text, "shiftwork_nodes") == 1
     assert [sample for (name, _), sample in read(text).items() if name == "shiftwork_node_leads"] == [1]
     assert value(text, "shiftwork_problem", code="worker_disabled", subject="fetch", severity="warning") == 1
@@ -91,6 +96,20 @@ async def test_a_name_cannot_break_the_page() -> None:
     app.register_worker(name, lambda: None, cron="0 0 1 1 *")
     assert value(await scrape(app), "shiftwork_worker_enabled", worker=name) == 1
     await app.close()
+
+
+async def test_the_number_of_workers_on_the_page_is_bounded_and_the_rest_is_added_up() -> None:
+    app = WorkerOrchestrator("memory://")
+    workers = [app.register_worker(f"w{n:03}", lambda: None, execution_mode="triggered") for n in range(203)]
+    await app.start()
+    for worker in (workers[0], *workers[-2:]):
+        await (await worker.enqueue()).ended(30)
+    text = await scrape(app)
+    await app.stop()
+    assert value(text, "shiftwork_worker_runs_total", worker="w000", end="completed") == 1
+    assert value(text, "shiftwork_worker_runs_total", worker="(others)", end="completed") == 2
+    assert value(text, "shiftwork_worker_runs_total", worker="w202", end="completed") is None
+    assert value(text, "shiftwork_workers_unlisted") == 3
 
 
 async def test_strangers_read_no_metrics_and_a_read_token_does(web: Web) -> None:

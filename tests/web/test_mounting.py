@@ -17,7 +17,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.web import assets
 from shiftwork.web.access import Visitor
 from shiftwork.web.problems import Refused
-from tests.web.conftest import shop
+from tests.web.conftest import as_ours, shop
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def app() -> AsyncIterator[WorkerOrchestrator]:
 
 
 def client(application: Any, peer: str = "127.0.0.1", host: str = "localhost") -> AsyncClient:
-    return AsyncClient(transport=ASGITransport(app=application, client=(peer, 1)), base_url=f"http://{host}")
+    return AsyncClient(transport=ASGITransport(app=as_ours(application), client=(peer, 1)), base_url=f"http://{host}")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ async def first_change(application: Any, path: str) -> bytes:
         await gone.wait()
         return {"type": "http.disconnect"}
 
-    answering = asyncio.create_task(application(scope, receive, sent.put))
+    answering = asyncio.create_task(as_ours(application)(scope, receive, sent.put))
     async with asyncio.timeout(30):
         begun = await sent.get()
         assert dict(begun["headers"])[b"content-type"].startswith(b"text/event-stream")

@@ -29,7 +29,7 @@ from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.registry import Registry
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
@@ -237,9 +237,13 @@ class WorkerOrchestrator:
             node = self._new_node(registry, self._settings, self._setup(registry))
             if self._settings.health_checks:
                 monitor = HealthMonitor(
-                    self.control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                    self.control.system.health,
+                    node.reporter.emit,
+                    node.reporter.emit_quietly,
+                    now=self._clock.now,
+                    leads=lambda: node.leader.leading,
                 )
-                node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+                node.watch_health(monitor.poll)
             await node.start()
         except BaseException:
             self._state = "stopped"
@@ -316,6 +320,7 @@ class WorkerOrchestrator:
             hooks=self._hooks,
             states=self._registered.states,
             settings=settings,
+            voice=self.control.voice,
             setup=setup,
         )
 
@@ -397,10 +402,12 @@ class WorkerOrchestrator:
         return {
             "enabled": state.enabled,
             "running": running > 0,
+            "retrying": self._node is not None and name in self._node.reporter.retrying,
             "failures": state.failures,
             "last_run": state.last_started,
             "last_success": state.last_success,
             "last_error": state.last_error,
+            "last_error_at": state.last_error_at,
         }
 
     def _strays(self) -> Mapping[str, int]:
@@ -410,7 +417,7 @@ class WorkerOrchestrator:
         return self._node.engines if self._node is not None else ()
 
     async def auto_scale(self) -> dict[str, dict[str, Any]]:
-        """Decide now how many workers each pool should have, and write it down; the nodes follow it."""
+        """Decide now how many slots each pool should have, and write it down; the nodes follow it."""
         running = self._node if self._state == "running" else None
         planned = await (self.control.pools.plan() if running is None else running.plan())
         return {name: scaling_entry(decision, seen) for name, (decision, seen) in planned.decisions.items()}

@@ -7,7 +7,7 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.cli.parameters import json_object
 from shiftwork.control.bulk import Action, Changed, check_rate
 from shiftwork.control.control import Control
@@ -170,7 +170,7 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
     if as_json:
         show_json({"changed": changes.changed, "refused": changes.refused})
     for line in () if as_json else changes.messages:
-        click.echo(line)
+        say(line)
     for refused in changes.refused:
         aside(f"shiftwork: {refused['error']}")
     if changes.refused:
@@ -197,7 +197,7 @@ def _in_bulk(
         aside("no jobs match; nothing was changed")
     else:
         until = f", the last one due at {clock_time(changed.until)}" if changed.until else ""
-        click.echo(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
+        say(f"{changed.count:,} of {counted(matched, 'job')}: {_PAST[verb]}{until}")
 
 
 def _agreed(verb: str, matched: int) -> bool:

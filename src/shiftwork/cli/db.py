@@ -6,7 +6,7 @@ import click
 from msgspec import to_builtins
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.output import aside, json_option, say, show_json, show_table
 from shiftwork.control.control import Control
 from shiftwork.control.store_schema import SchemaView
 from shiftwork.core.plurals import counted
@@ -35,7 +35,7 @@ def status(source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "steps": to_builtins(seen.steps)})
     elif not seen.by_hand:
-        click.echo(_nothing_by_hand(url, seen))
+        say(_nothing_by_hand(url, seen))
     else:
         _show(url, seen)
 
@@ -50,12 +50,12 @@ def upgrade(phase: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"store": url, "version": seen.version, "by_hand": seen.by_hand, "upgraded": to_builtins(done)})
     elif not seen.by_hand:
-        click.echo(_nothing_by_hand(url, seen))
+        say(_nothing_by_hand(url, seen))
     else:
         for step in done:
-            click.echo(f"{step.name}, {step.phase}: done")
+            say(f"{step.name}, {step.phase}: done")
         left = _left(seen)
-        click.echo(f"{url}, schema version {seen.version}{f'; {left}' if left else ': up to date'}")
+        say(f"{url}, schema version {seen.version}{f'; {left}' if left else ': up to date'}")
 
 
 @db.command()
@@ -71,7 +71,7 @@ def sql(pending: bool, grant_to: str | None, phase: str, source: Source, *, as_j
     if as_json:
         show_json({"store": url, "sql": text})
     elif text is not None:
-        click.echo(text, nl=False)
+        say(text.removesuffix("\n"))
     elif seen is not None:
         aside(_nothing_by_hand(url, seen))  # stdout may be a pipe to psql
 
@@ -92,14 +92,14 @@ def _nothing_by_hand(url: str, seen: SchemaView) -> str:
 
 
 def _show(url: str, seen: SchemaView) -> None:
-    click.echo(f"{url}, schema version {seen.version}")
-    click.echo()
+    say(f"{url}, schema version {seen.version}")
+    say()
     show_table(
         ("NUMBER", "NAME", "PHASE", "STATE"),
         [(step.number, step.name, step.phase, "done" if step.done else "pending") for step in seen.steps],
     )
-    click.echo()
-    click.echo(_left(seen) or "up to date")
+    say()
+    say(_left(seen) or "up to date")
 
 
 def _left(seen: SchemaView) -> str:

@@ -3,7 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import json_option, show_json, show_wrapped
+from shiftwork.cli.output import json_option, say, show_json, show_wrapped
 from shiftwork.cli.status import show_health
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
@@ -57,5 +57,5 @@ def _show(report: Report) -> None:
     wide = max(map(len, report.findings))
     for name, finding in report.findings.items():
         show_wrapped(f"{name:<{wide}}  ", one_line(finding))
-    click.echo()
+    say()
     show_health(report.status, report.problems)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import json_option, show_json
+from shiftwork.cli.output import json_option, say, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
 from shiftwork.core.model import JobPriority, JobStatus
 from shiftwork.handles.job import Job
@@ -54,7 +54,7 @@ def enqueue(
     if as_json:
         show_json({"created": created, "job": job_shape(job)})
     else:
-        click.echo(_summary(job, created=created))
+        say(_summary(job, created=created))
 
 
 def _summary(job: Job[Any], *, created: bool) -> str:

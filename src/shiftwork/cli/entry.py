@@ -16,6 +16,7 @@ from shiftwork.cli.events import events
 from shiftwork.cli.jobs import explain, job, jobs
 from shiftwork.cli.move import move
 from shiftwork.cli.nodes import drain, nodes
+from shiftwork.cli.output import aside
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
 from shiftwork.cli.run import run
@@ -42,9 +43,9 @@ _INTERRUPTED: Final = 130
 class Refusal(click.ClickException):
     """An expected error: it is shown in one clear line, without a traceback."""
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's
         """Print the message."""
-        click.echo(f"shiftwork: {self.format_message()}", file=file, err=file is None)
+        aside(f"shiftwork: {self.format_message()}")
 
 
 class WrongAddress(Refusal):

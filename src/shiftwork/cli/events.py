@@ -4,10 +4,9 @@ import asyncio
 from typing import Final
 
 import click
-import msgspec
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json
+from shiftwork.cli.output import aside, json_option, say, show_json, show_json_line
 from shiftwork.cli.words import one_line
 from shiftwork.control.control import Control
 from shiftwork.core.model import EVENTS_KEPT, Event
@@ -50,6 +49,6 @@ async def _follow(control: Control, after: int, limit: int, *, as_json: bool) ->
 
 def _show(event: Event, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode(event_shape(event)).decode())
+        show_json_line(event_shape(event))
     else:
-        click.echo(f"{clock_time(event.at)}  {event.name:<16}  {one_line(event.message)}")
+        say(f"{clock_time(event.at)}  {event.name:<16}  {one_line(event.message)}")

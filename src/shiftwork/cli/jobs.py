@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, json_text, show_json, show_table
-from shiftwork.cli.words import ago, one_line, printable, took, when
+from shiftwork.cli.output import Cell, aside, json_option, json_text, say, show_json, show_table
+from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
 from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
 from shiftwork.core.plurals import counted
@@ -69,11 +69,11 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
         show_json(explanation_shape(why))
         return
     if len(why.waits) > 1:
-        click.echo(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
+        say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
         for wait in why.waits:
-            click.echo(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
+            say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
     else:
-        click.echo(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
+        say(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
 
 
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,14 +142,14 @@ def _how_far(progress: Progress | None) -> str | None:
 
 def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     """Print a whole job."""
-    click.echo(f"job {found.id}")
+    say(f"job {found.id}")
     for name, value in _facts(found.record, why, now).items():
         if value is not None:
-            click.echo(f"  {name:<12}{one_line(value)}")
+            say(f"  {name:<12}{one_line(value)}")
     whole = whole_job_shape(found, why)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
-            click.echo(f"{name}\n{_indented(json_text(value))}")
+            say(f"{name}\n{_indented(json_text(value))}")
     for attempt in found.attempts:
         _show_attempt(attempt)
 
@@ -160,7 +160,7 @@ def show_logs(found: Job[Any]) -> None:
         aside(f"job {found.id} of {found.worker} has logged nothing through ctx.logger, at INFO or above")
     for line in found.logs:
         again = f" (attempt {line.attempt})" if line.attempt > 1 else ""
-        click.echo(f"{clock_time(line.at)} {line.level.upper():<7} {printable(line.message)}{again}")
+        say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
 
 
 def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | None]:
@@ -187,8 +187,8 @@ def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | N
 def _show_attempt(attempt: Attempt) -> None:
     seconds = took(attempt.ended_at - attempt.started_at)
     on = f" on {attempt.instance}" if attempt.instance else ""
-    click.echo(f"attempt {attempt.number}, {attempt.kind}, {clock_time(attempt.started_at)}, {seconds}{on}")
-    click.echo(_indented(printable(attempt.traceback or attempt.error)))
+    say(f"attempt {attempt.number}, {attempt.kind}, {clock_time(attempt.started_at)}, {seconds}{on}")
+    say(_indented(attempt.traceback or attempt.error))
 
 
 def _indented(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import refuse_missing, shared
-from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.output import aside, json_option, say, show_json, show_table
 from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
@@ -37,7 +37,7 @@ class ProgressBar:
         self._shown_at = now
         if self._terminal:
             self._end_line(step)
-            click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)
+            click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)  # noqa: TID251 - one line, drawn again
         else:
             aside(f"{step}: " + (f"{done:,} of {total:,} jobs" if total else counted(done, "job")))
         self._step = step
@@ -48,7 +48,7 @@ class ProgressBar:
 
     def _end_line(self, step: str) -> None:
         if self._terminal and self._step and step != self._step:
-            click.echo(err=True)
+            say(err=True)
 
 
 def _bar(done: int, total: int) -> str:
@@ -94,10 +94,10 @@ def _give_up(source: str, namespace: str, *, as_json: bool) -> None:
     if as_json:
         show_json({"source": source, "abandoned": to})
     elif to is None:
-        click.echo("no move was started; nothing is changed")
+        say("no move was started; nothing is changed")
     else:
-        click.echo(f"the move to {to} is abandoned: nodes may run on the source again")
-        click.echo(f"{to} holds a part of it, which can be deleted")
+        say(f"the move to {to} is abandoned: nodes may run on the source again")
+        say(f"{to} holds a part of it, which can be deleted")
 
 
 def _show(moved: Moved) -> None:
@@ -105,26 +105,24 @@ def _show(moved: Moved) -> None:
         carried = (
             f"{counted(moved.copied, 'job')} added since: carried over" if moved.copied else "nothing was added since"
         )
-        click.echo(f"everything had moved before; {carried}")
+        say(f"everything had moved before; {carried}")
         return
     statuses = [
         status.value for status in JobStatus if moved.counted.counts.get(status) or moved.arrived.counts.get(status)
     ]
     rows = [(status, moved.counted.counts.get(status, 0), moved.arrived.counts.get(status, 0)) for status in statuses]
     show_table(("JOBS", "SOURCE", "DESTINATION"), [*rows, ("all", moved.counted.jobs, moved.arrived.jobs)])
-    click.echo(f"checksum     {moved.counted.checksum} on both sides")
+    say(f"checksum     {moved.counted.checksum} on both sides")
     small = moved.records
     others = (counted(small.workers, "worker"), counted(small.docs, "setting"), counted(small.events, "event"))
-    click.echo(f"and also     {', '.join(others)}")
+    say(f"and also     {', '.join(others)}")
     if moved.handed_back:
-        click.echo(
-            f"handed back  {counted(moved.handed_back, 'job')} whose process had vanished: queued again, uncounted"
-        )
-    click.echo()
-    click.echo(f"Everything of {moved.source} is in {moved.destination} now. Next:")
-    click.echo("  1. give every process the new URL, and start the nodes")
-    click.echo("  2. run this command again: it carries over what processes with the old URL have added since")
-    click.echo("The source still holds what it held; delete it when you are sure.")
+        say(f"handed back  {counted(moved.handed_back, 'job')} whose process had vanished: queued again, uncounted")
+    say()
+    say(f"Everything of {moved.source} is in {moved.destination} now. Next:")
+    say("  1. give every process the new URL, and start the nodes")
+    say("  2. run this command again: it carries over what processes with the old URL have added since")
+    say("The source still holds what it held; delete it when you are sure.")
 
 
 def _shape(moved: Moved) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago, percent, size, span
 from shiftwork.control.control import Control
@@ -85,11 +85,11 @@ def drain(
     if as_json:
         show_json({"node": node_shape(seen)})
     elif undo:
-        click.echo(f"node {seen.name} takes work again")
+        say(f"node {seen.name} takes work again")
     elif seen.runs:
-        click.echo(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: shiftwork nodes")
+        say(f"node {seen.name} gets no more work; it still runs {_running(seen)}; see: shiftwork nodes")
     else:
-        click.echo(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
+        say(f"node {seen.name} is drained and empty; to use it again: shiftwork drain {seen.name} --undo")
 
 
 async def _until_empty(control: Control, node: NodeView, patience: float | None) -> None:
@@ -145,7 +145,7 @@ def _state(node: NodeView, now: float) -> str:
 
 
 def _running(node: NodeView) -> str:
-    """Return what a node runs: `images 8 workers, 3 busy; mail 2 workers`."""
+    """Return what a node runs: `images 8 slots, 3 busy; mail 2 slots`."""
     return "; ".join(
-        f"{run.pool} {counted(run.workers, 'worker')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
+        f"{run.pool} {counted(run.workers, 'slot')}" + (f", {run.busy} busy" if run.busy else "") for run in node.runs
     )

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from shiftwork.cli.words import one_line
+from shiftwork.core.printable import printable, printable_json
 
 _GAP: Final = "  "
 _NARROW: Final = 24
@@ -25,9 +26,19 @@ Cell = str | int | None
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print a text. Whatever comes from a store or a URL, it cannot change the terminal."""
+    click.echo(printable(text), err=err)
+
+
 def show_json(document: Any) -> None:
     """Print a JSON document."""
-    click.echo(json_text(document))
+    click.echo(printable_json(json_text(document)))
+
+
+def show_json_line(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    click.echo(printable_json(msgspec.json.encode(value).decode()))
 
 
 def json_text(value: Any) -> str:
@@ -37,11 +48,12 @@ def json_text(value: Any) -> str:
 
 def aside(text: str) -> None:
     """Print a hint or a message on stderr: a program may be reading stdout."""
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 def show_wrapped(head: str, text: str) -> None:
-    """Print a head and a text beside it. On a terminal, a long text is wrapped and indented."""
+    """Print a head, which may be coloured, and a text beside it. On a terminal, a long text is wrapped and indented."""
+    text = printable(text)
     indent = " " * len(click.unstyle(head))
     room = shutil.get_terminal_size().columns - len(indent) if sys.stdout.isatty() else 0
     lines = textwrap.wrap(text, max(room, _NARROW), break_on_hyphens=False) if room else [text]
@@ -57,7 +69,7 @@ def show_table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, err: bo
     """
     terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in table(titles, rows, width=shutil.get_terminal_size().columns if terminal else None):
-        click.echo(line, err=err)
+        say(line, err=err)
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int | None = None) -> list[str]:

@@ -3,14 +3,14 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.status import pool_state
 from shiftwork.cli.words import span
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 
 _TITLES = (
-    *("POOL", "KIND", "WORKERS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
     *("DEAD", "COMPLETED", "FAILED", "STATE"),
 )
 
@@ -43,7 +43,7 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
     if as_json:
         show_json({"pool": pool, "paused": True, "reason": reason})
     else:
-        click.echo(f"pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}")
+        say(f"pool {pool} is paused; running jobs continue, queued ones wait until: shiftwork resume {pool}")
 
 
 @click.command()
@@ -56,7 +56,7 @@ def resume(pool: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"pool": pool, "paused": False, "reason": None})
     else:
-        click.echo(f"pool {pool} is resumed")
+        say(f"pool {pool} is resumed")
 
 
 def _row(pool: PoolView) -> list[Cell]:
@@ -80,8 +80,8 @@ def _row(pool: PoolView) -> list[Cell]:
 
 
 def workers_of(pool: PoolView) -> str:
-    """Return how many workers a pool has, and how many it should have if that differs: `3`, `3/5`."""
-    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers}/{pool.wanted}"
+    """Return how many slots a pool has, and how many it is about to have if that differs: `3`, `3 → 5`."""
+    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers} → {pool.wanted}"
 
 
 def bounds_of(pool: PoolView) -> str | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from shiftwork.cli.output import aside
+from shiftwork.cli.output import aside, say
 from shiftwork.cli.parameters import seconds
 from shiftwork.serve.vitals import FRESH_SECONDS, examine
 
@@ -36,7 +36,7 @@ def probe(ctx: click.Context, question: str, probe_file: Path, within: float) ->
     """
     well, words = examine(probe_file, ready=question == "ready", within=within)
     if well:
-        click.echo(words)
+        say(words)
     else:
         aside(f"shiftwork: {words}")
         ctx.exit(1)

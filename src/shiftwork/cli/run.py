@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -43,8 +44,13 @@ logger: Final = logging.getLogger("shiftwork")
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
-@click.option("--always-token", is_flag=True, help="Require a token on loopback too: behind a proxy on this machine.")
+@click.option(
+    "--always-token",
+    is_flag=True,
+    help="Require a token from this user and root too: behind a proxy or a forwarder that one of them runs.",
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--log-runs", is_flag=True, help="Log the start and the end of every run at INFO, not only at DEBUG.")
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", show_default=True)
 def run(
     app_name: str,
@@ -56,6 +62,7 @@ def run(
     no_web: bool,
     always_token: bool,
     log_level: str,
+    log_runs: bool,
     log_format: str,
 ) -> None:
     """Run the workers of an app, for example shop:app, until SIGTERM or Ctrl-C.
@@ -71,7 +78,13 @@ def run(
 
     async def go() -> None:
         service = Service(
-            app_name, log_level=log_level, log_format=log_format, labels=label, probe_file=probe_file, web=place
+            app_name,
+            log_level=log_level,
+            log_format=log_format,
+            log_runs=log_runs,
+            labels=label,
+            probe_file=probe_file,
+            web=place,
         )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 
@@ -87,18 +100,18 @@ def _web(text: str | None, *, always_token: bool) -> Web:
 
 async def _run(service: Service, name: str, *, stop_timeout: float, style: str) -> None:
     definition = await service.describe()
-    introduce(definition, name, as_json=style == "json")
+    introduce(definition, name, as_table=style == "text" and sys.stderr.isatty())
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
-def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
-    """Print what is about to run."""
+def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
+    """Print what is about to run: as tables on a terminal, and as one line in a log."""
     workers = {config.name: config for config in definition.workers}
     sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
-    if as_json:
+    if not as_table:
         logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
     else:
         aside(f"{headline}\n")
@@ -106,7 +119,7 @@ def introduce(definition: Definition, name: str, *, as_json: bool) -> None:
             ("WORKER", "POOL", "SCHEDULE"), [(n, workers[n].pool, words) for n, words in schedules.items()], err=True
         )
         aside("")
-        show_table(("POOL", "KIND AND WORKERS"), list(sizes.items()), err=True)
+        show_table(("POOL", "KIND AND SLOTS"), list(sizes.items()), err=True)
         aside("")
     if not workers:
         logger.warning("%s has no workers: is the module that registers them imported?", name)

@@ -1,20 +1,20 @@
-"""`shiftwork scale`: how many workers a pool may have."""
+"""`shiftwork scale`: how many slots a pool may have."""
 
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import json_option, show_json
+from shiftwork.cli.output import json_option, say, show_json
 
 
 @click.command()
 @click.argument("pool")
-@click.option("--min", "low", type=int, metavar="N", help="The fewest workers, on all nodes together.")
-@click.option("--max", "high", type=int, metavar="N", help="The most workers, on all nodes together.")
+@click.option("--min", "low", type=int, metavar="N", help="The fewest slots, on all nodes together.")
+@click.option("--max", "high", type=int, metavar="N", help="The most slots, on all nodes together.")
 @click.option("--reset", is_flag=True, help="Restore the bounds that the app registers.")
 @with_source
 @json_option
 def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset: bool, as_json: bool) -> None:
-    """Set how many workers a pool may have. It is kept across restarts, until --reset.
+    """Set how many slots a pool may have. It is kept across restarts, until --reset.
 
     A bound that is not given stays as it is. Running nodes follow within a second; running jobs are not interrupted.
     """
@@ -29,4 +29,4 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
         )
     else:
         until = f", until: shiftwork scale {pool} --reset" if by_hand else ", as registered"
-        click.echo(f"pool {pool} may have {now.min_workers} to {now.max_workers} workers{until}")
+        say(f"pool {pool} may have {now.min_workers} to {now.max_workers} slots{until}")

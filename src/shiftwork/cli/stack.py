@@ -3,8 +3,7 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json
-from shiftwork.cli.words import printable
+from shiftwork.cli.output import aside, json_option, say, show_json
 from shiftwork.views.instants import clock_time
 from shiftwork.views.shapes.jobs import stack_shape
 
@@ -20,4 +19,4 @@ def stack(job_id: str, source: Source, *, as_json: bool) -> None:
         show_json(stack_shape(seen))
         return
     aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
-    click.echo(printable(seen.stack).rstrip())
+    say(seen.stack.rstrip())

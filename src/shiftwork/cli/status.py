@@ -3,10 +3,11 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, json_option, show_json, show_table, show_wrapped
+from shiftwork.cli.output import Cell, json_option, say, show_json, show_table, show_wrapped
 from shiftwork.cli.words import one_line, span
 from shiftwork.core.health import Problem, gist
 from shiftwork.core.plurals import counted
+from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import clock_time
 from shiftwork.views.overview import Overview, PoolView
 from shiftwork.views.remedies import remedy
@@ -26,7 +27,7 @@ _COLOURS = {"ok": "green", "degraded": "yellow", "failing": "red", "warning": "y
 @json_option
 def status(source: Source, *, as_json: bool) -> None:
     """Show what is wrong now, with the remedy; the pools; disabled workers; the leader."""
-    seen = source.ask(lambda control: control.system.overview())
+    seen = source.ask(lambda control: control.system.overview(try_write=True))
     if as_json:
         show_json(status_shape(seen))
     else:
@@ -34,23 +35,23 @@ def status(source: Source, *, as_json: bool) -> None:
 
 
 def _show(seen: Overview) -> None:
-    click.echo(f"{seen.store} at {clock_time(seen.at)}")
+    say(f"{seen.store} at {clock_time(seen.at)}")
     show_health(seen.health.status, seen.health.problems)
-    click.echo()
-    click.echo(f"leader   {seen.leader or 'none'}")
-    click.echo(f"nodes    {', '.join(seen.nodes) or 'none'}")
-    click.echo(f"workers  {_workers(seen)}")
+    say()
+    say(f"leader   {seen.leader or 'none'}")
+    say(f"nodes    {', '.join(seen.nodes) or 'none'}")
+    say(f"workers  {_workers(seen)}")
     if seen.pools:
-        click.echo()
+        say()
         show_table(
-            ("POOL", "WORKERS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
+            ("POOL", "SLOTS", "QUEUED", "RUNNING", "OLDEST WAIT", "DEAD", "STATE"), [_pool(p) for p in seen.pools]
         )
 
 
 def show_health(verdict: str, problems: list[Problem]) -> None:
     """Print the verdict, and every problem with its remedy."""
     found = counted(len(problems), "problem") if problems else "nothing is wrong"
-    click.echo(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: {found}")
+    show_wrapped(f"{click.style(verdict.upper(), fg=_COLOURS[verdict], bold=True)}: ", found)
     for problem in problems:
         severity = click.style(f"{problem.severity:<8}", fg=_COLOURS[problem.severity])
         show_wrapped(f"  {severity}  ", one_line(problem.message))
@@ -74,9 +75,9 @@ def pool_state(pool: PoolView) -> str:
 
 def _workers(seen: Overview) -> str:
     off = [worker.config.name for worker in seen.workers if not worker.state.enabled]
-    return str(len(seen.workers)) + (
-        f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
-    )
+    failing = [worker.config.name for worker in seen.workers if worker.state.enabled and is_failing(worker.state)]
+    words = f", disabled: {', '.join(off)}" if off else ", all enabled" if seen.workers else ""
+    return f"{len(seen.workers)}{words}" + (f", failing: {', '.join(failing)}" if failing else "")
 
 
 def _pool(pool: PoolView) -> list[Cell]:

@@ -6,7 +6,7 @@ import click
 from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, show_json, show_table
+from shiftwork.cli.output import aside, json_option, say, show_json, show_table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.words import ago
 from shiftwork.control.control import Control
@@ -35,7 +35,7 @@ def create(name: str, role: str, valid: float | None, source: Source, *, as_json
     if as_json:
         show_json(asdict(token_shape(made)) | {"token": secret})
     else:
-        click.echo(secret)
+        say(secret)
         aside(f"token {name} may {role}; it is not shown again. Use it as Authorization: Bearer {secret[:6]}…")
 
 
@@ -68,7 +68,7 @@ def revoke(name: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json(token_shape(revoked))
     else:
-        click.echo(f"token {revoked.name} revoked")
+        say(f"token {revoked.name} revoked")
 
 
 def _state(one: Token, now: float) -> str:

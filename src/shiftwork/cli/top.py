@@ -11,7 +11,7 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, cut, table
+from shiftwork.cli.output import Cell, cut, say, table
 from shiftwork.cli.parameters import seconds
 from shiftwork.cli.pools import bounds_of, workers_of
 from shiftwork.cli.screen import Screen
@@ -34,7 +34,7 @@ REMEMBERED: Final = 24
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*%#"
 _POOLS: Final = (
-    *("POOL", "KIND", "WORKERS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
+    *("POOL", "KIND", "SLOTS", "BOUNDS", "BUSY", "QUEUED", "OLDEST WAIT", "DONE/S", "FAILED/S", "QUEUE", "STATE"),
 )
 _NODES: Final = ("NODE", "CPU", "CORES", "MEMORY", "OF", "LOOP LAG", "STORE")
 _INSTANCES: Final = ("INSTANCE", "POOL", "PID", "STATUS", "JOBS", "CPU", "MEMORY", "LAG", "AGE", "COMPLETED", "FAILED")
@@ -83,7 +83,7 @@ async def _print(control: Control) -> None:
     history.add(await control.system.glance())
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in frame(history, width=width, blocks=_blocks()):
-        click.echo(line)
+        say(line)
 
 
 class Top:

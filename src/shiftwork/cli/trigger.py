@@ -7,9 +7,9 @@ from typing import Any, Final
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import aside, json_option, json_text, show_json
+from shiftwork.cli.output import aside, json_option, json_text, say, show_json
 from shiftwork.cli.parameters import json_object, payload_of, seconds
-from shiftwork.cli.words import one_line, printable, took
+from shiftwork.cli.words import one_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
 from shiftwork.errors import ResultTimeoutError
@@ -52,7 +52,7 @@ def trigger(
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
     elif not wait:
-        click.echo(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
+        say(f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}")
     else:
         _show_end(job)
     if wait and job.status is not JobStatus.COMPLETED:
@@ -96,10 +96,10 @@ def _show_end(job: Job[Any]) -> None:
     record = job.record
     seconds = took((record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0))
     if job.status is JobStatus.COMPLETED:
-        click.echo(f"job {job.id} of {job.worker} completed in {seconds}")
+        say(f"job {job.id} of {job.worker} completed in {seconds}")
         result = result_shape(job)
         if result is not None:
-            click.echo(printable(json_text(result)))
+            say(json_text(result))
     elif job.status is JobStatus.CANCELLED:
         aside(f"shiftwork: job {job.id} of {job.worker} was cancelled")
     else:

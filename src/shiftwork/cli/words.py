@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from shiftwork.core.printable import printable
 from shiftwork.views.instants import clock_time
 
 _MINUTE: Final = 60
@@ -41,11 +42,6 @@ def took(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _MINUTE else span(seconds)
 
 
-def printable(text: str) -> str:
-    """Return text from the store without control characters, which could change the terminal. Lines stay lines."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in text)
-
-
 def one_line(text: str) -> str:
     """Return text from the store in one line."""
     return " ".join(printable(text).split())
@@ -65,7 +61,3 @@ def percent(share: float | None) -> str | None:
     if share is None:
         return None
     return f"{share:.0f} %" if share >= 10 or not share else f"{share:.1f} %"  # noqa: PLR2004 - two digits are enough
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()

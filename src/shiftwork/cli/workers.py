@@ -3,12 +3,16 @@
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.output import Cell, aside, json_option, show_json, show_table
+from shiftwork.cli.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.cli.words import ago
+from shiftwork.core.model import WorkerState
+from shiftwork.core.worker_state import is_failing
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape
 
-_TITLES = ("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR")
+_TITLES = (
+    *("WORKER", "MODE", "SCHEDULE", "ENABLED", "RUNNING", "RETRYING", "FAILURES", "LAST RUN", "NEXT DUE", "LAST ERROR"),
+)
 
 
 @click.command()
@@ -35,7 +39,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": True, "reason": None})
     else:
-        click.echo(f"worker {worker} is enabled; its count of failures is reset")
+        say(f"worker {worker} is enabled; its count of failures is reset")
 
 
 @click.command()
@@ -49,7 +53,7 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     if as_json:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
-        click.echo(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
+        say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:
@@ -60,14 +64,25 @@ def _row(worker: WorkerView, now: float) -> list[Cell]:
         worker.schedule.removesuffix(", counted from the end of the last run"),
         "yes" if state.enabled else "NO",
         worker.stats.processing,
+        worker.stats.retrying,
         state.failures,
         ago(state.last_started, now),
         _due(worker, now),
-        state.last_error if state.enabled else state.reason or state.last_error,
+        _wrong(state, now),
     ]
+
+
+def _wrong(state: WorkerState, now: float) -> str | None:
+    """Return why a worker is disabled, or the last error and when it was; a success since then is said as well."""
+    if not state.enabled and state.reason:
+        return state.reason
+    if state.last_error is None:
+        return None
+    since = "" if is_failing(state) else ", succeeded since"
+    return f"{ago(state.last_error_at, now)}{since}: {state.last_error}"
 
 
 def _due(worker: WorkerView, now: float) -> str | None:
     if worker.next_due is None:
-        return None
+        return "after the retry" if worker.stats.retrying and worker.config.cron is None else None
     return ago(worker.next_due, now) if worker.next_due > now else "now"

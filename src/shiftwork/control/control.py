@@ -32,6 +32,7 @@ from shiftwork.control.tokens import Tokens
 from shiftwork.control.workers import Workers
 from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 
@@ -54,12 +55,14 @@ class Control:
         self._hooks = Hooks() if hooks is None else hooks  # one without functions is false
         self.now = clock.now
         """Returns the time by the store's clock, in epoch seconds."""
+        self.voice = StoreVoice(clock.monotonic)
+        """Knows which calls of the store fail in this process; a node of this process reports to it too."""
         self.portal = Portal()
         self.store = StoreAccess(store, clock)
         self.audit = Audit(self.store, self.now, self._hooks)
         definitions = Definitions(self.store, self.now)
         self.explanations = Explanations(self.store, self.now)
-        self.submission = Submission(self.store, self.now, registry, self.portal)
+        self.submission = Submission(self.store, self.now, registry, self.portal, self.voice)
         self.jobs = Jobs(
             self.store,
             self.now,
@@ -77,7 +80,13 @@ class Control:
         self.nodes = Nodes(self.store, self.now, audit=self.audit)
         self.tokens = Tokens(self.store, self.now, audit=self.audit)
         self.system = System(
-            self.store, self.now, registry, definitions=definitions, lease_seconds=lease_seconds, strays=strays
+            self.store,
+            self.now,
+            registry,
+            definitions=definitions,
+            lease_seconds=lease_seconds,
+            strays=strays,
+            voice=self.voice,
         )
         self.doctor = Doctor(self.store, clock, self.system)
 

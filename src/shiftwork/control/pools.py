@@ -78,7 +78,7 @@ class Pools:
         before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset))
         old, new = bounded(pool, before), bounded(pool, after)
         how = "as registered" if after.min_workers is None and after.max_workers is None else "by hand"
-        message = f"pool {name} may have {new.min_workers} to {new.max_workers} workers, {how}"
+        message = f"pool {name} may have {new.min_workers} to {new.max_workers} slots, {how}"
         message += f"; it was {old.min_workers} to {old.max_workers}"
         data = {"min_workers": after.min_workers, "max_workers": after.max_workers}
         await self._audit.record("pool.bounds", name, message, **data)
@@ -100,7 +100,7 @@ class Pools:
         return {name: dashboard_entry(stats.get(name, PoolStats()), instances.get(name, [])) for name in names}
 
     async def plan(self) -> Planned:
-        """Decide how many workers each pool should have, in a process that runs no node, and write it down."""
+        """Decide how many slots each pool should have, in a process that runs no node, and write it down."""
         store = await self._access.open()
         planned = await Planner(await self.all(), self._registry.workers, store, self._clock).plan()
         await self._audit.publish(planned.events)

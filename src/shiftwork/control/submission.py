@@ -11,10 +11,12 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
+from shiftwork.errors import StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job
 from shiftwork.handles.redaction import secrets_of
-from shiftwork.store.protocol import transactional
+from shiftwork.runtime.store_voice import ADDS, StoreVoice
+from shiftwork.store.protocol import Store, transactional
 from shiftwork.telemetry.tracing import sending
 
 R = TypeVar("R")
@@ -23,11 +25,19 @@ R = TypeVar("R")
 class Submission:
     """Adds jobs to the store. The clock is read once for all jobs of one call."""
 
-    def __init__(self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, portal: Portal) -> None:
+    def __init__(
+        self,
+        access: StoreAccess,
+        now: Callable[[], float],
+        registry: LocalRegistry,
+        portal: Portal,
+        voice: StoreVoice,
+    ) -> None:
         self._access = access
         self._now = now
         self._registry = registry
         self._portal = portal
+        self._voice = voice
         self._published: set[str] = set()
         """The workers whose secrets are known to be published."""
 
@@ -37,10 +47,19 @@ class Submission:
         await self.publish_secrets({call.worker for call in calls})
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
-            added = await store.add(jobs, now)
+            added = await self._add(store, jobs, now)
         existing = [one.id for one in added if not one.created]
         known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
         return self._handles(calls, jobs, added, known, now)
+
+    async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
+        try:
+            added = await store.add(jobs, now)
+        except StoreError as error:
+            self._voice.failed(ADDS, error, quietly=True)
+            raise
+        self._voice.worked(ADDS)
+        return added
 
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""

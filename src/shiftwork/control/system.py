@@ -1,16 +1,21 @@
 """The system as a whole: overview, health, and what happened."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from secrets import token_hex
 
 from msgspec.structs import replace
 
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.glances import Glances
+from shiftwork.control.latency import MANY, PLACE
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
+from shiftwork.errors import StoreError
+from shiftwork.runtime.store_voice import TEST, StoreVoice
 from shiftwork.store.docs import read, read_all
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import Overview, overview_of
@@ -32,6 +37,7 @@ class System:
         definitions: Definitions,
         lease_seconds: float,
         strays: Strays,
+        voice: StoreVoice,
     ) -> None:
         self._access = access
         self._now = now
@@ -39,10 +45,16 @@ class System:
         self._definitions = definitions
         self._lease_seconds = lease_seconds
         self._strays = strays
+        self._voice = voice
         self._glances = Glances(access, now, registry)
 
-    async def overview(self) -> Overview:
-        """Return every worker, every pool, the leader and what is wrong, from a single snapshot."""
+    async def overview(self, *, try_write: bool = False) -> Overview:
+        """Return every worker, every pool, the leader and what is wrong, from a single snapshot.
+
+        `try_write` writes to the store too: one that can only be read is a problem.
+        """
+        if try_write:
+            await self._try_write()
         seen = await self._snapshot()
         workers, pools = self._registry.worker_configs(), self._registry.pool_configs()
         with_ours = replace(seen, workers=seen.workers | workers, pools=seen.pools | pools)
@@ -61,8 +73,16 @@ class System:
         store = await self._access.open()
         return await store.events(after, limit, before=before)
 
+    async def _try_write(self) -> None:
+        """Take and return a place that has no limit; how that went is known to the voice."""
+        store, holder = await self._access.open(), f"{PLACE} {token_hex(4)}"
+        with suppress(StoreError):
+            await self._voice.hear(TEST, store.hold(PLACE, holder, MANY, 60.0, self._now()))
+            await store.drop(PLACE, holder)
+
     def _judged(self, seen: Snapshot) -> Health:
-        return judged(seen, self._strays(), lease_seconds=self._lease_seconds)
+        fault = self._voice.fault
+        return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
         """Ask the store seven questions, whose cost does not depend on how many jobs there are."""

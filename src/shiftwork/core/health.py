@@ -10,13 +10,16 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.model import Lost, WorkerConfig, WorkerState
+from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
+from shiftwork.core.worker_state import is_failing
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
-SCHEDULE_GRACE_SECONDS: Final = 60.0
-"""How late the job of a fire time may be created before the schedule counts as missed."""
+SCHEDULE_GRACE_SECONDS: Final = 10.0
+"""How late the job of a fire time, or of a loop's next round, may be created before the schedule counts as missed."""
+LEADERLESS_SECONDS: Final = 60.0
+"""The same while no node leads, which is a problem of its own and ends by itself if another node is there."""
 
 STARTING_SECONDS: Final = 30.0
 """How long jobs may wait for the first worker of a pool that a node is about to start."""
@@ -34,9 +37,10 @@ class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     code: str
-    """One of worker_disabled, schedule_missed, pool_failing, pool_unhosted, pool_unplaced, pool_unserved, pool_starved,
-    pool_paused, node_silent, node_lost, instance_silent, breaker_open, no_leader, dead_letters, thread_stuck;
-    or the name of a finding, if the store was examined."""
+    """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
+    pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
+    breaker_open, no_leader, dead_letters, thread_stuck, store_failing; or the name of a finding, if the store was
+    examined."""
     subject: str
     message: str
     remedy: str
@@ -66,6 +70,8 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     next_due: float | None = None
     """The next fire time of its schedule for which no job exists yet."""
     live: bool = False
+    retrying: int = 0
+    """How many of its jobs failed and wait for their next attempt."""
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True):
@@ -103,7 +109,7 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     served: bool = True
     """Whether a live instance takes jobs from it."""
     dead: int = 0
-    """Jobs in its dead-letter queue."""
+    """Jobs in its dead-letter queue, without those of schedules that have succeeded since."""
     hosting: Hosting = "nobody"
     labels: tuple[str, ...] = ()
     failing: dict[str, str] = field(default_factory=dict)
@@ -116,6 +122,9 @@ class HealthFacts(Struct, kw_only=True):
     """Everything a verdict is made from."""
 
     workers: list[WorkerFacts] = field(default_factory=list)
+    """The workers that a live node has; all of them if there is no live node."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """How many jobs are queued of each worker that no live node has, if there are live nodes."""
     nodes: list[NodeFacts] = field(default_factory=list)
     lost: dict[str, Lost] = field(default_factory=dict)
     """Nodes that vanished a short while ago."""
@@ -124,6 +133,8 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether any node leads."""
+    store_faults: dict[str, str] = field(default_factory=dict)
+    """Why writes to the store fail, by the process that sees it."""
 
 
 def integrity(damages: Sequence[str]) -> Finding:
@@ -137,11 +148,20 @@ def integrity(damages: Sequence[str]) -> Finding:
 def judge(facts: HealthFacts, now: float) -> Health:
     """Return what is wrong now, critical problems first."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
-    problems = [*nodes, *_pools(facts), *_workers(facts, now), *_breakers(facts, now)]
+    workers = [*_workers(facts, now), *_starved(facts), *_unknown(facts)]
+    problems = [*_store(facts), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
     return Health("degraded" if problems else "ok", problems)
+
+
+def _store(facts: HealthFacts) -> Iterator[Problem]:
+    if facts.store_faults:
+        who, error = min(facts.store_faults.items())
+        message = f"writing to the store fails, as seen by {who}: {gist(error)}"
+        remedy = "fix the cause that the message names; nothing acknowledged is lost, and nodes go on by themselves"
+        yield Problem("store_failing", "store", message, remedy, "critical")
 
 
 def _leader(facts: HealthFacts) -> Iterator[Problem]:
@@ -245,7 +265,7 @@ def _failing(pool: PoolFacts) -> Problem:
 def gist(error: str) -> str:
     """Return the line of an error that sums it up: the last one of a traceback, the first one of anything else."""
     lines = error.strip().splitlines() or ["no reason given"]
-    return lines[-1 if lines[0].startswith("Traceback") else 0].strip()
+    return lines[-1 if lines[0].startswith("Traceback") else 0].strip().rstrip(".")
 
 
 def _unserved(pool: PoolFacts) -> Iterator[Problem]:
@@ -281,10 +301,53 @@ def _workers(facts: HealthFacts, now: float) -> Iterator[Problem]:
         if not state.enabled:
             message = f"worker {name} is disabled: {state.reason or 'no reason given'}"
             yield Problem("worker_disabled", name, message, f"fix the cause, then call enable_worker({name!r})")
-        elif worker.next_due is not None and not worker.live and now - worker.next_due > SCHEDULE_GRACE_SECONDS:
-            message = f"worker {name} was due {now - worker.next_due:.0f} s ago, and no job was created"
-            remedy = "check that a node leads, that it has this worker, and that its clock agrees with the store's"
+            continue
+        if is_failing(state) and (worker.retrying or not _on_demand(worker)):
+            yield _failing_worker(worker, now)
+        missed = None if worker.next_due is None or worker.live else now - worker.next_due
+        if missed is not None and missed > (SCHEDULE_GRACE_SECONDS if facts.leader else LEADERLESS_SECONDS):
+            message = f"worker {name} was due {missed:.0f} s ago, and no job was created"
+            remedy = "check the log of the node that leads, that it has this worker, and that the clocks agree"
             yield Problem("schedule_missed", name, message, remedy)
+
+
+def _on_demand(worker: WorkerFacts) -> bool:
+    return worker.config.execution_mode is WorkerExecutionMode.TRIGGERED
+
+
+def _failing_worker(worker: WorkerFacts, now: float) -> Problem:
+    name, state, most = worker.config.name, worker.state, worker.config.max_consecutive_failures
+    error, ago = gist(state.last_error or ""), max(0.0, now - (state.last_error_at or now))
+    message = f"worker {name} is failing: the last attempt failed {ago:.0f} s ago with {error}"
+    if worker.retrying:
+        message += f"; {counted(worker.retrying, 'job')} to be retried"
+    off = f"; it is disabled after {most} failed runs in a row" if most is not None else ""
+    remedy = f"read the traceback in the log, or in the newest job: shiftwork jobs --worker {name}{off}"
+    return Problem("worker_failing", name, message, remedy)
+
+
+def _starved(facts: HealthFacts) -> Iterator[Problem]:
+    """Yield the workers that wait for one that is disabled, and so never run."""
+    states = {worker.config.name: worker.state for worker in facts.workers}
+    for worker in facts.workers:
+        if not worker.state.enabled or (_on_demand(worker) and not worker.live):
+            continue
+        for needed, demand in worker.config.depends_on.items():
+            state = states.get(needed)
+            if state is None or state.enabled or (state.last_success is not None and demand != "fresh"):
+                continue
+            never = "has never succeeded" if state.last_success is None else "cannot succeed again"
+            message = f"worker {worker.config.name} cannot run: it depends on {needed}, which is disabled and {never}"
+            remedy = f"fix the cause, then call enable_worker({needed!r})"
+            yield Problem("worker_starved", worker.config.name, message, remedy)
+
+
+def _unknown(facts: HealthFacts) -> Iterator[Problem]:
+    for name, queued in facts.unknown.items():
+        wait = "1 job waits" if queued == 1 else f"{queued:,} jobs wait"
+        message = f"{wait} for worker {name}, which no running node has"
+        remedy = f"start a node whose app registers {name}; or cancel: shiftwork cancel --waiting --worker {name}"
+        yield Problem("worker_unknown", name, message, remedy)
 
 
 def _breakers(facts: HealthFacts, now: float) -> Iterator[Problem]:

@@ -34,6 +34,8 @@ class EndedTotals(Struct, frozen=True, array_like=True):
     completed: int = 0
     failed: int = 0
     marks: dict[str, int] = {}
+    wait_seconds: float = 0.0
+    run_seconds: float = 0.0
 
 
 class Point(Struct, frozen=True, array_like=True):
@@ -98,7 +100,10 @@ class Hour(Struct, array_like=True):
 
 def ended(sample: Sample) -> Before:
     """Return how many runs had ended when the sample was taken."""
-    totals = {name: EndedTotals(one.completed, one.failed, one.marks) for name, one in sample.stats.items()}
+    totals = {
+        name: EndedTotals(one.completed, one.failed, one.marks, one.wait_seconds, one.run_seconds)
+        for name, one in sample.stats.items()
+    }
     return Before(sample.at, totals)
 
 
@@ -121,14 +126,14 @@ def _point(name: str, sample: Sample, before: EndedTotals | None) -> Point:
         completed=max(0, stats.completed - before.completed),
         failed=max(0, stats.failed - before.failed),
         retried=max(0, marks.get(RETRIED, 0)),
-        wait_p95=p95(waits(marks)),
-        run_p95=p95(runs(marks)),
+        wait_p95=p95(waits(marks), stats.wait_seconds - before.wait_seconds),
+        run_p95=p95(runs(marks), stats.run_seconds - before.run_seconds),
     )
 
 
-def p95(numbers: Sequence[int]) -> float | None:
-    """Return the 95th percentile in seconds, from the numbers of a histogram; None if they are all zero."""
-    seconds = quantile(P95, numbers)
+def p95(numbers: Sequence[int], total: float | None = None) -> float | None:
+    """Return the 95th percentile in seconds, from a histogram and the sum of its values; None if it is empty."""
+    seconds = quantile(P95, numbers, total)
     return None if seconds is None else round(seconds, DIGITS)
 
 

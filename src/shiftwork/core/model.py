@@ -381,6 +381,9 @@ class WorkerState(Struct, kw_only=True):
     """When a job of it last ended for good: completed, dead or cancelled. A failure that is retried is not an end."""
     last_success: float | None = None
     last_error: str | None = None
+    """The error of the last attempt that failed, retried or not. A later success does not clear it."""
+    last_error_at: float | None = None
+    """When that attempt ended."""
     rate_at: float = 0.0
     """The rate limit's theoretical arrival time."""
 
@@ -449,6 +452,20 @@ class Beat(Struct, frozen=True, kw_only=True):
     pid: int = 0
     machine: "NodeBeat | None" = None
     """The machine, in the beat that a node sends for itself, under the name by which it leads."""
+    process: "ProcessMark | None" = None
+    """The process that renews the leases, in the beat that a node sends for itself; None where that cannot be told."""
+    children: tuple[int, ...] = ()
+    """The process groups in which its jobs run apart, in the beat that a node sends for itself."""
+
+
+class ProcessMark(Struct, frozen=True):
+    """Which process this is, among all that ever run anywhere, so that its neighbours can prove its death."""
+
+    place: str
+    """The boot of the machine, the namespace in which the pid holds, and the name of the host."""
+    pid: int
+    born: int
+    """When it began, in clock ticks after the boot."""
 
 
 class NodeBeat(Struct, frozen=True, kw_only=True):
@@ -470,6 +487,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """How many seconds late its event loop runs: the worst recent value."""
     store_seconds: float | None = None
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
+    store_fault: str | None = None
+    """What it cannot do with the store although it can send this beat; None if nothing fails."""
 
 
 class Orders(Struct, frozen=True):
@@ -479,6 +498,8 @@ class Orders(Struct, frozen=True):
     """The jobs they hold that a person cancelled, as id and fence."""
     lost: list[str]
     """The instances whose lease had ended and whose jobs were taken: they must stop what they run."""
+    server_time: float = 0.0
+    """The store's own clock at the beat, as `Store.server_time` returns it: a renewal needs no second round trip."""
 
 
 class InstanceRecord(Struct, frozen=True):
@@ -490,7 +511,7 @@ class InstanceRecord(Struct, frozen=True):
 
 
 class WorkerInstance(Struct, frozen=True, kw_only=True):
-    """A running member of a pool, as people see it."""
+    """A running member of a pool, as people see it: its numbers are those of its last beat, a few seconds old."""
 
     id: str
     pool: str
@@ -603,7 +624,10 @@ class PoolStats(Struct, kw_only=True):
 
 
 class WorkerStats(Struct, kw_only=True):
-    """One worker's jobs in numbers, by live status, and how many of its jobs are dead."""
+    """One worker in numbers. The first group of fields is the present: its live jobs by status, and its dead ones.
+
+    The second only grows. It begins at zero when a store is moved into.
+    """
 
     queued: int = 0
     scheduled: int = 0
@@ -611,9 +635,17 @@ class WorkerStats(Struct, kw_only=True):
     processing: int = 0
     dead: int = 0
 
+    completed: int = 0
+    failed: int = 0
+    """How many attempts failed, those that made a job dead included."""
+    died: int = 0
+    """How many attempts made a job dead."""
+    run_seconds: float = 0.0
+    """How long all completed and failed attempts took."""
+
 
 class Stats(Struct, kw_only=True):
-    """All pools and workers that have jobs, in numbers. No store scans ended jobs for them."""
+    """All pools and workers that have jobs or had some, in numbers. No store scans ended jobs for them."""
 
     pools: dict[str, PoolStats] = field(default_factory=dict)
     workers: dict[str, WorkerStats] = field(default_factory=dict)

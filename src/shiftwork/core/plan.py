@@ -169,7 +169,7 @@ def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
 
 
 def _event(name: str, decision: Decision, now: float) -> Event:
-    message = f"pool {name}: {decision.current} → {decision.target} workers: {decision.reason}"
+    message = f"pool {name}: {decision.current} → {decision.target} slots: {decision.reason}"
     data = {"before": decision.current, "after": decision.target}
     return Event(at=now, name="pool.scaled", subject=name, message=message, data=data)
 

@@ -1,4 +1,4 @@
-"""How many workers should a pool have, and on which nodes?
+"""How many slots should a pool have, and on which nodes?
 
 A *worker* here is a slot: one job's worth of concurrency.
 
@@ -12,7 +12,7 @@ A *worker* here is a slot: one job's worth of concurrency.
   the job waits for a gate, and more workers would wait too.)
 
 A pool grows at once. It shrinks by one at a time, only after wanting less for `scale_down_after_seconds` without a
-break, and never below the number of busy workers. A lowered `max_workers` holds at once, even if all are busy and more
+break, and never below the number of busy slots. A lowered `max_workers` holds at once, even if all are busy and more
 jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `place`
 distributes the workers over the nodes by what each node has. Neither function starts or stops anything.
 """
@@ -34,7 +34,7 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
     queue_depth: int
     busy_workers: int
     current: int
-    """How many workers exist, or have been planned."""
+    """How many slots exist, or have been planned."""
     oldest_wait_seconds: float | None = None
     arrivals_per_second: float | None = None
     mean_run_seconds: float | None = None
@@ -49,7 +49,7 @@ class Memory(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """How many workers a pool should have, and why."""
+    """How many slots a pool should have, and why."""
 
     current: int
     target: int
@@ -59,14 +59,14 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class _Wish(Struct, frozen=True):
-    """A number of workers and the rule that asks for it."""
+    """A number of slots and the rule that asks for it."""
 
     n: int
     why: str
 
 
 def decide(pool: PoolConfig, load: PoolLoad, memory: Memory, *, now: float) -> Decision:
-    """Return how many workers the pool should have now."""
+    """Return how many slots the pool should have now."""
     if not load.known:
         target = max(load.current, pool.min_workers)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
@@ -151,7 +151,7 @@ def _at_least(n: float) -> int:
 
 
 class Want(Struct, frozen=True, kw_only=True):
-    """How many workers of a pool are wanted, and what each of them takes."""
+    """How many slots of a pool are wanted, and what each of them takes."""
 
     pool: str
     target: int
@@ -165,33 +165,33 @@ class Want(Struct, frozen=True, kw_only=True):
 
 
 class NodeCapacity(Struct, frozen=True, kw_only=True):
-    """What a node has in all, and which workers it runs now."""
+    """What a node has in all, and which slots it runs now."""
 
     node: str
     cores: float
     memory: int
     labels: frozenset[str] = frozenset()
     placed: dict[str, int] = field(default_factory=dict)
-    """How many workers of each pool it runs now."""
+    """How many slots of each pool it runs now."""
 
 
 class Unplaced(Struct, frozen=True):
-    """How many workers of a pool fit on no node, and why."""
+    """How many slots of a pool fit on no node, and why."""
 
     n: int
     why: str
 
 
 class Placement(Struct, frozen=True):
-    """Which node runs how many workers of which pool."""
+    """Which node runs how many slots of which pool."""
 
     nodes: dict[str, dict[str, int]]
-    """The numbers by node, then by pool. Every node is listed; pools without workers there are left out."""
+    """The numbers by node, then by pool. Every node is listed; pools without slots there are left out."""
     unplaced: dict[str, Unplaced]
 
 
 def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
-    """Decide which node runs how many workers of which pool.
+    """Decide which node runs how many slots of which pool.
 
     Workers stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
     out evenly, since moving them costs little. Every pool gets its minimum first, even if another pool must give up
@@ -229,7 +229,7 @@ class _Board:
         return sum(pools.get(pool, 0) for pools in self.placed.values())
 
     def keep(self, targets: Mapping[str, int]) -> None:
-        """Leave workers where they are, up to the target of each pool, beginning with the nodes that have most."""
+        """Leave slots where they are, up to the target of each pool, beginning with the nodes that have most."""
         for pool, target in targets.items():
             most = self._most_kept(pool, target)
             for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
@@ -238,7 +238,7 @@ class _Board:
                     self._put(pool, name, 1)
 
     def _most_kept(self, pool: str, target: int) -> int:
-        """Return how many workers of a pool one node may keep: those that take nothing are shared out evenly."""
+        """Return how many slots of a pool one node may keep: those that take nothing are shared out evenly."""
         want = self.wants[pool]
         return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
 
@@ -254,7 +254,7 @@ class _Board:
             ]
 
     def why_not(self, pool: str) -> str:
-        """Return why no more workers of this pool fit."""
+        """Return why no more slots of this pool fit."""
         want = self.wants[pool]
         if not self.nodes:
             return "there are no nodes"
@@ -316,7 +316,7 @@ class _Board:
         return False
 
     def _surplus(self, pool: str, name: str) -> Iterator[str]:
-        """Yield the pools with workers above their minimum on this node, one for each, the lowest priority first."""
+        """Yield the pools with slots above their minimum on this node, one for each, the lowest priority first."""
         for other, want in reversed([*self.wants.items()]):
             if other == pool or (want.cpu <= 0 and want.memory <= 0):
                 continue

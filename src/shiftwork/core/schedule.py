@@ -12,6 +12,7 @@ Vixie cron draws the line elsewhere: there any `*` at the start of the minute or
 kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
 """
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import floor
 from typing import Final
@@ -37,6 +38,8 @@ _NEAR: Final = 26 * 3600
 """A change of the clock that is farther away (Samoa once skipped a day) cannot reorder the times on its face."""
 _FIELDS: Final = 5
 _HOURS: Final = 24
+_MINUTES: Final = 60
+_STEP: Final = re.compile(r"\*/([1-9]\d*)")
 
 
 class Cursor(Struct, frozen=True):
@@ -129,13 +132,25 @@ def describe(config: WorkerConfig) -> str:
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return "on demand"
     if config.cron is not None:
-        words = CronSim(config.cron, _NAIVE_EPOCH).explain()
-        return f"{words[:1].lower()}{words[1:]}, {config.timezone}"
+        return f"{_cron_words(config.cron)}, {config.timezone}"
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
         return f"every {duration(config.interval_seconds, each=True)}, counted from the end of the last run"
     if config.interval_seconds <= SHORTEST_PAUSE:
         return "in a loop, without a pause"
     return f"in a loop, with a pause of {duration(config.interval_seconds)}"
+
+
+def _cron_words(expression: str) -> str:
+    minute, hour, *days = [*expression.split(), "", ""]
+    if days == ["*", "*", "*", "", ""]:
+        minutes, hours = (_STEP.fullmatch(part) for part in (minute, hour))
+        if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
+            return f"every {duration(60 * int(minutes[1]), each=True)}"
+        if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
+            at = "" if int(minute) == 0 else f", at minute {int(minute)}"
+            return f"every {duration(3600 * int(hours[1]), each=True)}{at}"
+    words = CronSim(expression, _NAIVE_EPOCH).explain()
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def duration(seconds: float, *, each: bool = False) -> str:

@@ -2,8 +2,9 @@
 
 * A job that ends for good (completed, dead, cancelled) moves `last_ended`; a success moves `last_success`. Neither ever
   moves back: ends may be written in another order than they happened.
-* A success clears the consecutive failures and the last error; a failure adds one and sets the error; a neutral outcome
-  does neither.
+* A success clears the consecutive failures, a failure adds one; a neutral outcome does neither.
+* A failure sets the last error and its time, and so does an attempt that fails and is retried. A success does not clear
+  them: that a worker fails now shows in `last_error_at > last_success`. They do not move back either.
 * The failure that makes `disable_after` in a row disables the worker, once, with a reason that names count and error.
 * Enabling a worker clears its consecutive failures.
 
@@ -19,13 +20,13 @@ def after_run(state: WorkerState, outcome: Outcome, status: JobStatus) -> bool:
     """Change the state for an accepted outcome whose job landed in `status`. True if that disabled the worker."""
     if status in ENDED:
         after_end(state, outcome.ended_at)
+    if outcome.verdict == "failure" or outcome.status is JobStatus.FAILED:
+        _note_error(state, outcome)
     if outcome.verdict == "success":
         state.last_success = max(state.last_success or 0.0, outcome.ended_at)
         state.failures = 0
-        state.last_error = None
     elif outcome.verdict == "failure":
         state.failures += 1
-        state.last_error = outcome.error
         return _disabled(state, outcome)
     return False
 
@@ -41,6 +42,16 @@ def switch(state: WorkerState, *, enabled: bool, reason: str | None, now: float)
     state.reason = None if enabled else reason
     if enabled:
         state.failures = 0
+
+
+def is_failing(state: WorkerState) -> bool:
+    """Whether the last attempt of the worker that succeeded or failed is one that failed."""
+    return state.last_error_at is not None and state.last_error_at > (state.last_success or 0.0)
+
+
+def _note_error(state: WorkerState, outcome: Outcome) -> None:
+    if outcome.ended_at >= (state.last_error_at or 0.0):
+        state.last_error, state.last_error_at = outcome.error, outcome.ended_at
 
 
 def _disabled(state: WorkerState, outcome: Outcome) -> bool:

@@ -1,6 +1,7 @@
 """One kind of loop for everything that goes on forever: poll, sleep until the next time or the bell, poll again.
 
-A duty survives whatever its poll raises: it logs, backs off, and tries again.
+A duty survives whatever its poll raises: it reports, backs off, and tries again. Failures of the store go to the one
+voice that speaks for it; everything else is a surprise, and logged here.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from typing import Final
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Bell
 
 logger: Final = logging.getLogger("shiftwork")
@@ -32,13 +34,16 @@ class Duty:
         clock: Clock,
         bell: Bell,
         longest_sleep: float,
+        voice: StoreVoice,
     ) -> None:
         self._name = name
         self._poll = poll
         self._clock = clock
         self._bell = bell
         self._longest_sleep = longest_sleep
+        self._voice = voice
         self._failures = 0
+        self._surprised = False
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -85,15 +90,21 @@ class Duty:
         except Exception as error:  # noqa: BLE001 - a duty outlives every surprise, and reports it to the log
             return self._back_off(error)
         if self._failures:
-            logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
-            self._failures = 0
+            self._got_through()
         return next_at
+
+    def _got_through(self) -> None:
+        if self._surprised:
+            logger.info("%s works again after %s", self._name, counted(self._failures, "failure"))
+        self._failures, self._surprised = 0, False
+        self._voice.settled(self._name)
 
     def _back_off(self, error: Exception) -> float:
         self._failures += 1
         seconds = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(self._failures - 1, 10))
         if isinstance(error, StoreError):
-            logger.warning("%s: %s; trying again in %.1f s", self._name, error, seconds)
+            self._voice.failed(self._name, error)
         else:
+            self._surprised = True
             logger.error("%s failed unexpectedly; trying again in %.1f s", self._name, seconds, exc_info=error)
         return self._clock.now() + seconds

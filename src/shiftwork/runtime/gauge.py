@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from shiftwork.runtime.machine import Usage, usage
+from shiftwork.runtime.store_voice import StoreVoice
 
 T = TypeVar("T")
 
@@ -92,18 +93,22 @@ class Lateness:
 
 
 class Stopwatch:
-    """How long calls take: the mean of those that returned since it was last read."""
+    """How long calls of the store take: the mean of those that returned since it was last read."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], voice: StoreVoice) -> None:
         self._monotonic = monotonic
+        self._voice = voice
         self._seconds = 0.0
         self._calls = 0
         self._mean: float | None = None
 
-    async def time(self, call: Awaitable[T]) -> T:
-        """Wait for a call. One that fails is not counted. Two threads at once may lose one of their counts."""
+    async def time(self, what: str, call: Awaitable[T]) -> T:
+        """Wait for a call, and report how it went. One that fails is not counted.
+
+        Two threads at once may lose one of their counts.
+        """
         began = self._monotonic()
-        result = await call
+        result = await self._voice.hear(what, call)
         self._seconds += self._monotonic() - began
         self._calls += 1
         return result
@@ -120,8 +125,8 @@ class Stopwatch:
 class OwnGauge:
     """How hard this very process works, and how long the store makes it wait."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self.stopwatch = Stopwatch(monotonic)
+    def __init__(self, monotonic: Callable[[], float], voice: StoreVoice) -> None:
+        self.stopwatch = Stopwatch(monotonic, voice)
         """Measures the calls of the store."""
         self._gauge = Gauge(os.getpid(), monotonic)
         self._lateness = Lateness(monotonic)

@@ -65,10 +65,15 @@ def _read(path: Path) -> str:
         return ""
 
 
-def starved(stat: Path = Path("/proc/vmstat")) -> int:
-    """How many processes the system has killed so far for want of memory; 0 where it does not count them."""
-    counts = (line.split() for line in _read(stat).splitlines() if line.startswith("oom_kill "))
-    return next((int(count[1]) for count in counts), 0)
+def starved(cgroup: Path = _CGROUP, mine: Path = _MINE, stat: Path = Path("/proc/vmstat")) -> int:
+    """How many processes the system has killed so far for want of memory; 0 where it does not count them.
+
+    Where our control group counts its own, those of strangers on this machine do not count.
+    """
+    groups = [line.split(":", 2)[2] for line in _read(mine).splitlines() if line.startswith("0::")]
+    own = _read(cgroup / groups[0].strip("/") / "memory.events") if groups else ""
+    counts = [int(line.split()[1]) for line in (own or _read(stat)).splitlines() if line.startswith("oom_kill ")]
+    return counts[0] if counts else 0
 
 
 def usage(pid: int, proc: Path = Path("/proc")) -> Usage | None:

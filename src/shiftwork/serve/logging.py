@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shiftwork.core.printable import printable, printable_json
 from shiftwork.runtime.engine.log_context import about_job
 
 __all__ = ["FORMATS", "LEVELS", "JsonLines", "PlainLines", "about_job", "set_up_logging"]
@@ -41,8 +42,10 @@ class PlainLines(logging.Formatter):
         record.origin = f"{record.name}: " if foreign else ""
         job, worker = getattr(record, "job_id", None), getattr(record, "worker", None)
         named = not job or str(job) in record.getMessage()
-        record.about = "" if named else f" ({worker}, job {job})"
-        return super().format(record)
+        known = worker is None or record.getMessage().startswith(f"{worker}: ")
+        record.about = "" if named else f" (job {job})" if known else f" ({worker}, job {job})"
+        # A line inside a message must not pass for a message of its own: only the first one begins at the margin.
+        return printable(super().format(record)).replace("\n", "\n    ")
 
 
 class JsonLines(logging.Formatter):
@@ -59,7 +62,10 @@ class JsonLines(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _STANDARD and name not in line}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
+        elif record.exc_text:  # of an exception in another process
+            line["exception"] = record.exc_text
         try:
-            return msgspec.json.encode(line, enc_hook=repr).decode()
+            encoded = msgspec.json.encode(line, enc_hook=repr)
         except (TypeError, ValueError):
-            return msgspec.json.encode({name: str(value) for name, value in line.items()}).decode()
+            encoded = msgspec.json.encode({name: str(value) for name, value in line.items()})
+        return printable_json(encoded.decode())

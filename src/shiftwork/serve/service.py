@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,22 +17,31 @@ from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.node.condition import Condition
-from shiftwork.runtime.node.health_monitor import LOOK_SECONDS, HealthMonitor
+from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.notify import Announcer, Notifier
+from shiftwork.serve.web_messages import NodeReport, WebSetup
+from shiftwork.serve.web_process import WebProcess
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
+from shiftwork.web.listening import Listener, listen
 
 if TYPE_CHECKING:
-    from shiftwork.web.server import WebServer
+    from threading import Timer
 
 __all__ = ["Definition", "Service", "Web", "shown"]
 
 logger: Final = logging.getLogger("shiftwork")
+
+HURRY_SECONDS: Final = 5.0
+"""How long a node may take to end after a second signal; mostly it takes a moment."""
+WEB_PACKAGES: Final = ("starlette", "uvicorn")
+"""What the process that serves the dashboard imports, and the node never does."""
 
 
 class Web(Struct, frozen=True, kw_only=True):
@@ -42,7 +52,7 @@ class Web(Struct, frozen=True, kw_only=True):
     demanded: bool = False
     """True if it was asked for; otherwise it is served only if it can be."""
     trust_loopback: bool = True
-    """True if requests from localhost need no token."""
+    """True if requests of our own user and of root, on this machine, need no token."""
 
 
 class KnownWorker(Struct):
@@ -61,6 +71,7 @@ class Service:
         *,
         log_level: str,
         log_format: str,
+        log_runs: bool = False,
         labels: tuple[str, ...] = (),
         probe_file: Path | None = None,
         web: Web | None = None,
@@ -74,11 +85,14 @@ class Service:
             log_format=log_format,
         )
         self._labels = labels
+        self._log_runs = log_runs
         self._web = web
         self._started = False
         self._clock = SystemClock()
         self._hook_process = HookProcess(self._setup, self._clock)
         self._node: Node | None = None
+        self._end: Timer | None = None
+        """Ends the process, whatever hangs, some time after a second signal."""
         self._announcer = Announcer(Notifier.from_environment(), probe_file, self._condition)
 
     async def describe(self) -> Definition:
@@ -102,7 +116,7 @@ class Service:
                 try:
                     await control.store.open_to_change()
                     node = self._node = self._compose(definition, store, control)
-                    async with self._served(control):
+                    async with self._served(definition):
                         await node.start()
                         announcer.started()
                         self._started = True
@@ -113,46 +127,44 @@ class Service:
                 finally:
                     await self._hook_process.drain()
                     await control.close()
+                    if self._end is not None:
+                        self._end.cancel()
 
     @asynccontextmanager
-    async def _served(self, control: Control) -> AsyncIterator[None]:
+    async def _served(self, definition: Definition) -> AsyncIterator[None]:
         """Serve the web beside the node, if it is wanted and possible, until the node has stopped."""
-        server = None if self._web is None else self._web_server(self._web, control)
-        if server is None:
+        listener = None if self._web is None else await _listener(self._web)
+        if listener is None or self._web is None:
             yield
             return
-        try:
-            await server.start()
-        except ConfigurationError as error:
-            logger.warning("no dashboard: %s", error)
-            yield
-            return
-        others = "; other machines need a token: shiftwork token create" if server.beyond_loopback else ""
-        if self._web is not None and not self._web.trust_loopback:
+        others = "; other users and machines need a token: shiftwork token create"
+        if not self._web.trust_loopback:
             others = "; every request needs a token: shiftwork token create"
-        logger.info("the dashboard is at %s%s", server.address, others)
+        logger.info("the dashboard is at %s%s", listener.address(), others)
+        setup = WebSetup(
+            store=definition.store,
+            namespace=definition.namespace,
+            lease_seconds=definition.lease_seconds,
+            host=listener.host,
+            trust_loopback=self._web.trust_loopback,
+            log_level=self._setup.log_level or "info",
+            log_format=self._setup.log_format,
+        )
+        process = WebProcess(listener, setup, report=self._report, publish=self._hook_process.fire)
         try:
             yield
         finally:
-            await server.stop()
+            await process.stop()
 
-    def _web_server(self, web: Web, control: Control) -> "WebServer | None":
-        try:
-            from shiftwork.web.server import WebServer  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            remedy = f"{error.name} is not installed: pip install 'shiftwork[web]'"
-            if web.demanded:
-                message = f"--web cannot be served: {remedy}"
-                raise ConfigurationError(message) from None
-            logger.info("no dashboard: %s", remedy)
-            return None
-        return WebServer(
-            control, host=web.host, port=web.port, trust_loopback=web.trust_loopback, ready=self._why_not_ready
-        )
+    def _report(self) -> NodeReport:
+        return NodeReport(not_ready=self._why_not_ready(), strays=dict(self._strays()))
 
     def _hurry(self) -> None:
         if self._node is not None:
             self._node.hurry()
+        if self._end is None:
+            why = "the node cannot stop: ending without it; its leases will run out, and its jobs run again"
+            self._end = end_in_time(1, HURRY_SECONDS, why)
 
     def _why_not_ready(self) -> str | None:
         condition = self._condition()
@@ -172,6 +184,7 @@ class Service:
             apart="all",
             labels=self._labels,
             health_checks=definition.health_checks,
+            every_run=self._log_runs,
         )
         registry = Registry(
             {config.name: KnownWorker(config, definition.schemas.get(config.name)) for config in definition.workers},
@@ -186,14 +199,36 @@ class Service:
             hooks=self._hook_process,
             states=states,
             settings=settings,
+            voice=control.voice,
             setup=replace(self._setup, max_payload_bytes=definition.max_payload_bytes),
         )
         if definition.health_checks:
             monitor = HealthMonitor(
-                control.system.health, node.reporter.emit, self._clock.now, lambda: node.leader.leading
+                control.system.health,
+                node.reporter.emit,
+                node.reporter.emit_quietly,
+                now=self._clock.now,
+                leads=lambda: node.leader.leading,
             )
-            node.add_duty("health", monitor.poll, every=LOOK_SECONDS)
+            node.watch_health(monitor.poll)
         return node
+
+
+async def _listener(web: Web) -> Listener | None:
+    """Return the socket for the dashboard; None, with a line in the log, if it cannot be served."""
+    missing = next((name for name in WEB_PACKAGES if find_spec(name) is None), None)
+    if missing is not None:
+        remedy = f"{missing} is not installed: pip install 'shiftwork[web]'"
+        if web.demanded:
+            message = f"--web cannot be served: {remedy}"
+            raise ConfigurationError(message)
+        logger.info("no dashboard: %s", remedy)
+        return None
+    try:
+        return await listen(web.host, web.port)
+    except ConfigurationError as error:
+        logger.warning("no dashboard: %s", error)
+        return None
 
 
 def shown(definition: Definition) -> str:

@@ -6,7 +6,6 @@ node can no longer guarantee its lease: another process may have its jobs by the
 
 import asyncio
 import contextlib
-import ctypes
 import faulthandler
 import os
 import select
@@ -25,11 +24,8 @@ from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
+from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
 
-PARENT_DIED: Final = 1
-"""Linux's PR_SET_PDEATHSIG."""
-LEFT_ALONE: Final = 3
-"""The exit status of a process whose node has ended."""
 NICE: Final = 5
 """The niceness of a process that runs one job at a time: such jobs keep a core busy."""
 
@@ -43,7 +39,7 @@ def main() -> None:
     faulthandler.register(STACK_SIGNAL, stacks)
     watch = Lifeline(lifeline)
     watch.start()
-    _die_with_parent()
+    die_with_parent()
     asyncio.run(_live(socket.socket(fileno=sock)))
 
 
@@ -58,21 +54,25 @@ class Lifeline(threading.Thread):
     def run(self) -> None:
         try:
             self._listen()
-        finally:  # also if a job has closed the file descriptor: then the node cannot stop us
-            if _identity(self._lifeline) != self._identity:
-                os._exit(CUT_OFF)  # not by a signal: the job is to blame. The node ends what we have started
+        except OSError:  # a job has closed the file descriptor: the node could not stop us, but sees how we end
+            os._exit(CUT_OFF)
+        finally:
+            if _identity(self._lifeline) != self._identity:  # likewise, and has opened something else since
+                os._exit(CUT_OFF)
             with contextlib.suppress(OSError):
                 os.killpg(0, signal.SIGKILL)  # including processes that jobs have started
             os._exit(LEFT_ALONE)
 
     def _listen(self) -> None:
-        """Return once the node has ended, or the lease may have."""
+        """Return once the node has ended, or the lease may have. Raises `OSError` if the file descriptor is closed."""
         watch = select.poll()
         watch.register(self._lifeline, select.POLLIN)
         until: float | None = None  # without a lease there are no jobs
         while until is None or time.monotonic() < until:
             wait = None if until is None else max(0.0, until - time.monotonic()) * 1000
             for _, event in watch.poll(wait):
+                if event & select.POLLNVAL:
+                    raise OSError
                 words = os.read(self._lifeline, 512 * LEASE.size) if event & select.POLLIN else b""
                 if not words:
                     return
@@ -86,15 +86,6 @@ def _identity(fd: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return seen.st_dev, seen.st_ino
-
-
-def _die_with_parent() -> None:
-    """Where the system supports it, end with the node even if a function blocks everything."""
-    if sys.platform == "linux":
-        parent = os.getppid()
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(LEFT_ALONE)
 
 
 async def _live(sock: socket.socket) -> None:

@@ -2,7 +2,7 @@
 
 Obligations that hold for every method:
 
-* `now` is the caller's: a store never reads a clock of its own, except in `server_time`.
+* `now` is the caller's: a store never reads a clock of its own, except to return it.
 * A call that returns has happened, as durably as the store is durable. A call that raises `StoreError` may or may not
   have happened; repeating it with the same arguments must be harmless.
 * Every other caller, in this process or another, sees everything in one call happen at once, or not at all.
@@ -207,7 +207,8 @@ class Store(Protocol):
         """Renew the leases of these instances until `now + ttl`, creating those that are new, and return their orders.
 
         An instance whose jobs were reaped is `lost` for good: its lease is not renewed under that id. An instance whose
-        lease ran out but that was not reaped is renewed and keeps its jobs. Orders are repeated until they are obeyed.
+        lease ran out but that was not reaped is renewed and keeps its jobs. Orders are repeated until they are obeyed,
+        and carry the store's own clock.
         """
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:

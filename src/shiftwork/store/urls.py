@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 from shiftwork.errors import UnknownStoreError, nearest
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
+from shiftwork.store.url_login import check_login, unknown_parameter
 
 SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
 REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
@@ -50,6 +51,8 @@ def open_store(url: str, *, namespace: str = "default") -> Store:
         raise UnknownStoreError(_no_scheme(url))
     if scheme not in SCHEMES:
         raise UnknownStoreError(f"unknown store scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
+    if scheme not in ("memory", "sqlite"):
+        check_login(scheme, rest)
     place, _, query = rest.partition("?")
     options = _options(scheme, query)
     if scheme == "memory":
@@ -112,7 +115,7 @@ def _options(scheme: str, query: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True) if scheme != "postgresql" else ():
         if name not in known:
-            raise UnknownStoreError(f"{scheme}:// has no parameter {name!r}; {nearest(name, known)}")
+            raise unknown_parameter(scheme, name, known, query=query)
         if name in options:
             raise UnknownStoreError(f"the parameter {name!r} of {scheme}:// is given twice")
         options[name] = _value(scheme, name, value, known[name])

@@ -13,12 +13,17 @@ from msgspec import Struct
 
 from shiftwork.core.retry import EndKind
 from shiftwork.core.run_histograms import BOUNDS, LEASE_LOST, RETRIED, runs, waits
-from shiftwork.views.overview import NodeView, Overview, PoolView
+from shiftwork.core.worker_state import is_failing
+from shiftwork.views.overview import NodeView, Overview, PoolView, WorkerView
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 EDGES: Final = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 BREAKER: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
+MOST_WORKERS: Final = 200
+"""How many workers have metrics of their own: the first ones by name, so that it is always the same ones."""
+OTHERS: Final = "(others)"
+"""The label under which the runs of all further workers are added up."""
 
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
@@ -57,6 +62,23 @@ class Histogram(Struct, frozen=True):
                 yield _line(f"{self.name}_bucket", {**labels, "le": edge}, below)
             yield _line(f"{self.name}_sum", labels, seconds)
             yield _line(f"{self.name}_count", labels, sum(numbers))
+
+
+class Summary(Struct, frozen=True):
+    """A name, its meaning, and how long things took in all, by label."""
+
+    name: str
+    help: str
+    samples: Sequence[tuple[Labels, float, int]]
+    """The labels, the total time, and the number of things."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the text format."""
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} summary"
+        for labels, seconds, n in self.samples:
+            yield _line(f"{self.name}_sum", labels, seconds)
+            yield _line(f"{self.name}_count", labels, n)
 
 
 def render(seen: Overview, nodes: Sequence[NodeView], *, look_seconds: float) -> str:
@@ -136,8 +158,36 @@ def _by_pool(seen: Overview, number: Callable[[PoolView], float | None]) -> list
     return [(labels, float(value)) for labels, value in found if value is not None]
 
 
-def _workers(seen: Overview) -> Iterator[Metric]:
-    workers = [({"worker": view.config.name}, view) for view in seen.workers]
+def _workers(seen: Overview) -> Iterator[Metric | Summary]:
+    yield from _worker_states(seen.workers[:MOST_WORKERS])
+    stats = {view.config.name: [view.stats] for view in seen.workers[:MOST_WORKERS]}
+    others = [view.stats for view in seen.workers[MOST_WORKERS:]]
+    work = [({"worker": name}, these) for name, these in [*stats.items(), *([(OTHERS, others)] if others else [])]]
+    running = [(labels, float(sum(one.processing for one in these))) for labels, these in work]
+    yield Metric("shiftwork_worker_running", "gauge", "Runs under way.", running)
+    retrying = [(labels, float(sum(one.retrying for one in these))) for labels, these in work]
+    yield Metric("shiftwork_worker_retrying", "gauge", "Jobs that wait for their next attempt.", retrying)
+    ends = [
+        (labels | {"end": end}, float(number))
+        for labels, these in work
+        for end, number in (
+            ("completed", sum(one.completed for one in these)),
+            ("failed", sum(one.failed - one.died for one in these)),
+            ("dead", sum(one.died for one in these)),
+        )
+    ]
+    yield Metric("shiftwork_worker_runs_total", "counter", "Runs by end; failed means that the job runs again.", ends)
+    took = [
+        (labels, sum(one.run_seconds for one in these), sum(one.completed + one.failed for one in these))
+        for labels, these in work
+    ]
+    yield Summary("shiftwork_worker_run_seconds", "How long the completed and failed runs took in all.", took)
+    unlisted: list[Sample] = [({}, float(len(others)))]
+    yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS}.", unlisted)
+
+
+def _worker_states(views: Sequence[WorkerView]) -> Iterator[Metric]:
+    workers = [({"worker": view.config.name}, view) for view in views]
     enabled = [(labels, float(view.state.enabled)) for labels, view in workers]
     yield Metric("shiftwork_worker_enabled", "gauge", "1 if the worker is enabled.", enabled)
     failures = [(labels, float(view.state.failures)) for labels, view in workers]
@@ -145,6 +195,11 @@ def _workers(seen: Overview) -> Iterator[Metric]:
     ends = [(labels, view.state.last_success) for labels, view in workers]
     success = [(labels, at) for labels, at in ends if at is not None]
     yield Metric("shiftwork_worker_last_success_timestamp_seconds", "gauge", "When a run last succeeded.", success)
+    errors = [(labels, view.state.last_error_at) for labels, view in workers]
+    error = [(labels, at) for labels, at in errors if at is not None]
+    yield Metric("shiftwork_worker_last_error_timestamp_seconds", "gauge", "When an attempt last failed.", error)
+    failing = [(labels, float(is_failing(view.state))) for labels, view in workers]
+    yield Metric("shiftwork_worker_failing", "gauge", "1 if the last attempt that ended failed.", failing)
 
 
 def _nodes(nodes: Sequence[NodeView]) -> Iterator[Metric]:

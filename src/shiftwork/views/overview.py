@@ -34,7 +34,8 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     state: WorkerState
     stats: WorkerStats
     next_due: float | None
-    """When its schedule runs it next; None while it is disabled, has no schedule, or has never run."""
+    """When its schedule runs it next; None while it is disabled, has no schedule, has never run, or while a job of it
+    is under way or to be retried: its interval is counted from the end of that one."""
 
 
 class PoolView(Struct, frozen=True, kw_only=True):
@@ -137,20 +138,22 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
         leader=leader_of(live, seen.at),
         nodes=sorted({known.beat.node for known in live}),
         pools=pool_views(seen.pools, stats=seen.stats, facts=seen.facts, live=live, plan=seen.plan, now=seen.at),
-        workers=[_worker(config, seen.stats, seen.facts, seen.cursors) for _, config in sorted(seen.workers.items())],
+        workers=[_worker(config, seen) for _, config in sorted(seen.workers.items())],
         breakers=_breakers(seen.facts, seen.at),
     )
 
 
-def _worker(config: WorkerConfig, stats: Stats, facts: Facts, cursors: Mapping[str, float]) -> WorkerView:
+def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
     name = config.name
-    lane = facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
-    due = next_due(config, cursor=cursors.get(name), state=lane.state) if lane.state.enabled else None
+    lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
+    due = next_due(config, cursor=seen.cursors.get(name), state=lane.state) if lane.state.enabled else None
+    if due is not None and due <= seen.at and lane.live:
+        due = None
     return WorkerView(
         config=config,
         schedule=describe(config),
         state=lane.state,
-        stats=stats.workers.get(name, WorkerStats()),
+        stats=seen.stats.workers.get(name, WorkerStats()),
         next_due=due,
     )
 

@@ -8,6 +8,7 @@ from shiftwork.core.health import Problem
 
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
     "worker_disabled": lambda name: f"fix the cause, then: shiftwork enable {name}",
+    "worker_failing": lambda name: f"see the error: shiftwork jobs --worker {name}, then shiftwork job ID",
     "pool_paused": lambda name: f"when it may continue: shiftwork resume {name}",
     "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
     "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",

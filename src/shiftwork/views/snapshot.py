@@ -1,6 +1,7 @@
 """A snapshot of everything, and what is wrong in it. Only values: `control` reads them from the store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -18,9 +19,11 @@ from shiftwork.core.model import (
     WorkerConfig,
     WorkerExecutionMode,
     WorkerState,
+    WorkerStats,
 )
 from shiftwork.core.plan import bounded
 from shiftwork.core.schedule import upcoming
+from shiftwork.core.worker_state import is_failing
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -39,13 +42,20 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     plan: Plan
 
 
-def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -> Health:
-    """Return what is wrong in a snapshot."""
+def judged(
+    seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float, store_fault: str | None = None
+) -> Health:
+    """Return what is wrong in a snapshot. `store_fault`: what this process cannot do with the store."""
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
     nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
+    faults = {f"node {beat.node}": beat.machine.store_fault for beat in live if beat.machine}
+    faults["this process"] = store_fault
+    there = {worker for beat in live for worker in beat.workers}
     return judge(
         HealthFacts(
-            workers=[_worker_facts(config, seen.facts, seen.cursors) for config in seen.workers.values()],
+            store_faults={who: fault for who, fault in faults.items() if fault},
+            workers=[_worker_facts(config, seen) for name, config in seen.workers.items() if name in there or not live],
+            unknown=_unknown(seen, live, there),
             nodes=[_node_facts(known, machine, lease_seconds) for known, machine in nodes],
             instances=[_instance_facts(known, strays, lease_seconds) for known in seen.instances if known.beat.pool],
             lost=seen.plan.lost,
@@ -57,10 +67,24 @@ def judged(seen: Snapshot, strays: Mapping[str, int], *, lease_seconds: float) -
     )
 
 
-def _worker_facts(config: WorkerConfig, facts: Facts, cursors: Mapping[str, float]) -> WorkerFacts:
-    lane = facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=cursors.get(config.name), state=lane.state)
-    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live)
+def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> dict[str, int]:
+    """Return how many jobs are queued of workers that no live node has. A pool that no node has is told by itself."""
+    pools = {pool for beat in nodes if beat.machine for pool in beat.machine.pools}
+    return {
+        name: stats.queued
+        for name, stats in seen.stats.workers.items()
+        if nodes
+        and stats.queued
+        and name not in there
+        and (name not in seen.workers or seen.workers[name].pool in pools)
+    }
+
+
+def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
+    lane = seen.facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
+    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state)
+    retrying = seen.stats.workers.get(config.name, WorkerStats()).retrying
+    return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live, retrying=retrying)
 
 
 def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
@@ -89,12 +113,13 @@ def _instance_facts(known: InstanceRecord, strays: Mapping[str, int], lease_seco
 
 
 def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
-    stats, known = seen.stats.pools, seen.pools
+    stats, known, superseded = seen.stats.pools, seen.pools, _superseded(seen)
     return [
         _pool_fact(
             known.get(name),
             stats.get(name, PoolStats()),
             name,
+            superseded=superseded[name],
             facts=seen.facts,
             nodes=nodes,
             plan=seen.plan,
@@ -104,11 +129,24 @@ def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
     ]
 
 
+def _superseded(seen: Snapshot) -> Counter[str]:
+    """Return how many dead jobs of each pool are runs of schedules that have succeeded since: nothing is left to do."""
+    counts: Counter[str] = Counter()
+    for name, config in seen.workers.items():
+        lane, stats = seen.facts.lanes.get(name), seen.stats.workers.get(name)
+        if config.execution_mode is WorkerExecutionMode.TRIGGERED or lane is None or stats is None:
+            continue
+        if lane.state.last_success is not None and not is_failing(lane.state):
+            counts[config.pool] += stats.dead
+    return counts
+
+
 def _pool_fact(
     pool: PoolConfig | None,
     stats: PoolStats,
     name: str,
     *,
+    superseded: int,
     facts: Facts,
     nodes: Sequence[Beat],
     plan: Plan,
@@ -125,7 +163,7 @@ def _pool_fact(
         paused=change.paused,
         reason=change.reason,
         served=name in facts.served,
-        dead=stats.dead,
+        dead=max(0, stats.dead - superseded),
         hosting=hosting(config, nodes, plan),
         labels=config.labels,
         failing=failing_on(name, nodes),

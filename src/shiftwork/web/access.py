@@ -1,8 +1,9 @@
 """Who sends a request, and what they may do.
 
-Requests from localhost need no token: the connection comes from loopback, no header says that a proxy forwarded it, and
-the `Host` is a name of loopback (a page whose own name points at 127.0.0.1 sends its own name). All others need a
-token, as `Authorization: Bearer …` or in the cookie that logging in sets.
+Requests of our own user and of root, from this machine, need no token: the connection comes from loopback, no header
+says that a proxy forwarded it, the `Host` is a name of loopback (a page whose own name points at 127.0.0.1 sends its
+own name), and the other end of the connection belongs to one of the two. All others need a token, as
+`Authorization: Bearer …`, or a session: logging in with a token sets a cookie that stands for it, until it expires.
 
 A browser sends cookies with the requests of every page, and every page may send requests to loopback. So a change
     - must have a JSON body: a page of another origin cannot send one without a preflight, which is never granted,
@@ -10,30 +11,40 @@ A browser sends cookies with the requests of every page, and every page may send
     - must have, besides a cookie, what only our own pages can read: the `X-CSRF-Token` that `GET /me` returns.
 """
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Callable, MutableMapping
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
-from ipaddress import ip_address
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shiftwork.control.tokens import TokenCheck
+from shiftwork.control.tokens import SESSION_SECONDS, TokenCheck
 from shiftwork.core.token import Role
 from shiftwork.errors import StoreError
+from shiftwork.web.peers import is_loopback, is_our_own
 from shiftwork.web.problems import Refused
 
-COOKIE: Final = "shiftwork_token"
+logger: Final = logging.getLogger("shiftwork")
+
+COOKIE: Final = "shiftwork_session"
 CSRF_HEADER: Final = "x-csrf-token"
 PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-COOKIE_SECONDS: Final = 30 * 86_400
+CONNECTION: Final = "shiftwork.connection"
+"""Where in the ASGI state our own server keeps what is known about a connection, from one request to the next."""
+OURS: Final = "ours"
+"""True if the other end of the connection is our own user's, or root's."""
+AUTHENTICATED: Final = "authenticated"
+"""True while the request is one of a visitor who is authenticated."""
 
-Identify = Callable[[MutableMapping[str, Any]], "Visitor | None"]
-"""How an application that mounts us names the visitor, from the ASGI scope; None if it knows none."""
+Identify = Callable[[MutableMapping[str, Any]], "Visitor | Awaitable[Visitor | None] | None"]
+"""How an application that mounts us names the visitor, from the ASGI scope; None if it knows none. It may be async."""
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
@@ -47,6 +58,8 @@ class Visitor(Struct, frozen=True, kw_only=True):
     """When the visitor's token expires, if it does."""
     token_id: str | None = None
     """The id of the visitor's token, if there is one."""
+    session: str | None = None
+    """The value of the visitor's cookie, if the request is authenticated by one."""
 
     def may(self, role: Role) -> bool:
         """Return whether the visitor may do what this role may."""
@@ -63,36 +76,45 @@ class Access:
 
     async def visitor(self, request: Request) -> Visitor:
         """Return who sends the request. Raises `Refused` if they are not authenticated."""
-        if self._identify is not None:
-            known = self._identify(request.scope)
-            if known is not None:
-                return known
+        visitor = await self._authenticate(request)
+        _connection(request)[AUTHENTICATED] = True
+        return visitor
+
+    async def _authenticate(self, request: Request) -> Visitor:
+        known = await self._identified(request)
+        if known is not None:
+            return known
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and shown:
-            return await self.show(shown.strip(), "bearer")
-        cookie = request.cookies.get(COOKIE)
-        if cookie:
-            try:
-                return await self.show(cookie, "cookie")
-            except Refused:
-                if not self.is_local(request):
-                    raise
-        if self.is_local(request):
+            return await self.show(shown.strip())
+        visitor = await self.session(request)
+        if visitor is not None:
+            return visitor
+        if await self._is_local(request):
             return Visitor(name="loopback", role="operate", via="loopback")
         raise _unauthenticated(_why(request, trust_loopback=self._trust_loopback))
 
-    async def show(self, shown: str, via: Literal["bearer", "cookie"]) -> Visitor:
+    async def show(self, shown: str) -> Visitor:
         """Return the visitor who shows this token. Raises `Refused` if it is not valid."""
         token = await self._tokens.admit(shown)
         if token is None:
             raise _unauthenticated("this token is not valid: it is unknown, revoked or expired")
+        return Visitor(name=token.name, role=token.role, via="bearer", expires_at=token.expires_at, token_id=token.id)
+
+    async def session(self, request: Request) -> Visitor | None:
+        """Return the visitor whom the request's cookie stands for; None without a session that is still valid."""
+        shown = request.cookies.get(cookie_name(request))
+        token = None if not shown else await self._tokens.admit_session(shown)
+        if shown is None or token is None:
+            return None
         return Visitor(
             name=token.name,
             role=token.role,
-            via=via,
+            via="cookie",
             csrf=csrf_of(shown),
             expires_at=token.expires_at,
             token_id=token.id,
+            session=shown,
         )
 
     async def still(self, visitor: Visitor) -> bool:
@@ -100,18 +122,52 @@ class Access:
         if visitor.token_id is None:
             return True
         try:
+            if visitor.session is not None:
+                return await self._tokens.admit_session(visitor.session) is not None
             return await self._tokens.holds(visitor.token_id)
         except StoreError:
             return True
 
-    def is_local(self, request: Request) -> bool:
-        """Return whether the request comes from this machine, as far as that can be known."""
+    async def _identified(self, request: Request) -> Visitor | None:
+        """Return the visitor that the application names. A role that does not exist must not look like a refusal."""
+        if self._identify is None:
+            return None
+        known: Any = self._identify(request.scope)
+        known = await known if inspect.isawaitable(known) else known
+        if known is None:
+            return None
+        wrong = f"returned {type(known).__name__}, not a Visitor or None" if not isinstance(known, Visitor) else ""
+        if not wrong and known.role not in get_args(Role):
+            wrong = f"returned the role {known.role!r} for {known.name!r}; a role is {' or '.join(get_args(Role))}"
+        if wrong:
+            logger.error("the identify function %s", wrong)
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"the identify function {wrong}")
+        visitor: Visitor = known
+        return visitor
+
+    async def _is_local(self, request: Request) -> bool:
+        """Return whether the request comes from our own user, or root, on this machine."""
         return (
             self._trust_loopback
             and is_loopback(request.client.host if request.client else "")
             and not any(name in request.headers for name in PASSED_ON)
             and _is_loopback_name(request.headers.get("host", ""))
+            and await _is_ours(request)
         )
+
+
+def _connection(request: Request) -> dict[str, bool]:
+    found: dict[str, bool] = request.scope.get("state", {}).get(CONNECTION, {})
+    return found
+
+
+async def _is_ours(request: Request) -> bool:
+    """Return whether the connection is our own user's or root's. Behind our own server, it is looked up once."""
+    connection = _connection(request)
+    if OURS not in connection:
+        client, server = request.scope.get("client") or (), request.scope.get("server") or ()
+        connection[OURS] = bool(client and server) and await asyncio.to_thread(is_our_own, tuple(client), tuple(server))
+    return connection[OURS]
 
 
 def check_read(request: Request, visitor: Visitor) -> None:
@@ -137,23 +193,35 @@ def check_change(request: Request, visitor: Visitor | None) -> None:
             raise Refused(HTTPStatus.FORBIDDEN, "the X-CSRF-Token header is missing or wrong: GET me returns it")
 
 
-def set_cookie(response: Response, request: Request, token: str | None) -> None:
-    """Make the browser keep the token in a cookie, or delete it."""
-    secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+def cookie_name(request: Request) -> str:
+    """Return the name of the cookie. Under TLS, no other host and no page without TLS can set one of this name."""
+    if not _is_secure(request):
+        return COOKIE
+    below = request.scope.get("root_path") or ""
+    return f"__Host-{COOKIE}" + (f"_{hashlib.sha256(below.encode()).hexdigest()[:8]}" if below else "")
+
+
+def set_cookie(response: Response, request: Request, value: str | None) -> None:
+    """Make the browser keep a session in a cookie, or delete it."""
+    secure = _is_secure(request)
     response.set_cookie(
-        COOKIE,
-        token or "",
-        max_age=COOKIE_SECONDS if token else 0,
-        path=(request.scope.get("root_path") or "") + "/",
+        cookie_name(request),
+        value or "",
+        max_age=SESSION_SECONDS if value else 0,
+        path="/" if secure else (request.scope.get("root_path") or "") + "/",
         secure=secure,
         httponly=True,
         samesite="strict",
     )
 
 
-def csrf_of(token: str) -> str:
-    """Return the CSRF token: it is derived from the token, so it need not be stored."""
-    return hmac.new(token.encode(errors="replace"), b"shiftwork csrf", hashlib.sha256).hexdigest()
+def _is_secure(request: Request) -> bool:
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+
+
+def csrf_of(session: str) -> str:
+    """Return the CSRF token: it is derived from the session, so it need not be stored."""
+    return hmac.new(session.encode(errors="replace"), b"shiftwork csrf", hashlib.sha256).hexdigest()
 
 
 def _unauthenticated(detail: str) -> Refused:
@@ -166,17 +234,10 @@ def _why(request: Request, *, trust_loopback: bool) -> str:
         if any(name in request.headers for name in PASSED_ON):
             return f"a proxy forwarded this request; {how}"
         host = request.headers.get("host", "")[:200]
-        return f"the Host is {host!r}, not localhost or 127.0.0.1; {how}"
+        if not _is_loopback_name(host):
+            return f"the Host is {host!r}, not localhost or 127.0.0.1; {how}"
+        return f"this connection belongs to another user of this machine, or its user is unknown; {how}"
     return how
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether an address is a loopback address."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    return parsed.is_loopback or bool(getattr(parsed, "ipv4_mapped", None) and parsed.ipv4_mapped.is_loopback)  # type: ignore[union-attr]
 
 
 def _place(origin: str) -> str:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import AsyncExitStack, contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from shiftwork.control.actor import acting_as
-from shiftwork.errors import ShiftworkError
+from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.assets import asset
 from shiftwork.web.limits import read_body
 from shiftwork.web.openapi import API
 from shiftwork.web.problems import Refused, problem
+from shiftwork.web.rare_warning import RareWarning
 from shiftwork.web.routes import doctor, jobs, nodes, overview, pools, session, tokens, workers
 from shiftwork.web.routing import CookieAnswer, Route, find_route
 from shiftwork.web.site import Site
@@ -44,6 +46,8 @@ SECURITY: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 NEVER_STORED: Final = "no-store"
+EVENT_STREAM: Final = "text/event-stream"
+PIECE_BYTES: Final = 65_536
 
 
 class Api:
@@ -53,6 +57,7 @@ class Api:
         self.site = site
         self._root_path = root_path
         """The path below which browsers see it, whether or not a proxy removes it from requests."""
+        self._complain = RareWarning()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or the server's start and shutdown."""
@@ -61,12 +66,12 @@ class Api:
         elif scope["type"] == "http":
             self.site.begin()
             scope = {**scope, "root_path": self._root_path} if self._root_path else scope
-            request = Request(scope, receive)
-            response = await self._answer(request)
-            for name, value in SECURITY.items():
-                response.headers.setdefault(name, value)
-            response.headers.setdefault("cache-control", NEVER_STORED)
-            await response(scope, receive, send)
+            async with AsyncExitStack() as held:
+                response = await self._answer(Request(scope, receive), held)
+                for name, value in SECURITY.items():
+                    response.headers.setdefault(name, value)
+                response.headers.setdefault("cache-control", NEVER_STORED)
+                await _send(response, scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1003})
 
@@ -85,39 +90,63 @@ class Api:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request, held: AsyncExitStack) -> Response:
+        """Return the response. What is `held` is given back once the response has been sent."""
         try:
-            return await self._find(request)
+            return await self._find(request, held)
         except (Refused, ShiftworkError) as error:
             return problem(error)
         except Exception as error:  # one bad request harms itself only
             logger.exception("%s %s failed", request.method, request.scope.get("path"))
             return problem(error)
 
-    async def _find(self, request: Request) -> Response:
+    async def _find(self, request: Request, held: AsyncExitStack) -> Response:
         segments = path_segments(request.scope)
         if segments[:2] == API.split("/")[1:]:
-            return await self._call(request, segments[2:])
+            return await self._call(request, segments[2:], held)
         if request.method not in {"GET", "HEAD"}:
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this path supports only GET and HEAD", {"Allow": "GET, HEAD"})
         if segments == ["livez"]:
-            return Response("alive\n", media_type="text/plain")
+            return self._live_probe()
         if segments == ["readyz"]:
-            return await self._ready()
+            return await self._ready_probe()
         if segments == ["metrics"]:
-            check_read(request, await self.site.access.visitor(request))
+            visitor = await self._visitor(request)
+            check_read(request, visitor)
+            await held.enter_async_context(self.site.turns.take(visitor.name))
             return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
             # Without the trailing slash, relative addresses in the page would be wrong.
             return RedirectResponse(f"{quote(request.scope.get('root_path', ''))}/", HTTPStatus.TEMPORARY_REDIRECT)
         return asset("/".join(segments))
 
-    async def _ready(self) -> Response:
+    def _live_probe(self) -> Response:
+        """Return 200 if this process responds and the node, if there is one, reports."""
+        why = self.site.why_not_alive()
+        if why is not None:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        return Response("alive\n", media_type="text/plain")
+
+    async def _ready_probe(self) -> Response:
         """Return 200 if the store replies and the node, if there is one, works."""
-        why = await self.site.why_not_ready()
+        with self._discreet():
+            why = await self.site.why_not_ready()
         if why is not None:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {why}")
         return Response("ready\n", media_type="text/plain")
+
+    @contextmanager
+    def _discreet(self) -> Iterator[None]:
+        """Do not show strangers where the store is, or what is wrong with it: the log does."""
+        try:
+            yield
+        except StoreError as error:
+            self._complain("requests are refused, because the store is not available: %s", error)
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the store is not available; see the server's log") from None
+
+    async def _visitor(self, request: Request) -> Visitor:
+        with self._discreet():
+            return await self.site.access.visitor(request)
 
     async def _metrics(self) -> str:
         seen = await self.site.overview.get()
@@ -127,42 +156,75 @@ class Api:
         # Two thousand pools take half a second: too long for the event loop.
         return await asyncio.to_thread(render, seen, nodes, look_seconds=took)
 
-    async def _call(self, request: Request, segments: list[str]) -> Response:
+    async def _call(self, request: Request, segments: list[str], held: AsyncExitStack) -> Response:
         route, found = find_route(request.method, segments)
-        visitor = None if route.role is None else await self.site.access.visitor(request)
-        given = await self._read(request, route, found, visitor)
-        with acting_as(visitor.name if visitor else "anonymous"):
-            answer = await route.handler(self.site, **given)
-        return _respond(request, route, answer)
-
-    async def _read(
-        self, request: Request, route: Route, found: dict[str, str], visitor: Visitor | None
-    ) -> dict[str, Any]:
-        if visitor is not None and route.role is not None and not visitor.may(route.role):
+        if route.role is None:
+            return await self._call_public(request, route, found)
+        visitor = await self._visitor(request)
+        if not visitor.may(route.role):
             remedy = "shiftwork token create NAME --role operate makes one that may operate"
-            detail = f"the token {visitor.name!r} may only read; {remedy}"
-            raise Refused(HTTPStatus.FORBIDDEN, detail)
-        given: dict[str, Any] = {}
-        if route.method == "GET" and visitor is not None:
+            raise Refused(HTTPStatus.FORBIDDEN, f"the token {visitor.name!r} may only read; {remedy}")
+        if route.method == "GET":
             check_read(request, visitor)
-        if route.method == "POST":
+        else:
             check_change(request, visitor)
-            peer = request.client.host if request.client else "an unknown address"
-            self.site.limiter.take(visitor.name if visitor else f"an unauthenticated client at {peer}")
-            given |= route.read_body(await read_body(request))
-        given |= route.read_path(found) | route.read_headers(request.headers)
-        given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
-        return given | ({"visitor": visitor} if route.visitor else {})
+            self.site.limiter.take(visitor.name)
+        if route.media_type == EVENT_STREAM:
+            held.enter_context(self.site.stream_places.take(visitor.name))
+        else:
+            await held.enter_async_context(self.site.turns.take(visitor.name))
+        given = await _read(request, route, found, visitor)
+        with acting_as(visitor.name):
+            return _respond(request, route, await route.handler(self.site, **given))
+
+    async def _call_public(self, request: Request, route: Route, found: dict[str, str]) -> Response:
+        check_change(request, None)
+        with self._discreet(), self._counting_failures(request), acting_as("anonymous"):
+            visitor = await self.site.access.session(request) if route.visitor else None
+            given = await _read(request, route, found, visitor)
+            return _respond(request, route, await route.handler(self.site, **given))
+
+    @contextmanager
+    def _counting_failures(self, request: Request) -> Iterator[None]:
+        """Limit how often an address shows a wrong token. Others behind the same proxy do not hold up a right one."""
+        try:
+            yield
+        except Refused as refused:
+            if refused.status == HTTPStatus.UNAUTHORIZED:
+                peer = request.client.host if request.client else "an unknown address"
+                self.site.limiter.take(f"an unauthenticated client at {peer}")
+            raise
+
+
+async def _read(request: Request, route: Route, found: dict[str, str], visitor: Visitor | None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if route.method == "POST":
+        given |= route.read_body(await read_body(request, route.most_bytes))
+    given |= route.read_path(found) | route.read_headers(request.headers)
+    given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
+    return given | ({"visitor": visitor} if route.visitor else {})
+
+
+async def _send(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send the response in pieces, so that a server holds no more than one that the client has not read yet."""
+    if isinstance(response, StreamingResponse) or len(response.body) <= PIECE_BYTES:
+        await response(scope, receive, send)
+        return
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    size = len(response.body)
+    for at in range(0, size, PIECE_BYTES):
+        piece = bytes(response.body[at : at + PIECE_BYTES])
+        await send({"type": "http.response.body", "body": piece, "more_body": at + PIECE_BYTES < size})
 
 
 def _respond(request: Request, route: Route, answer: Any) -> Response:
-    if route.media_type == "text/event-stream":
+    if route.media_type == EVENT_STREAM:
         return StreamingResponse(answer, media_type=route.media_type, headers={"X-Accel-Buffering": "no"})
     remembered = isinstance(answer, CookieAnswer)
     content = msgspec.json.encode(answer.answer if remembered else answer)
     response = Response(content, media_type=route.media_type)
     if remembered:
-        set_cookie(response, request, answer.token)
+        set_cookie(response, request, answer.session)
     return response
 
 

@@ -34,7 +34,13 @@ def asset(path: str) -> Response:
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = "text/javascript" if name.endswith((".js", ".mjs")) else kind
     caching = _FOREVER if name.startswith("assets/") else "no-cache"
-    return Response(found.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
+    return Response(_content(found), media_type=kind, headers={"Cache-Control": caching})
+
+
+@cache
+def _content(path: Path) -> bytes:
+    """Return a file's content, held once however many clients are slow to read it."""
+    return path.read_bytes()
 
 
 @cache

@@ -1,7 +1,10 @@
-"""Limits on what one visitor may send: the size of a body, and changes per second."""
+"""Limits on what one visitor may cause: the size of a body, changes per second, requests and streams at a time."""
 
+import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -10,10 +13,18 @@ from starlette.requests import Request
 
 from shiftwork.web.problems import Refused
 
-MOST_BYTES: Final = 4 * 1_048_576
-"""The largest body. A payload may have 1 MiB by default, and is larger as JSON."""
 MOST_VISITORS: Final = 1_000
 """How many visitors are remembered; beyond that, the least recent one is forgotten."""
+
+
+MOST_REQUESTS: Final = 4
+"""How many requests of one visitor are answered at a time. A browser sends six, which wait for each other briefly."""
+PATIENCE_SECONDS: Final = 30.0
+"""How long a request waits for its turn."""
+MOST_WAITING: Final = 64
+"""How many requests of one visitor may be answered or wait."""
+MOST_STREAMS_EACH: Final = 20
+MOST_STREAMS: Final = 100
 
 
 class Rate(Struct, frozen=True):
@@ -48,23 +59,96 @@ class Limiter:
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "1"})
 
 
-async def read_body(request: Request) -> bytes:
-    """Return the body. Raises `Refused` if it is too long."""
+class Turns:
+    """Requests at a time, for each visitor. A request counts until its answer has been read, and others wait."""
+
+    def __init__(self, most: int = MOST_REQUESTS, patience: float = PATIENCE_SECONDS) -> None:
+        self._most = most
+        self._patience = patience
+        self._under_way: dict[str, asyncio.Semaphore] = {}
+        self._interested: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def take(self, name: str) -> AsyncIterator[None]:
+        """Wait for a turn. Raises `Refused` if there is none for a long time, or if too many wait already."""
+        if self.under_way(name) >= MOST_WAITING:
+            raise _no_turn(f"{name} has {MOST_WAITING} requests under way already")
+        self._interested[name] += 1
+        turn = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
+        try:
+            await self._wait(turn, name)
+            try:
+                yield
+            finally:
+                turn.release()
+        finally:
+            self._interested[name] -= 1
+            if not self._interested[name]:
+                del self._interested[name], self._under_way[name]
+
+    def under_way(self, name: str) -> int:
+        """Return how many requests of a visitor are answered, or wait."""
+        return self._interested[name]
+
+    async def _wait(self, turn: asyncio.Semaphore, name: str) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await turn.acquire()
+        except TimeoutError:
+            why = f"{name} has {self._most} requests under way that have not ended within {self._patience:g} s"
+            raise _no_turn(why) from None
+
+
+class StreamPlaces:
+    """Streams at a time, for each visitor and in all."""
+
+    def __init__(self, each: int = MOST_STREAMS_EACH, most: int = MOST_STREAMS) -> None:
+        self._each = each
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def take(self, name: str) -> Iterator[None]:
+        """Hold a place. Raises `Refused` if there is none."""
+        if self._held[name] >= self._each:
+            raise _no_stream(f"{name} has {self._each} streams")
+        if self._held.total() >= self._most:
+            raise _no_stream("there are too many streams")
+        self._held[name] += 1
+        try:
+            yield
+        finally:
+            self._held[name] -= 1
+            if not self._held[name]:
+                del self._held[name]
+
+
+def _no_turn(why: str) -> Refused:
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{why}; wait for one to end", {"Retry-After": "1"})
+
+
+def _no_stream(why: str) -> Refused:
+    detail = f"{why} already; close one, or poll every few seconds instead"
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "5"})
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body. Raises `Refused` if it is longer than `most` bytes."""
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > MOST_BYTES:
-        raise _too_large()
+    if length.isdecimal() and int(length) > most:
+        raise _too_large(most)
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > MOST_BYTES:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         parts.append(part)
     return b"".join(parts)
 
 
-def _too_large() -> Refused:
+def _too_large(most: int) -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"a body may have at most {MOST_BYTES:,} bytes: store the data elsewhere and send a reference to it",
+        f"a body may have at most {most:,} bytes here: store the data elsewhere and send a reference to it",
         {"Connection": "close"},
     )

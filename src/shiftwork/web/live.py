@@ -33,7 +33,6 @@ LONGEST_SECONDS: Final = 900.0
 """A stream ends after this time, so that a visitor without a token is authenticated again."""
 MOST_WAITING: Final = 1_000
 MOST_MISSED: Final = 1_000
-MOST_STREAMS: Final = 500
 ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
 
 
@@ -85,11 +84,6 @@ class Live:
         self._rung = asyncio.Event()
         self._last: int | None = None
         self._closed = False
-
-    @property
-    def full(self) -> bool:
-        """Return whether there is no room for another stream."""
-        return len(self._streams) >= MOST_STREAMS
 
     async def stream(
         self, after: int | None, welcome: Callable[[], Awaitable[bool]] | None = None

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
+from shiftwork.web.access import COOKIE
 from shiftwork.web.problems import MEDIA_TYPE, ProblemDetails
 from shiftwork.web.routing import HEADERS, ROUTES, Route
 
@@ -22,13 +23,13 @@ _REFUSALS: Final = {
     "409": "Its state does not allow this.",
     "413": "The body is too large.",
     "415": "The body is not declared as JSON.",
-    "429": "There were too many changes; wait a moment.",
+    "429": "There were too many changes, or there are too many requests or streams at a time; wait a moment.",
     "503": "The store is not available.",
     "504": "The node did not reply in time.",
 }
 _NOTHING: Final = {"type": "object", "additionalProperties": False}
 """The body of a change without parameters: an empty object, so that the request is JSON."""
-_READING: Final = ("400", "401", "403", "404", "503")
+_READING: Final = ("400", "401", "403", "404", "429", "503")
 
 
 @cache
@@ -58,7 +59,7 @@ def document() -> dict[str, Any]:
             "schemas": components,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "shiftwork_token"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE},
             },
         },
     }

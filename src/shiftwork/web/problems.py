@@ -37,7 +37,7 @@ _TITLES: Final = {
     409: "Conflict",
     413: "Too large",
     415: "Not JSON",
-    429: "Too many changes",
+    429: "Too many requests",
     500: "Internal error",
     503: "Not available",
     504: "No reply in time",

@@ -30,6 +30,8 @@ Text = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 """A text that a person wrote."""
 
 
+MOST_BYTES: Final = 4 * 1_048_576
+"""The largest body. A payload may have 1 MiB by default, and is larger as JSON."""
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
@@ -44,10 +46,10 @@ T = TypeVar("T")
 
 
 class CookieAnswer(Struct, Generic[T], frozen=True):
-    """An answer, and a token that the browser keeps in a cookie; None deletes the cookie."""
+    """An answer, and a session that the browser keeps in a cookie; None deletes the cookie."""
 
     answer: T
-    token: str | None
+    session: str | None
 
 
 class Query(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,7 +76,9 @@ class Route(Struct, frozen=True, kw_only=True):
     query: type[Query] | None
     body: type[Body] | None
     visitor: bool
-    """True if the function takes the visitor."""
+    """True if the function takes the visitor. Without authentication, that is the one of a session, or None."""
+    most_bytes: int
+    """The size of the largest body."""
     answer: Any
     media_type: str
     decode: msgspec.json.Decoder[Any] | None
@@ -153,9 +157,9 @@ def get(path: str, *, media_type: str = "application/json", role: Role = "read")
     return _route("GET", path, role, media_type)
 
 
-def post(path: str, *, public: bool = False) -> Callable[[Handler], Handler]:
+def post(path: str, *, public: bool = False, most_bytes: int = MOST_BYTES) -> Callable[[Handler], Handler]:
     """Register a route that changes something."""
-    return _route("POST", path, None if public else "operate", "application/json")
+    return _route("POST", path, None if public else "operate", "application/json", most_bytes)
 
 
 def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, str]]:
@@ -174,7 +178,9 @@ def find_route(method: str, segments: Sequence[str]) -> tuple[Route, dict[str, s
     raise Refused(HTTPStatus.NOT_FOUND, "there is no such route; openapi.json lists all routes")
 
 
-def _route(method: Method, path: str, role: Role | None, media_type: str) -> Callable[[Handler], Handler]:
+def _route(
+    method: Method, path: str, role: Role | None, media_type: str, most_bytes: int = MOST_BYTES
+) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
         hints = get_type_hints(handler, include_extras=True)
         body = hints.get("body")
@@ -191,6 +197,7 @@ def _route(method: Method, path: str, role: Role | None, media_type: str) -> Cal
                 query=hints.get("query"),
                 body=body,
                 visitor="visitor" in hints,
+                most_bytes=most_bytes,
                 answer=get_args(hints["return"])[0] if get_origin(hints["return"]) is CookieAnswer else hints["return"],
                 media_type=media_type,
                 decode=None if body is None else msgspec.json.Decoder(body),

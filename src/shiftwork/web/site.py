@@ -11,7 +11,7 @@ from shiftwork.views.overview import Overview
 from shiftwork.views.shapes.system import WorkerShape, worker_shape
 from shiftwork.web.access import Access, Identify
 from shiftwork.web.history import STEP_SECONDS, ChartHistory
-from shiftwork.web.limits import Limiter, Rate
+from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import LONGEST_SECONDS, DerivedAnswer, SharedAnswer, look_at
 
@@ -34,6 +34,7 @@ class Site:
         identify: Identify | None = None,
         rate: Rate | None = None,
         ready: Callable[[], str | None] | None = None,
+        alive: Callable[[], str | None] | None = None,
         step_seconds: float = STEP_SECONDS,
     ) -> None:
         self.control = control
@@ -46,7 +47,10 @@ class Site:
         self.live = Live(control.store.open)
         self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
         self.limiter = Limiter(rate or Rate())
+        self.turns = Turns()
+        self.stream_places = StreamPlaces()
         self._ready = ready
+        self._alive = alive
         self._sampler: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -80,6 +84,10 @@ class Site:
     def tokens_changed(self) -> None:
         """Read the tokens again, because one was made or revoked here."""
         self.token_check.forget()
+
+    def why_not_alive(self) -> str | None:
+        """Return why the node that this serves counts as dead; None if it does not, or if there is none."""
+        return None if self._alive is None else self._alive()
 
     async def why_not_ready(self) -> str | None:
         """Return why this process is not ready; None if it is. Raises what the store raises."""

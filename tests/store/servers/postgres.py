@@ -94,6 +94,11 @@ class Server:
         """Return the URL of one of its databases."""
         return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
 
+    @property
+    def socket(self) -> str:
+        """The path of the socket on which it listens."""
+        return str(self._folder / ".s.PGSQL.5432")
+
     def make_standby(self) -> None:
         """Make it a read-only standby from the next start on."""
         mark = self._folder / "data" / "standby.signal"

@@ -1,4 +1,4 @@
-"""Runs a hundred slots of jobs that wait until a file says how long, and notes every start and end."""
+"""Runs a hundred slots of jobs that wait until there is a file, and notes every start and end."""
 
 import asyncio
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from shiftwork import Context, WorkerOrchestrator
 
-url, log_path, gate = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+url, log_path, gate, lease = sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])
 log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-app = WorkerOrchestrator(url, max_concurrent=100, lease_seconds=1.0)
+app = WorkerOrchestrator(url, max_concurrent=100, lease_seconds=lease)
 
 
 @app.task(max_retries=0)

@@ -98,6 +98,8 @@ export interface Worker {
   last_end_at: string | null;
   last_success_at: string | null;
   last_error: string | null;
+  last_error_at: string | null;
+  failing: boolean;
   next_due_at: string | null;
 }
 

@@ -173,6 +173,7 @@ const Plot = ({ children }: { children: ReactNode }) => <Panel>{children}</Panel
 const REMEDIES: Record<string, string> = {
   dead_letters: "Inspect the errors, then requeue or discard",
   worker_disabled: "Fix the cause, then enable it",
+  worker_failing: "Read the error and the traceback of its newest job",
   pool_paused: "Resume it when it may continue",
   pool_starved: "Check what holds its jobs back, and its bounds",
 };
@@ -182,7 +183,8 @@ function remedyOf(problem: Problem): string {
   const { code, subject } = problem;
   if (code === "dead_letters") return to(["dead"]);
   if (code.startsWith("pool_")) return to(["pools", subject]);
-  if (code === "worker_disabled" || code === "schedule_missed") return to(["workers", subject]);
+  if (code === "worker_unknown") return to(["jobs"], { worker: subject, status: "queued" });
+  if (code.startsWith("worker_") || code === "schedule_missed") return to(["workers", subject]);
   if (code === "breaker_open") return to(["workers"], { search: subject });
   if (code === "node_silent") return to(["nodes"], { node: subject });
   // An instance's name is NODE/POOL#N.

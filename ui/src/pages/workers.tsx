@@ -16,7 +16,7 @@ const STATES: [string, string, (worker: Worker) => boolean][] = [
   ["enabled", "enabled", (worker) => worker.enabled],
   ["disabled", "disabled", (worker) => !worker.enabled],
   ["running", "running", (worker) => worker.running > 0],
-  ["failing", "failing", (worker) => worker.failures > 0],
+  ["failing", "failing", (worker) => worker.failing],
 ];
 
 export function WorkersPage() {
@@ -186,7 +186,18 @@ function limits(config: Record<string, unknown>): [string, string][] {
     .map(([name, label]) => [label, String(config[name])]);
 }
 
-const stateOf = (worker: Worker) => (!worker.enabled ? "disabled" : worker.running ? "running" : "idle");
+const stateOf = (worker: Worker) =>
+  !worker.enabled ? "disabled" : worker.failing ? "failing" : worker.running ? "running" : "idle";
+
+/** What to show where there is no next fire time: an interval is counted from the end of the run. */
+const nextOf = (worker: Worker) =>
+  worker.mode === "triggered"
+    ? "on demand"
+    : worker.retrying
+      ? "after the retry"
+      : worker.running || worker.queued
+        ? "after this run"
+        : "–";
 
 function State({ worker }: { worker: Worker }) {
   if (!worker.enabled) {
@@ -196,8 +207,16 @@ function State({ worker }: { worker: Worker }) {
       </Badge>
     );
   }
-  if (worker.running)
-    return <Badge tone="accent">▸ {worker.running > 1 ? `${worker.running} running` : "running"}</Badge>;
+  const running = worker.running > 1 ? `${worker.running} running` : "running";
+  if (worker.failing) {
+    const now = worker.running ? `, ${running}` : worker.retrying ? `, ${worker.retrying} to retry` : "";
+    return (
+      <Badge tone="warn" title={worker.last_error ?? undefined}>
+        ! failing{now}
+      </Badge>
+    );
+  }
+  if (worker.running) return <Badge tone="accent">▸ {running}</Badge>;
   return <Badge>idle</Badge>;
 }
 
@@ -237,16 +256,20 @@ export function WorkerPage({ name }: { name: string }) {
                   </>
                 }
               />
-              <Stat
-                label="Next"
-                value={<Time at={seen.next_due_at} none={seen.mode === "triggered" ? "on demand" : "–"} />}
-                note={seen.schedule}
-              />
+              <Stat label="Next" value={<Time at={seen.next_due_at} none={nextOf(seen)} />} note={seen.schedule} />
               <Stat
                 label="Failures in a row"
                 value={seen.failures}
-                tone={seen.failures ? "bad" : undefined}
-                note={seen.last_error ?? "none"}
+                tone={seen.failures ? "bad" : seen.failing ? "warn" : undefined}
+                note={
+                  seen.last_error ? (
+                    <>
+                      last error <Time at={seen.last_error_at} />: {seen.last_error}
+                    </>
+                  ) : (
+                    "none"
+                  )
+                }
               />
               <Stat
                 label="Waiting"

@@ -5,11 +5,10 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, PoolConfig
-from shiftwork.core.plurals import counted
+from shiftwork.core.model import Beat, Claimed, PoolConfig
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
@@ -58,6 +57,7 @@ class Engine:
         bell: Bell,
         stopwatch: Stopwatch,
         unasked_hand_backs: UnaskedHandBacks,
+        begun: Callable[[Claimed], None],
         node: str,
         name: str,
     ) -> None:
@@ -73,7 +73,16 @@ class Engine:
         self._started_at = clock.now()
         self._stopping_runs = False
         self._settler = settler = Settler(registry, outbox, clock, tenure, unasked_hand_backs)
-        self._runs = runs = Runs(registry, runner, isolation, settler=settler, clock=clock, after_end=self._run_ended)
+        self._runs = runs = Runs(
+            registry,
+            runner,
+            isolation,
+            settler=settler,
+            clock=clock,
+            begun=begun,
+            suspected=self._suspected,
+            after_end=self._run_ended,
+        )
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
@@ -144,12 +153,14 @@ class Engine:
 
     def runner_gone(self, _runner: Runner, suspects: Sequence[Run]) -> None:
         expected, self.tenure.draining = self.draining, True
+        self._suspected(suspects)
+        self._listener.engine_gone(self, expected=expected)
+
+    def _suspected(self, suspects: Sequence[Run]) -> None:
         if self._stopping_runs:
             self._runs.hand_back(suspects)
-        else:
-            for run in suspects:
-                self._runs.retry_alone(run)
-        self._listener.engine_gone(self, expected=expected)
+        elif suspects:
+            self._runs.retry_apart(suspects)
 
     def hand_back(self, runs: Iterable[Run]) -> None:
         """Let other instances have the jobs of these runs, which have not begun."""
@@ -173,9 +184,6 @@ class Engine:
 
     def step_down(self, *, lost: bool) -> None:
         """Stop everything: the lease is lost, or may be. An instance that lost it goes on under a new name."""
-        logger.error(
-            "instance %s could not renew its lease; stopping %s", self.instance, counted(len(self.runs), "running job")
-        )
         self.tenure.suspend()
         self.stop_runs()
         self._stopping_runs = self.draining
@@ -200,7 +208,7 @@ class Engine:
             try:
                 await self._claimer.reconcile()
             except StoreError as error:
-                logger.warning("cannot find out whether %s still holds jobs: %s", self.instance, error)
+                logger.debug("cannot find out whether %s still holds jobs: %s", self.instance, error)
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""

@@ -1,5 +1,6 @@
-"""Where a job runs alone that may have killed a process: what an engine needs to know of it."""
+"""Where jobs run that may have killed a process, apart from the others: what an engine needs to know of it."""
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from shiftwork.runtime.engine.run import Run
@@ -7,12 +8,13 @@ from shiftwork.runtime.engine.runner import Runner
 
 
 class Isolation(Protocol):
-    """Runs jobs one by one, each alone in a process."""
+    """Runs suspects in ever smaller groups, and a single one alone in a process."""
 
-    def take(self, run: Run) -> None:
-        """Run it as soon as there is a place; `run.owner.run_begun` is called then, `run.owner.run_ended` at its end.
+    def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
+        """Run these as soon as there are places; each is told by `run.owner.run_begun`, and `run_ended` at its end.
 
-        Where no place can be had for a long time, the run ends without having begun, as handed back.
+        Those of which one has killed their process once more are passed to `again`, and have not ended. Where no place
+        can be had for a long time, the runs end without having begun, as handed back.
         """
 
     def stop(self, run: Run) -> None:

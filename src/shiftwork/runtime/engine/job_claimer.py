@@ -12,6 +12,7 @@ from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
 from shiftwork.runtime.gauge import Stopwatch
+from shiftwork.runtime.store_voice import CLAIMS
 from shiftwork.store.protocol import Claims, Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -65,7 +66,7 @@ class JobClaimer:
             return Claims([])
         self.in_doubt = True
         claims = await self._stopwatch.time(
-            self._store.claim(instance, self._pool, free, self._clock.now(), self._workers)
+            CLAIMS, self._store.claim(instance, self._pool, free, self._clock.now(), self._workers)
         )
         if self._serves_as(instance):
             for job in claims.jobs:

@@ -139,7 +139,7 @@ class LocalRunner:
     async def stack(self, run: Run) -> str:
         return self.around(run)
 
-    def kill(self, why: str) -> None:  # noqa: ARG002 - no process dies, so there is no death to explain
+    def kill(self, why: str, *, at_once: bool = False) -> None:  # noqa: ARG002 - no process dies, so none is explained
         self.close()
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Stopwatch
+from shiftwork.runtime.store_voice import OUTCOMES, PROGRESS, StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -43,12 +44,14 @@ class Outbox:
         clock: Clock,
         *,
         stopwatch: Stopwatch,
+        voice: StoreVoice,
         before: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._stopwatch = stopwatch
+        self._voice = voice
         self._before = before
         self._written = written
         self._waiting: list[Settled] = []
@@ -106,16 +109,8 @@ class Outbox:
                 finished = await self._finish(outcomes)
                 if repeated:
                     finished = await self._recognise(outcomes, finished)
-            except Exception as error:
-                surprise = None if isinstance(error, StoreError) else error
-                logger.log(
-                    logging.ERROR if surprise else logging.WARNING,
-                    "cannot write %s: %s; trying again in %.1f s",
-                    counted(len(batch), "outcome"),
-                    error,
-                    RETRY_SECONDS,
-                    exc_info=surprise,
-                )
+            except Exception as error:  # noqa: BLE001 - whatever it is, the outcomes must be written
+                self._report(error, len(batch))
                 repeated = True
                 await pause(self._clock, RETRY_SECONDS)
             else:
@@ -131,10 +126,17 @@ class Outbox:
             with suppress(Exception):  # what failed may be a log handler of the user's
                 logger.exception("cannot report %s", counted(len(batch), "outcome"))
 
+    def _report(self, error: Exception, n: int) -> None:
+        if isinstance(error, StoreError):
+            self._voice.failed(OUTCOMES, error)
+        else:
+            what = counted(n, "outcome")
+            logger.error("cannot write %s: %s; trying again in %.1f s", what, error, RETRY_SECONDS, exc_info=error)
+
     async def _finish(self, outcomes: Sequence[Outcome]) -> Finished:
         if not outcomes:
             return Finished([], [])
-        return await self._stopwatch.time(self._store.finish(outcomes, self._clock.now()))
+        return await self._stopwatch.time(OUTCOMES, self._store.finish(outcomes, self._clock.now()))
 
     async def _recognise(self, outcomes: Sequence[Outcome], finished: Finished) -> Finished:
         """Count as accepted what the store rejects only because an earlier try got through and its answer was lost."""
@@ -162,9 +164,10 @@ class Outbox:
 class Notebook:
     """Writes progress: the newest of each job, a few times a second."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, voice: StoreVoice) -> None:
         self._store = store
         self._clock = clock
+        self._voice = voice
         self._loop = asyncio.get_running_loop()
         self._notes: dict[str, ProgressNote] = {}
         self._due = False
@@ -194,10 +197,8 @@ class Notebook:
         notes, self._notes = self._notes, {}
         if not notes:
             return
-        try:
-            await self._store.note(list(notes.values()))
-        except StoreError as error:
-            logger.warning("cannot write the progress of %s: %s", counted(len(notes), "job"), error)
+        with suppress(StoreError):
+            await self._voice.hear(PROGRESS, self._store.note(list(notes.values())))
 
 
 async def pause(clock: Clock, seconds: float) -> None:

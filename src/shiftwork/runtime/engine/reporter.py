@@ -1,4 +1,4 @@
-"""What follows from a written outcome: events, and what this process knows of its workers.
+"""What follows from a written outcome: lines in the log, events, and what this process knows of its workers.
 
 The outcome is in the store already. If something fails here, it is logged and an event is lost, but never a job.
 """
@@ -8,13 +8,17 @@ import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, Final
 
-from shiftwork.core.model import Event, Finished, JobStatus, Outcome, WorkerState
+from shiftwork.core.admission import Lane
+from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.retrying_jobs import RetryingJobs
+from shiftwork.runtime.engine.run_log import RunLog
+from shiftwork.runtime.store_voice import EVENTS, StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -24,16 +28,33 @@ class Reporter:
     """Gets every outcome that was written, and logs, records and publishes the events that follow from it."""
 
     def __init__(
-        self, registry: Registry, *, store: Store, clock: Clock, hooks: Listeners, states: dict[str, WorkerState]
+        self,
+        registry: Registry,
+        *,
+        store: Store,
+        clock: Clock,
+        hooks: Listeners,
+        states: dict[str, WorkerState],
+        voice: StoreVoice,
+        every_run: bool = False,
     ) -> None:
         self.rejected = 0
         """How many outcomes came too late."""
+        self.retrying = RetryingJobs()
+        """The workers that are between two attempts of a job."""
+        self._run_log = RunLog(registry.workers, clock, every_run=every_run)
+        self._voice = voice
         self._states = states
         self._registry = registry
         self._store = store
         self._clock = clock
         self._hooks = hooks
         self._under_way: set[asyncio.Task[None]] = set()
+
+    def run_begun(self, job: Claimed) -> None:
+        """Follow up the beginning of a run."""
+        self.retrying.began(job.worker, job.id)
+        self._run_log.started(job)
 
     def written(self, batch: Sequence[Settled], finished: Finished) -> None:
         """Follow up a batch of outcomes that has been written."""
@@ -49,21 +70,33 @@ class Reporter:
 
     async def refresh(self) -> None:
         """Read the state of our workers, which other processes change too."""
-        await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
+        lanes = await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
+        self.retrying.read(lanes)
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:
         """Log an event, record it, and call its hooks."""
         self.publish(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
 
+    def emit_quietly(self, name: str, subject: str, message: str, **data: Any) -> None:
+        """Record an event that the log has in other words already, and call its hooks."""
+        self._keep(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
+
     def publish(self, event: Event) -> None:
         """Log an event that exists already, record it, and call its hooks."""
-        level = logging.WARNING if event.name in _LOUD else logging.INFO
-        logger.log(level, "%s", event.message, extra=_about(event))
+        if event.name == "job.lost":  # a node that vanishes may lose very many at once
+            self._run_log.lost(event.subject, event.data["worker"], event.message)
+        else:
+            level = logging.WARNING if event.name in _LOUD else logging.INFO
+            logger.log(level, "%s", event.message, extra=_about(event))
+        self._keep(event)
+
+    def _keep(self, event: Event) -> None:
         self._hooks.fire(event)
         self._later(self._record(event))
 
     async def drain(self) -> None:
-        """Wait until all events are recorded and all hooks have run."""
+        """Wait until all events are recorded and all hooks have run. The log gets what was to be summed up later."""
+        self._run_log.close()
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._hooks.drain()
@@ -74,9 +107,11 @@ class Reporter:
         if state is not None:
             state.last_started = max(state.last_started or 0.0, settled.started_at)
             after_run(state, outcome, outcome.status)
+        self.retrying.ended(outcome)
+        self._run_log.ended(outcome, settled.started_at)
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
-            self.emit("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
+            self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
 
     def _rejected(self, outcome: Outcome) -> None:
         self.rejected += 1
@@ -99,18 +134,19 @@ class Reporter:
         try:
             await coroutine
         except StoreError as error:
-            logger.warning("an event could not be recorded: %s", error)
+            logger.debug("an event could not be recorded: %s", error)
 
     async def _record(self, event: Event) -> None:
-        await self._store.record([event])
+        await self._voice.hear(EVENTS, self._store.record([event]))
 
 
 async def refresh(
     states: dict[str, WorkerState], store: Store, now: float, *, of: Collection[str] | None = None
-) -> None:
-    """Read the state of these workers, or of all, from the store."""
-    facts = await store.survey(of, now)
-    states.update({name: lane.state for name, lane in facts.lanes.items()})
+) -> dict[str, Lane]:
+    """Read the state of these workers, or of all, from the store; return everything that was read."""
+    lanes = (await store.survey(of, now)).lanes
+    states.update({name: lane.state for name, lane in lanes.items()})
+    return lanes
 
 
 def _about(event: Event) -> dict[str, Any]:
@@ -120,6 +156,6 @@ def _about(event: Event) -> dict[str, Any]:
 
 
 _LOUD: Final = {
-    *("worker.disabled", "job.dead", "job.lost", "breaker.opened", "schedule.skipped", "health.problem"),
+    *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
     *("pool.failing", "node.lost"),
 }

@@ -17,7 +17,7 @@ class RunnerListener(Protocol):
         """The runner is dead. Called once, after its runs have ended.
 
         The suspects have not ended: one of them killed the process, and there is no telling which. From now on they
-        belong to the listener, which may run each of them alone.
+        belong to the listener, which may run them again, apart from others.
         """
 
 
@@ -118,8 +118,11 @@ class Runner(Protocol):
     def drain(self) -> None:
         """Tell the running functions that the end is near."""
 
-    def kill(self, why: str) -> None:
-        """End the runner now, whatever it runs. Threads of this process cannot be ended: they are abandoned."""
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """End the runner now, whatever it runs; `at_once` without asking what it does, and without a chance to tidy up.
+
+        Threads of this process cannot be ended: they are abandoned.
+        """
 
     def close(self) -> None:
         """End the runner, which has no runs left. Harmless if it is dead."""

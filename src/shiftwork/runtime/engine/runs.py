@@ -1,6 +1,6 @@
 """The runs of one instance, from their start to their end: where each takes place, and when its time is over."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from shiftwork.core.model import Claimed
@@ -25,6 +25,8 @@ class Runs:
         *,
         settler: Settler,
         clock: Clock,
+        begun: Callable[[Claimed], None],
+        suspected: Callable[[Sequence[Run]], None],
         after_end: Callable[[], None],
     ) -> None:
         self.active: dict[str, Run] = {}
@@ -35,6 +37,9 @@ class Runs:
         self._isolated: set[str] = set()
         self._settler = settler
         self._clock = clock
+        self._begun = begun
+        self._suspected = suspected
+        """Called with isolated runs that died together."""
         self._after_end = after_end
         self._deadlines = Deadlines(clock, partial(self.stop, kind=EndKind.TIMED_OUT))
 
@@ -42,7 +47,7 @@ class Runs:
         """Run a job. One that has crashed before runs alone, where that can be had."""
         run = self.active[job.id] = Run(job, self._registry.workers[job.worker].config, self._clock.now(), self)
         if job.crashes and self._isolation is not None:
-            self._isolate(run, self._isolation)
+            self._isolate([run], self._isolation)
             return
         try:
             self._runner.start(run)
@@ -52,29 +57,33 @@ class Runs:
             raise
         self.run_begun(run)
 
-    def retry_alone(self, suspect: Run) -> None:
-        """Run a job again, alone: its process died while it ran there among others. Without a place: hand it back."""
-        suspect.ended = True
-        run = self.active[suspect.job.id] = Run(suspect.job, suspect.config, self._clock.now(), self)
+    def retry_apart(self, suspects: Sequence[Run]) -> None:
+        """Run jobs again whose process died, apart from others. Without a place for that: hand them back."""
         if self._isolation is None:
-            self._end(run, End(EndKind.DRAINED))
-        else:
-            self._isolate(run, self._isolation)
+            self.hand_back(suspects)
+            return
+        again = []
+        for suspect in suspects:
+            suspect.ended = True
+            again.append(Run(suspect.job, suspect.config, self._clock.now(), self))
+            self.active[suspect.job.id] = again[-1]
+        self._isolate(again, self._isolation)
 
     def hand_back(self, runs: Iterable[Run]) -> None:
         """Let other instances have the jobs of these runs, which have not begun or must not begin again."""
         for run in runs:
             self._end(run, End(EndKind.DRAINED))
 
-    def _isolate(self, run: Run, isolation: Isolation) -> None:
-        self._isolated.add(run.job.id)
-        isolation.take(run)
+    def _isolate(self, runs: Sequence[Run], isolation: Isolation) -> None:
+        self._isolated.update(run.job.id for run in runs)
+        isolation.take(runs, self._suspected)
 
     def run_begun(self, run: Run) -> None:
-        """Watch the deadline of a run from now on."""
+        """Watch the deadline of a run from now on, and report its beginning."""
         timeout = run.config.timeout_seconds
         if timeout is not None:
             self._deadlines.watch(run, timeout)
+        self._begun(run.job)
 
     def _end(self, run: Run, end: End) -> None:
         run.ended = True

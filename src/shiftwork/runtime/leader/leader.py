@@ -3,8 +3,10 @@
 Which node that is: `leadership`. How many slots each pool gets: `planner`. What the charts show: `historian`.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from shiftwork.core.model import InstanceRecord
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.registry import Registry
@@ -76,6 +78,14 @@ class Leader:
     async def recover(self) -> int:
         """Take over the jobs of instances that are gone; return how many there were."""
         return await self._recovery.recover()
+
+    async def depose(self, nodes: Collection[str]) -> None:
+        """Let another node lead at once if one of these dead ones has led."""
+        await self._leadership.depose(nodes)
+
+    async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
+        """Take over the jobs of nodes that are proven dead, of which these instances are left."""
+        await self._recovery.bury(nodes, instances)
 
     def rename(self) -> None:
         """Continue under a new name: another leader has taken over what this one held."""

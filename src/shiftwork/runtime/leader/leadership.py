@@ -15,6 +15,7 @@ are single steps of the store. The lease only saves the nodes doing the same wor
 """
 
 import logging
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final
 
@@ -72,6 +73,11 @@ class Leadership:
         before, self.state = self.state, LeaderState.RESIGNED
         if before is LeaderState.LEADING:
             await self._store.drop(LEASE, self._node)
+
+    async def depose(self, nodes: Iterable[str]) -> None:
+        """Take the lease from nodes that are proven dead."""
+        for node in nodes:
+            await self._store.drop(LEASE, node)
 
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state

@@ -32,6 +32,8 @@ class Planner:
         self._clock = clock
         self._workers = workers
         self._memory = PlanMemory()
+        self.unknown: frozenset[str] = frozenset()
+        """The workers that have queued jobs and that no live node has, as of the last plan."""
 
     async def plan(self) -> Planned:
         """Plan once, and write the plan if it has changed."""
@@ -50,6 +52,8 @@ class Planner:
         now = self._clock.now()
         stats = await self._store.stats(now)
         beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
+        there = {worker for beat in beats if beat.machine for worker in beat.workers}
+        self.unknown = frozenset(name for name, one in stats.workers.items() if one.queued and name not in there)
         changes = await read_all(self._store, POOL)
         pools = await self._hosted_pools(beats)
         return PlanFacts(

@@ -1,5 +1,7 @@
 """Recovery: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
 
+So are the jobs of nodes that are proven dead (`bury`): their leases are ended first.
+
 What it knows of the jobs that it has taken over, which it holds in the store under its name `holder`:
 
     certain ── `reap` is sent ──▶ in doubt ── it returns ──▶ certain
@@ -16,11 +18,13 @@ Such a gap means that this process or its machine slept, or that the clock was s
 to renew their leases either. `recover` itself waits for nothing, because a person asked for it.
 
 When it looks at the instances: every quarter of a lease (`_look_at`), or as soon as the first lease that it knows of
-has ended (`_first_end`). This must come before `reap`, which makes the store forget them.
+has ended (`_first_end`). This must come before `reap`, which makes the store forget them; another node may have buried
+them, so what was seen at the look before counts too.
 """
 
+import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import Final
 
@@ -69,7 +73,11 @@ class Recovery:
         self._look_at = 0.0
         self._first_end = 0.0
         self._beats: dict[str, Beat] = {}
+        """The beats of the instances at the last two looks."""
+        self._seen: dict[str, Beat] = {}
         """The beats of the instances at the last look."""
+        self._turn = asyncio.Lock()
+        """One recovery at a time: another one would settle what the first is about to hear of."""
         self._reported: set[str] = set()
         """The lost nodes that were reported, as long as the store remembers them."""
 
@@ -92,10 +100,26 @@ class Recovery:
 
     async def recover(self) -> int:
         """Take over the jobs of instances that are gone, and settle them; return how many there were."""
-        now = self._clock.now()
-        if now >= min(self._look_at, self._first_end):
-            self._look_at = now + self._ttl / 4
-            await self._look(await self._store.instances(), now)
+        async with self._turn:
+            now = self._clock.now()
+            if now >= min(self._look_at, self._first_end):
+                self._look_at = now + self._ttl / 4
+                await self._look(await self._store.instances(), now)
+            return await self._recover_jobs(now)
+
+    async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
+        """End the leases of nodes that are proven dead, and take over their jobs."""
+        async with self._turn:
+            now = self._clock.now()
+            dead = [known for known in instances if known.beat.node in nodes]
+            self._note(instances)
+            died = "its process has died"
+            await self._report_lost([(known, died) for known in dead if known.beat.machine])
+            await self._store.leave([known.beat.instance for known in dead], now)
+            while await self._recover_jobs(now) == BATCH:
+                now = self._clock.now()
+
+    async def _recover_jobs(self, now: float) -> int:
         lost = await self._take_over(now)
         whole = await self._store.get([record.id for record in lost]) if lost else []
         for record, known in zip(lost, whole, strict=True):
@@ -106,19 +130,25 @@ class Recovery:
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _look(self, instances: Sequence[InstanceRecord], now: float) -> None:
-        self._beats = {known.beat.instance: known.beat for known in instances}
+        self._note(instances)
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
-        await self._report_lost([lost[instance] for instance in sorted(lost.keys() - self._reported)], now)
+        new = [lost[instance] for instance in sorted(lost.keys() - self._reported)]
+        silent = "it did not renew its lease: {:.0f} s without a beat"
+        await self._report_lost([(known, silent.format(now - known.last_beat_at)) for known in new])
         self._reported = {*lost}
 
-    async def _report_lost(self, nodes: Sequence[InstanceRecord], now: float) -> None:
-        hosts = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one in nodes if one.beat.machine}
+    def _note(self, instances: Sequence[InstanceRecord]) -> None:
+        before, self._seen = self._seen, {known.beat.instance: known.beat for known in instances}
+        self._beats = {**before, **self._seen}
+
+    async def _report_lost(self, nodes: Sequence[tuple[InstanceRecord, str]]) -> None:
+        """Report that these nodes are lost, each for its reason."""
+        hosts = {one.beat.node: Lost(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine}
         if hosts:
             await record_lost(self._store, hosts)
-        for known in nodes:
-            message = f"node {known.beat.node} did not renew its lease: {now - known.last_beat_at:.0f} s without a beat"
-            self._reporter.emit("node.lost", known.beat.node, message)
+        for known, why in nodes:
+            self._reporter.emit("node.lost", known.beat.node, f"node {known.beat.node} is lost: {why}")
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,7 +1,10 @@
 """What all parts of a node share."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
+from shiftwork.core.model import Claimed, ProcessMark
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
@@ -10,6 +13,7 @@ from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 
@@ -18,6 +22,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
 
     node: str
     """The name of the node."""
+    mark: ProcessMark | None
+    """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
     store: Store
     clock: Clock
@@ -27,5 +33,8 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     outbox: Outbox
     emit: Emit
     unasked_hand_backs: UnaskedHandBacks
+    voice: StoreVoice
+    begun: Callable[[Claimed], None]
+    """Called when a run begins."""
     setup: Setup | None
     """How its processes are set up; None if it starts none."""

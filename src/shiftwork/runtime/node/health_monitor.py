@@ -12,8 +12,11 @@ LOOK_SECONDS: Final = 15.0
 AWAY_SECONDS: Final = 10.0
 """How long a store may be away before that is reported: a restart is not worth an alarm."""
 STORE: Final = ("store_unavailable", "store")
-OWN: Final = {"no_leader", "thread_stuck", STORE[0]}
+OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
+PATIENT: Final = {"no_leader", "schedule_missed", "worker_failing"}
+"""What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage, a
+worker whose first attempt failed may get through with the second. Health shows it at once all the same."""
 
 Key = tuple[str, str]
 
@@ -25,10 +28,18 @@ class HealthMonitor:
     """
 
     def __init__(
-        self, judge: Callable[[], Awaitable[Health]], emit: Emit, now: Callable[[], float], leads: Callable[[], bool]
+        self,
+        judge: Callable[[], Awaitable[Health]],
+        emit: Emit,
+        emit_quietly: Emit,
+        *,
+        now: Callable[[], float],
+        leads: Callable[[], bool],
     ) -> None:
         self._judge = judge
         self._emit = emit
+        self._emit_quietly = emit_quietly
+        """Emits without a line in the log, which has it already."""
         self._now = now
         self._leads = leads
         self._seen: set[Key] = set()
@@ -53,12 +64,12 @@ class HealthMonitor:
         if now - self._away_since >= AWAY_SECONDS and STORE not in self._reported:
             remedy = "check that it runs and can be reached; nodes go on by themselves once it is back"
             problem = self._reported[STORE] = Problem(*STORE, f"the store is away: {error}", remedy, "critical")
-            self._emit("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
+            self._emit_quietly("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
 
     def _report(self, health: Health, *, leads: bool) -> None:
         found = {(problem.code, problem.subject): problem for problem in health.problems}
         for key, problem in found.items():
-            if key in self._reported:
+            if key in self._reported or (problem.code in PATIENT and key not in self._seen):
                 continue
             if leads or problem.code in OWN:
                 self._emit("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
@@ -68,7 +79,8 @@ class HealthMonitor:
         for key in self._reported.keys() - found.keys():
             if leads or key[0] in OWN:
                 problem = self._reported.pop(key)
-                self._emit("health.recovered", problem.subject, f"recovered: {problem.message}")
+                emit = self._emit_quietly if key == STORE else self._emit
+                emit("health.recovered", problem.subject, f"recovered: {problem.message}")
             elif key not in self._seen:
                 del self._reported[key]
         self._seen = {*found}

@@ -33,9 +33,9 @@ class InstanceStarter:
         if not here.settings.runs_apart(pool):
             runner = self._runners.local()
         elif pool.kind == "process":
-            runner = self._runners.alone()
+            runner = self._runners.process("alone")
         else:
-            runner, shares = self._runners.shared(), True
+            runner, shares = self._runners.process("shared"), True
         engine = Engine(
             pool,
             here.registry,
@@ -48,6 +48,7 @@ class InstanceStarter:
             bell=bell,
             stopwatch=here.gauge.stopwatch,
             unasked_hand_backs=here.unasked_hand_backs,
+            begun=here.begun,
             node=here.node,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.
             name=f"{here.node}/{pool.name}#{next(self._numbers)}",

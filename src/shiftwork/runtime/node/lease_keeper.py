@@ -1,21 +1,26 @@
 """The leases of all that runs on a node: what every beat reports, and what follows from the answer."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Literal, ParamSpec
+from typing import Final, Literal, ParamSpec
 
 from shiftwork.core.model import Beat, NodeBeat, Orders
+from shiftwork.core.plurals import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.pulse import Poke, Pulse, PulseThread
 from shiftwork.runtime.node.stack_requests import StackResponder
+
+logger: Final = logging.getLogger("shiftwork")
 
 P = ParamSpec("P")
 
@@ -37,6 +42,7 @@ class LeaseKeeper:
             environment.clock,
             ttl=environment.settings.lease_seconds,
             stopwatch=environment.gauge.stopwatch,
+            voice=environment.voice,
             holders=self,
             poke=poke,
         )
@@ -75,9 +81,11 @@ class LeaseKeeper:
             await duty.stop()
 
     def _witness_duty(self) -> Duty:
-        bell = self._environment.store.listen({"state"})
-        tick = self._environment.settings.tick_interval
-        return Duty("witness", self._witness.poll, clock=self._environment.clock, bell=bell, longest_sleep=tick)
+        here = self._environment
+        bell, tick = here.store.listen({"state"}), here.settings.tick_interval
+        return Duty(
+            "stack requests", self._witness.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice
+        )
 
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 
@@ -97,6 +105,8 @@ class LeaseKeeper:
             pid=os.getpid(),
             workers=() if visits else tuple(sorted(here.registry.workers)),
             machine=None if visits else self._node_beat(),
+            process=here.mark,
+            children=self._instances.groups,
         )
         return [*(engine.beat() for engine in self._instances.engines), node]
 
@@ -114,6 +124,7 @@ class LeaseKeeper:
             memory_used=own.memory + sum(child.memory for child in children) if own.memory else None,
             lag=own.lag,
             store_seconds=self._environment.gauge.stopwatch.read(),
+            store_fault=self._environment.voice.rejection,
         )
 
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
@@ -138,12 +149,22 @@ class LeaseKeeper:
         for job_id, fence in orders.cancel:
             for engine in self._instances.engines:
                 engine.cancel(job_id, fence)
-        for engine in self._instances.engines:
-            if engine.instance in orders.lost:
-                engine.step_down(lost=True)
+        lost = [engine for engine in self._instances.engines if engine.instance in orders.lost]
+        if lost:
+            names = ", ".join(engine.instance for engine in lost)
+            self._stop(lost, f"the lease of {names} has ended, and other nodes have its jobs", lost=True)
         if self._leader.holder in orders.lost:
             self._leader.rename()
 
     def _step_down(self) -> None:
-        for engine in self._instances.engines:
-            engine.step_down(lost=False)
+        why = f"could not renew the leases for {self.silence:.0f} s, so other nodes may take over"
+        self._stop(self._instances.engines, why, lost=False)
+
+    def _stop(self, engines: Sequence[Engine], why: str, *, lost: bool) -> None:
+        running = sum(len(engine.runs) for engine in engines)
+        if running:
+            logger.error("%s: stopping %s", why, counted(running, "running job"))
+        else:
+            logger.info("%s; no job is running here", why)
+        for engine in engines:
+            engine.step_down(lost=lost)

@@ -6,9 +6,10 @@ it can happen that both leave.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
+from shiftwork.core.model import InstanceRecord
 from shiftwork.core.namespaces import refusal, stranger
 from shiftwork.errors import NamespaceInUseError
 from shiftwork.runtime.clock import Clock
@@ -27,16 +28,22 @@ async def enter(
     node: str,
     workers: Collection[str],
     namespace: str,
+    dead: Callable[[Sequence[InstanceRecord]], Collection[str]],
     beat: Callable[[], Awaitable[object]],
     leave: Callable[[], Awaitable[object]],
 ) -> None:
-    """Beat, unless a live node here shares no worker with these: then leave, and raise `NamespaceInUseError`."""
+    """Beat, unless a live node here shares no worker with these: then leave, and raise `NamespaceInUseError`.
+
+    `dead` returns the nodes that are proven dead, whatever their leases say.
+    """
     while not await store.hold(NAME, node, 1, HELD_SECONDS, clock.now()):  # noqa: ASYNC110 - no bell rings when it is free
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
     try:
         await beat()
         now = clock.now()
-        tenant = stranger(node, workers, await store.instances(), now)
+        instances = await store.instances()
+        gone = dead(instances)
+        tenant = stranger(node, workers, [known for known in instances if known.beat.node not in gone], now)
         if tenant is not None:
             await leave()
             raise NamespaceInUseError(refusal(tenant, workers, namespace=namespace, store=store.url, now=now))

@@ -1,5 +1,6 @@
 """A node: its instances, their leases, the leader and all that they share, put together; its beginning and its end."""
 
+import asyncio
 import logging
 import os
 import secrets
@@ -17,6 +18,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
@@ -25,17 +27,22 @@ from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS
+from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
+from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import enter
+from shiftwork.runtime.node.neighbours import WATCH_SECONDS, Neighbours
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.planning import Planning
 from shiftwork.runtime.node.pool_instances import PoolInstances
-from shiftwork.runtime.node.pulse import Poke
+from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
+from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -58,23 +65,35 @@ class Node:
         hooks: Listeners,
         states: dict[str, WorkerState],
         settings: Settings,
+        voice: StoreVoice,
         setup: Setup | None = None,
     ) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-        self.gauge = OwnGauge(clock.monotonic)
-        self.reporter = reporter = Reporter(registry, store=store, clock=clock, hooks=hooks, states=states)
+        self.gauge = OwnGauge(clock.monotonic, voice)
+        self.reporter = reporter = Reporter(
+            registry,
+            store=store,
+            clock=clock,
+            hooks=hooks,
+            states=states,
+            voice=voice,
+            every_run=settings.every_run,
+        )
         self._registry = registry
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._voice = voice
         self._draining = False
+        self._patience: StorePatience | None = None
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
-        self._notebook = notebook = Notebook(store, clock)
+        self._notebook = notebook = Notebook(store, clock, voice)
         self._outbox = outbox = Outbox(
             store,
             clock,
             stopwatch=self.gauge.stopwatch,
+            voice=voice,
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
@@ -94,10 +113,14 @@ class Node:
             clock=clock,
             leader=leader,
             reporter=reporter,
+            voice=voice,
             longest_sleep=settings.tick_interval,
         )
+        mark = own_mark()
+        self._neighbours = Neighbours(store, clock, leader, mark=mark, every=settings.lease_seconds / BEATS_A_LEASE)
         environment = NodeEnvironment(
             node=self.name,
+            mark=mark,
             registry=registry,
             store=store,
             clock=clock,
@@ -107,11 +130,14 @@ class Node:
             outbox=outbox,
             emit=reporter.emit,
             unasked_hand_backs=UnaskedHandBacks(),
+            voice=voice,
+            begun=reporter.run_begun,
             setup=setup,
         )
-        poke = Poke()
+        self._poke = poke = Poke()
         self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
+        self._loop_watch = LoopWatch(self._instances.runs)
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -124,9 +150,14 @@ class Node:
     ) -> Duty:
         """Do one more thing for as long as the node runs: at its start, and whenever one of these topics rings."""
         longest = self._settings.tick_interval if every is None else every
-        duty = Duty(name, poll, clock=self._clock, bell=self._store.listen(topics), longest_sleep=longest)
+        bell = self._store.listen(topics)
+        duty = Duty(name, poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
         self._duties.append(duty)
         return duty
+
+    def watch_health(self, poll: Callable[[], Awaitable[float | None]]) -> None:
+        """Look at the health every few seconds, and at once when the planner sees jobs of an unknown worker."""
+        self._planning.alarm = self.add_duty("health", poll, every=HEALTH_SECONDS).ring
 
     # ── state ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,6 +213,7 @@ class Node:
             await self._enter()
         await self.reporter.refresh()
         if self._settings.leads:
+            await self._neighbours.poll()  # first: a dead one may hold the lead
             await self.leader.poll()
             await self.plan()  # whichever node leads: it may not know us yet, and it may be dead
             await self._follow_plan()
@@ -192,6 +224,8 @@ class Node:
         self._add_duties()
         for duty in self._duties:
             duty.start()
+        if self._settings.leads and self._settings.apart != "all" and self._settings.pulse_in_thread:
+            self._loop_watch.start()
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}")
 
@@ -202,6 +236,7 @@ class Node:
             node=self.name,
             workers=self._registry.workers.keys(),
             namespace=self._settings.namespace,
+            dead=self._neighbours.dead_among,
             beat=self._lease_keeper.beat,
             leave=self._leave,
         )
@@ -213,7 +248,8 @@ class Node:
     def _add_duties(self) -> None:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
-            self.add_duty("leader", self.leader.poll, "leader")
+            self.add_duty("leader", self._lead, "leader")
+            self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
@@ -226,6 +262,13 @@ class Node:
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
         return await self._planning.plan()
+
+    async def _lead(self) -> float | None:
+        led = self.leader.leading
+        next_at = await self.leader.poll()
+        if self.leader.leading != led:
+            self._poke()  # the beat says who leads, and others read it there
+        return next_at
 
     async def _follow_plan(self) -> None:
         slots = await self._planning.slots_of(self.name)
@@ -245,24 +288,35 @@ class Node:
     # ── stop ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def stop(self, timeout_seconds: float) -> None:
-        """Let running work finish within this time, hand back the rest, and leave."""
+        """Let running work finish within this time, hand back the rest, and leave.
+
+        A store that does not answer is not waited for longer than this, and hardly at all after a second signal.
+        """
         deadline = self._clock.now() + timeout_seconds
+        patience = self._patience = StorePatience(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._instances.drain()
-        for duty in self._duties:
-            await duty.stop()
+        await patience.wait(self._stop_duties(), "waiting for what it was doing")
         await self._instances.idle(deadline)
-        self.hurry()
+        self._instances.stop_runs()
         await self._instances.idle()
-        await self._instances.close()
-        await self._write_the_last()
+        self._loop_watch.stop()
+        await patience.wait(self._instances.close(), "asking which jobs it still holds")
+        await patience.wait(self._write_the_last(), "writing the last outcomes; their jobs will run again")
         await self._instances.gone(LEAVE_SECONDS)
-        await self._lease_keeper.stop()
-        await self._leave()
+        await patience.wait(self._instances.released(), "giving up the leases of processes that have ended")
+        await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
+        await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
+
+    async def _stop_duties(self) -> None:
+        await asyncio.gather(*(duty.stop() for duty in self._duties))
 
     def hurry(self) -> None:
-        """Stop waiting for running work: a second signal came."""
-        self._instances.hurry()
+        """Stop waiting for running work, and for the store: a second signal came."""
+        self._instances.stop_runs()
+        self._clock.call_in(HURRIED_SECONDS, self._instances.kill)
+        if self._patience is not None:
+            self._patience.hurry()
 
     async def _write_the_last(self) -> None:
         await self._notebook.flush()

@@ -1,24 +1,23 @@
 """All the instances on a node, by pool: how pools are added, looked after and ended."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.stack_requests import StackReply
 from shiftwork.errors import StoreError
+from shiftwork.runtime import machine
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.engine import Engine
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.node.change_watch import ChangeWatch
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.instance_starter import InstanceStarter
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.runners import Runners
-from shiftwork.runtime.processes.quarantine import Quarantine
-
-logger: Final = logging.getLogger("shiftwork")
+from shiftwork.runtime.processes.quarantine import FEWEST_CELLS, Quarantine
 
 T = TypeVar("T")
 
@@ -35,8 +34,13 @@ class NodeInstances:
         self._changes = ChangeWatch(environment.clock)
         self._releases: set[asyncio.Task[None]] = set()
         runners = Runners(environment)
+        self._guard = runners.guard
         self._quarantine = Quarantine(
-            runners.alone, environment.clock, memory_limit=self._memory_limit, changed=self._changes.happened
+            runners.process,
+            environment.clock,
+            cells=max(FEWEST_CELLS, int(machine.measure().cores)),
+            memory_limit=self._memory_limit,
+            changed=self._changes.happened,
         )
         self._starter = InstanceStarter(environment, runners, self._quarantine, started)
 
@@ -52,9 +56,19 @@ class NodeInstances:
         return serving + [runner.load for runner in self._quarantine.runners]
 
     @property
+    def groups(self) -> tuple[int, ...]:
+        """The process groups in which jobs run apart. Safe from any thread."""
+        runners = [engine.runner for engine in self.engines if engine.runner.apart]
+        return tuple(sorted(runner.pid for runner in (*runners, *self._quarantine.runners) if not runner.dead))
+
+    @property
     def running(self) -> int:
         """How many jobs run."""
         return sum(len(engine.runs) for engine in self.engines)
+
+    def runs(self) -> list[Run]:
+        """What runs. Safe from any thread."""
+        return [run for engine in self.engines for run in tuple(engine.runs.values())]
 
     def add(self, pool: PoolConfig) -> Duty:
         """Serve one more pool; returns the duty that claims for it."""
@@ -70,7 +84,8 @@ class NodeInstances:
             ended=self._ended,
         )
         tick = here.settings.tick_interval
-        return Duty(f"pool {pool.name}", instances.poll, clock=here.clock, bell=bell, longest_sleep=tick)
+        name = f"pool {pool.name}"
+        return Duty(name, instances.poll, clock=here.clock, bell=bell, longest_sleep=tick, voice=here.voice)
 
     def resize(self, targets: Mapping[str, int]) -> None:
         """Give every pool as many slots as the plan has for it."""
@@ -89,6 +104,7 @@ class NodeInstances:
             if engine.instance in instances:
                 engine.renewed(until)
         self._quarantine.renewed(until)
+        self._guard.renew(until)
 
     def _memory_limit(self, pool: str) -> int | None:
         return self.pools[pool].pool.max_memory_per_instance
@@ -120,16 +136,24 @@ class NodeInstances:
         for engine in self.engines:
             engine.drain()
 
-    def hurry(self) -> None:
+    def stop_runs(self) -> None:
         """Stop waiting for running work."""
         for engine in self.engines:
             engine.stop_runs()
+
+    def kill(self) -> None:
+        """End every process in which jobs still run, at once."""
+        running = [engine.runner for engine in self.engines if engine.runs]
+        for runner in (*running, *self._quarantine.runners):
+            if runner.apart:
+                runner.kill("a second signal stops the node now", at_once=True)
 
     def give_up(self) -> None:
         """Let go of whatever was started: the node could not start."""
         self._close_pools()
         for engine in self.engines:
             engine.runner.close()
+        self._guard.close()
 
     def _close_pools(self) -> None:
         for pool in self.pools.values():
@@ -146,10 +170,14 @@ class NodeInstances:
         self._quarantine.close()
 
     async def gone(self, within: float) -> None:
-        """Wait until all processes have ended and all leases are given up, but not longer than this."""
+        """Wait until all processes have ended, but not longer than this."""
         await self._changes.until(self._all_gone, self._environment.clock.now() + within)
+        self._guard.close()
+
+    async def released(self) -> None:
+        """Wait until the leases of instances that have ended are given up."""
         if self._releases:
-            await asyncio.wait(self._releases, timeout=within)
+            await asyncio.wait(self._releases)
 
     def _all_gone(self) -> bool:
         return self._quarantine.empty and all(engine.runner.dead for engine in self.engines)
@@ -166,5 +194,5 @@ class NodeInstances:
             await engine.close()
             await here.outbox.settle()
             await here.store.leave([engine.instance], here.clock.now())
-        except StoreError as error:
-            logger.warning("cannot give up the lease of %s: %s; it will run out by itself", engine.instance, error)
+        except StoreError as error:  # then it runs out by itself
+            here.voice.failed("giving up leases", error)

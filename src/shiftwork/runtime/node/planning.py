@@ -1,6 +1,6 @@
 """The plan, as far as a node has a part in it: when it is made, and how many slots of each pool are on this node."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Plan, PoolConfig
@@ -11,6 +11,7 @@ from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
+from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
@@ -27,6 +28,7 @@ class Planning:
         clock: Clock,
         leader: Leader,
         reporter: Reporter,
+        voice: StoreVoice,
         longest_sleep: float,
     ) -> None:
         self._store = store
@@ -35,15 +37,22 @@ class Planning:
         self._reporter = reporter
         self._planner = Planner(pools, registry.workers, store, clock)
         self._planned_at = 0.0
-        self.duty = Duty("planner", self._poll, clock=clock, bell=store.listen(()), longest_sleep=longest_sleep)
+        bell = store.listen(())
+        self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
         self.soon = self.duty.ring
         """Plan soon: a pool has no free slot left. Safe from any thread."""
+        self.alarm: Callable[[], None] = lambda: None
+        """Called when there are jobs of a worker that no live node has, or no longer are."""
+        self._unknown: frozenset[str] = frozenset()
 
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""
         planned = await self._planner.plan()
         for event in planned.events:
             self._reporter.publish(event)
+        if self._planner.unknown != self._unknown:
+            self._unknown = self._planner.unknown
+            self.alarm()
         return planned
 
     async def slots_of(self, node: str) -> Mapping[str, int] | None:

@@ -14,10 +14,11 @@ from typing import Final, Protocol
 
 from shiftwork.core.health import SILENT_SHARE
 from shiftwork.core.model import Beat, Orders
-from shiftwork.errors import StoreError
+from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Stopwatch
+from shiftwork.runtime.store_voice import BEATS, StoreVoice
 from shiftwork.store.protocol import Bell, Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -29,6 +30,8 @@ LATE_SECONDS: Final = 0.5
 """How long the first beat after a long silence may take: a process that was frozen may still have its jobs."""
 AGAIN_SECONDS: Final = 1.0
 """How long to wait at most before the next try when a beat has failed."""
+WRONG_SHARE: Final = 0.1
+"""A clock that was wrong by more than this share of a lease cannot renew it: the machine has slept, for instance."""
 QUIET_SECONDS: Final = 10.0
 """How often to log that beats fail, once the running jobs are stopped."""
 
@@ -78,6 +81,7 @@ class Pulse:
         *,
         ttl: float,
         stopwatch: Stopwatch,
+        voice: StoreVoice,
         holders: LeaseHolders,
         poke: Poke,
     ) -> None:
@@ -85,19 +89,23 @@ class Pulse:
         self._clock = clock
         self._ttl = ttl
         self._stopwatch = stopwatch
+        self._voice = voice
         self._holders = holders
         self._poke = poke
         self.over = asyncio.Event()
         """Set when there is no instance left to beat for."""
         self._renewed_at = clock.monotonic()
         self._stepped_down = False
+        self._failing = False
+        """Whether the last beat failed."""
         self._logged_at = 0.0
 
     def duty(self) -> Duty:
         """The duty that beats, for the running event loop."""
         bell = self._store.listen({"orders"})
         self._poke.reach(bell)
-        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=self._ttl / BEATS_A_LEASE)
+        longest = self._ttl / BEATS_A_LEASE
+        return Duty("pulse", self.poll, clock=self._clock, bell=bell, longest_sleep=longest, voice=self._voice)
 
     @property
     def silence(self) -> float:
@@ -120,33 +128,45 @@ class Pulse:
 
     async def beat(self) -> float:
         """Renew the leases now, and obey; returns when to do it again. Raises what the store raises."""
-        began = self._clock.monotonic()
-        self._clock.follow(await self._store.server_time())
-        now = self._clock.now()
         beats = self._holders.beats()
-        orders = await self._stopwatch.time(self._store.beat(beats, self._ttl, now))
+        began = self._clock.monotonic()
+        orders, wrong = await self._ask(beats)
+        if wrong:  # the leases were renewed by a clock that was wrong, and may have ended by the right one
+            began = self._clock.monotonic()
+            orders, _ = await self._ask(beats)
+        now = self._clock.now()
         self._renewed_at = began
-        self._stepped_down = False
+        self._stepped_down = self._failing = False
         until = began + self._ttl * SILENT_SHARE
         self._holders.renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
             self._holders.obey(orders)
         return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
 
+    async def _ask(self, beats: Sequence[Beat]) -> tuple[Orders, bool]:
+        """Beat, in one round trip, and follow the store's clock; returns also whether ours was wrong."""
+        ahead = self._clock.now() - self._clock.monotonic()
+        orders = await self._stopwatch.time(BEATS, self._store.beat(beats, self._ttl, self._clock.now()))
+        self._clock.follow(orders.server_time)
+        wrong = abs(self._clock.now() - self._clock.monotonic() - ahead) > self._ttl * WRONG_SHARE
+        return orders, wrong
+
     def _failed(self, error: Exception) -> float:
-        left, now = self._left(), self._clock.monotonic()
-        if not self._stepped_down or now >= self._logged_at + QUIET_SECONDS:
-            self._logged_at = now
-            logger.warning(
-                "cannot renew the leases: %s; %s",
-                error,
-                f"running jobs will be stopped in {left:.1f} s" if left > 0 else "running jobs are stopped",
-                exc_info=None if isinstance(error, StoreError) else error,
-            )
+        left = self._left()
+        self._failing = True
+        self._report(error)
         if left <= 0:
             self._give_up()
             return self._clock.now() + AGAIN_SECONDS
         return self._clock.now() + min(max(left, 0.05), AGAIN_SECONDS)
+
+    def _report(self, error: Exception) -> None:
+        now = self._clock.monotonic()
+        if isinstance(error, StoreError):
+            self._voice.failed(BEATS, error)
+        elif not self._stepped_down or now >= self._logged_at + QUIET_SECONDS:
+            self._logged_at = now
+            logger.error("cannot renew the leases: %s; trying again", error, exc_info=error)
 
     def _left(self) -> float:
         """Seconds until running jobs must be stopped, unless the lease is renewed."""
@@ -155,6 +175,8 @@ class Pulse:
     def _give_up(self) -> None:
         if not self._stepped_down:
             self._stepped_down = True
+            if not self._failing:  # the store has not failed, but not replied either
+                self._voice.failed(BEATS, StoreUnavailableError(f"no reply for {self.silence:.0f} s"))
             self._holders.step_down()
 
 
@@ -168,6 +190,8 @@ class PulseThread:
         self._thread = threading.Thread(target=self._main, name="shiftwork pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
+        self._home = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
 
     def start(self) -> None:
         """Begin to beat."""
@@ -179,10 +203,15 @@ class PulseThread:
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._pulse.over.set)
-        await asyncio.to_thread(self._thread.join)
+        await self._gone.wait()  # not in a thread of the loop's own, for which the loop would wait when it ends
+        self._thread.join()
 
     def _main(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            asyncio.run(self._beat())
+        finally:
+            with suppress(RuntimeError):  # that loop has ended
+                self._home.call_soon_threadsafe(self._gone.set)
 
     async def _beat(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,14 +1,14 @@
 """The runners of a node: in its own process, or in processes that it starts."""
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.node.environment import NodeEnvironment
-from shiftwork.runtime.processes.remote_runner import RemoteRunner
+from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.process_guard import ProcessGuard
+from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.protocol import Store
 
 
@@ -17,6 +17,8 @@ class Runners:
 
     def __init__(self, environment: NodeEnvironment) -> None:
         self._environment = environment
+        self._kills = KillRecord()
+        self.guard = ProcessGuard()
         self._transactions = Transactions(self._store, environment.clock)
 
     def local(self) -> Runner:
@@ -30,19 +32,12 @@ class Runners:
             load=here.gauge.load,
         )
 
-    def shared(self) -> Runner:
-        """A process that runs many jobs at a time. Raises `OSError` if it cannot be started."""
-        return self._process("shared")
-
-    def alone(self) -> Runner:
-        """A process that runs one job at a time. Raises `OSError` if it cannot be started."""
-        return self._process("alone")
-
-    def _process(self, role: Literal["shared", "alone"]) -> Runner:
+    def process(self, role: ProcessRole) -> Runner:
+        """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._environment
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now())
-        return RemoteRunner(setup, here.clock, report=here.notebook.report)
+        return RemoteRunner(setup, here.clock, report=here.notebook.report, kills=self._kills, guard=self.guard)
 
     async def _store(self) -> Store:
         return self._environment.store

@@ -21,6 +21,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Which pools run in processes of their own."""
     labels: tuple[str, ...] = ()
     health_checks: bool = True
+    every_run: bool = False
+    """Whether starts and completions of runs are logged at INFO; otherwise they are at DEBUG."""
     pulse_in_thread: bool = True
     """False only where a test moves the clock by hand."""
     namespace: str = ""

@@ -12,6 +12,7 @@ from shiftwork.core.retry import End, EndKind
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.engine.local_runner import LocalRunner
+from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.transactions import Transactions
@@ -89,6 +90,8 @@ class Instance:
             transactions=Transactions(store, self.clock),
             gives_up=not alone,  # the node kills a process that runs a single job
         )
+        if not alone:  # one that runs a single job holds up only itself
+            LoopWatch(self._runs.values).start()
 
     def listen(self, hooks: Hooks) -> None:
         """Call these hooks from now on."""

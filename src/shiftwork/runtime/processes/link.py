@@ -132,7 +132,8 @@ class Link(Generic[T]):
             with suppress(OSError, ValueError):
                 self._loop.remove_reader(self._sock)
                 self._loop.remove_writer(self._sock)
-            self._sock.close()
+            with suppress(OSError):  # a job may have closed it
+                self._sock.close()
 
     def _write(self) -> None:
         while self._outgoing and not self.closed:

@@ -1,27 +1,19 @@
 """A process has died: which of its runs may have killed it, and how has each of them ended?
 
 A run that was being stopped has stopped. A run that was alone has crashed. Of several, each is a suspect, and is to be
-run again, alone. A process that ended itself because its lease was not renewed blames none of them: they are handed
-back. Nothing here acts: the answers are values.
+run again, apart from others. Two deaths blame none of the runs, which are handed back: that of a process that ended
+itself because its lease was not renewed; and that of one for several jobs by a SIGKILL from outside. The second time it
+does blame a job, which may have sent the signal itself. Nothing here acts: the answers are values.
 """
 
-import random
 import signal
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Container, Sequence
 
 from msgspec import Struct
 
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.processes.process import exit_in_words
-
-MOST_SUSPECTS: Final = 32
-"""How many of the runs that died together are tried alone: the youngest, and others by lot.
-
-The rest is handed back. If the culprit is among them it kills again, and is found another time: two hundred long runs,
-tried one by one, would take all day.
-"""
 
 
 class Death(Struct, frozen=True, kw_only=True):
@@ -30,7 +22,9 @@ class Death(Struct, frozen=True, kw_only=True):
     status: int
     """Its exit status; negative if a signal killed it."""
     why: str | None
-    """Why we killed it; None if we did not."""
+    """Why the runner had it killed; None if it did not."""
+    killed: bool
+    """Whether we killed it, for whatever reason."""
     alone: bool
     """Whether it ran one job at a time."""
     lapsed: bool
@@ -45,7 +39,7 @@ class Death(Struct, frozen=True, kw_only=True):
     @property
     def from_outside(self) -> bool:
         """Whether a SIGKILL killed it that was neither ours nor, for want of memory, the system's."""
-        return self.status == -signal.SIGKILL and self.why is None and not self.starved and self.severed is None
+        return self.status == -signal.SIGKILL and not self.killed and not self.starved
 
     @property
     def words(self) -> str:
@@ -59,24 +53,23 @@ class Death(Struct, frozen=True, kw_only=True):
         return f"{how}\n{self.stack}" if self.stack else how
 
 
-def suspects(runs: Collection[Run], death: Death, dice: random.Random) -> list[Run]:
-    """The runs that may have killed the process, as many of them as are worth trying."""
+def suspects(runs: Collection[Run], death: Death, killed_before: Container[str]) -> list[Run]:
+    """The runs that may have killed the process. `killed_before` has the ids of jobs to which this happened before."""
     if death.lapsed or (death.alone and death.why is not None):
         return []
     untold = [run for run in runs if run.stopped_as is None]
-    if len(untold) <= MOST_SUSPECTS:
-        return untold
-    half = MOST_SUSPECTS // 2
-    return [*dice.sample(untold[:-half], half), *untold[-half:]]
+    if death.from_outside and not death.alone:
+        return [run for run in untold if run.job.id in killed_before]
+    return untold
 
 
-def end_of(run: Run, death: Death, suspected: Sequence[Run]) -> End | None:
-    """How a run ended with its process; None if it is one of several suspects."""
+def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -> End | None:
+    """How a run ended with its process, in which so many were together; None if it is to be tried again."""
     if run.stopped_as is not None:
         return End(run.stopped_as, error=_error(run, death), traceback=death.stack)
     if run not in suspected:
         return End(EndKind.DRAINED)
-    if len(suspected) > 1 or death.why is not None:
+    if together > 1 or death.why is not None:
         return None
     error = f"its process {death.words}"
     return End(EndKind.CRASHED, error=error, traceback=death.stack, from_outside=death.from_outside)

@@ -15,6 +15,7 @@ import psutil
 
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.spawn import SpawnedProcess
 
 logger: Final = logging.getLogger("shiftwork")
@@ -42,12 +43,16 @@ class Process:
         ended: Callable[[int], None],
         refused: Callable[[Any, str], None],
         longest: int,
+        guard: ProcessGuard | None = None,
     ) -> None:
         self._cut_off = False
         self._receive = receive
+        self._guard = guard
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self.killed = False
+        """Whether we have killed it."""
         with ExitStack() as on_failure:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
@@ -64,6 +69,8 @@ class Process:
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
             )
             on_failure.pop_all()
+        if guard is not None:
+            guard.watch(self.pid)
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,6 +159,7 @@ class Process:
 
     def kill(self) -> None:
         """End it, and everything that it has started."""
+        self.killed = True
         with suppress(ProcessLookupError, PermissionError):
             if not self._over:
                 os.killpg(self.pid, signal.SIGKILL)
@@ -185,6 +193,8 @@ class Process:
             logger.exception("cannot handle the last messages of process %d", self.pid)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what it has started, before another process can get its id
+        if self._guard is not None:
+            self._guard.forget(self.pid)
         status = self._popen.wait()
         self._over = True
         self._link.close()

@@ -1,49 +1,90 @@
-"""Jobs that may have killed a process run here, each alone in its process: the one that kills it again is guilty."""
+"""Jobs that may have killed a process run here again, in halves: a half that dies is halved again.
+
+A job that is left alone and kills its process again is guilty. All jobs of a half run at once, so a half without a
+culprit costs its jobs nothing but the time to begin again.
+"""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final
 
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner
+from shiftwork.runtime.processes.remote_runner import ProcessRole
 
 logger: Final = logging.getLogger("shiftwork")
 
-AT_A_TIME: Final = 2
+ROLES: Final[tuple[ProcessRole, ...]] = ("shared", "alone")
+FEWEST_CELLS: Final = 4
+"""How many cells there should be room for at a time, however small the machine is."""
 LONG_SECONDS: Final = 10.0
-"""A run that takes longer than this no longer counts: those that wait need not wait for a night's work."""
+"""A cell that has been busy for longer than this no longer counts: those that wait need not wait for a night's work."""
 MOST: Final = 32
 """The number of processes never exceeds this."""
 KEEP_SECONDS: Final = 10.0
-"""How long an idle process is kept for the next suspect."""
+"""How long an idle process is kept for the next suspects."""
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 30.0
 """How long suspects are kept when no process can be started for them, before they are handed back."""
 
 
+class SuspectGroup:
+    """Runs that are tried together, and who hears of it if they die together."""
+
+    __slots__ = ("again", "runs")
+
+    def __init__(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
+        self.runs = list(runs)
+        self.again = again
+
+    @property
+    def role(self) -> ProcessRole:
+        """The kind of process that they need."""
+        return "shared" if len(self.runs) > 1 else "alone"
+
+    @property
+    def longest(self) -> float:
+        """How long they may take."""
+        return max((inf if (seconds := run.config.timeout_seconds) is None else seconds) for run in self.runs)
+
+
+class Cell:
+    """A process of the quarantine: what runs in it, and since when."""
+
+    __slots__ = ("again", "began", "role", "runs")
+
+    def __init__(self, role: ProcessRole) -> None:
+        self.role = role
+        self.runs: list[Run] = []
+        self.began = inf
+        self.again: Callable[[Sequence[Run]], None] | None = None
+
+
 class Quarantine:
-    """Takes runs one after the other. It is the isolation of every engine whose runs share a process."""
+    """Takes the suspects of every engine whose runs share a process. It is the isolation of these engines."""
 
     def __init__(
         self,
-        start: Callable[[], Runner],
+        start: Callable[[ProcessRole], Runner],
         clock: Clock,
         *,
+        cells: int,
         memory_limit: Callable[[str], int | None],
         changed: Callable[[], None],
     ) -> None:
         self._start = start
-        """Starts a process that runs one job at a time. Raises `OSError` if that is impossible."""
+        """Starts a process. Raises `OSError` if that is impossible."""
+        self._cells_at_a_time = cells
         self._memory_limit = memory_limit
         """How many bytes a process of this pool may use."""
         self._changed = changed
         """Called when a process is gone."""
         self._clock = clock
-        self._waiting: deque[Run] = deque()
-        self._runners: dict[Runner, Run | None] = {}
+        self._waiting: list[SuspectGroup] = []
+        self._cells: dict[Runner, Cell] = {}
         self._owners: dict[Run, RunOwner] = {}
         """The owners of the runs that have begun: meanwhile we own these runs."""
         self._closed = False
@@ -55,20 +96,22 @@ class Quarantine:
     @property
     def empty(self) -> bool:
         """Whether all its processes are gone."""
-        return not self._runners
+        return not self._cells
 
     @property
     def runners(self) -> tuple[Runner, ...]:
         """Its processes. Safe from any thread."""
-        return tuple(self._runners)
+        return tuple(self._cells)
 
     def runner_of(self, run: Run) -> Runner | None:
         """Where a run takes place; None while it waits. Safe from any thread."""
-        return next((runner for runner, held in tuple(self._runners.items()) if held is run), None)
+        return next((runner for runner, cell in tuple(self._cells.items()) if run in tuple(cell.runs)), None)
 
-    def take(self, run: Run) -> None:
-        """Run it as soon as there is a place."""
-        self._waiting.append(run)
+    def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
+        """Run these, of one pool, as soon as there are places: one half apart from the other, a single one alone."""
+        half = len(runs) // 2
+        self._waiting += [SuspectGroup(part, again) for part in (runs[:half], runs[half:]) if part]
+        self._waiting.sort(key=lambda group: group.longest)
         self._go_on()
 
     def stop(self, run: Run) -> None:
@@ -76,20 +119,22 @@ class Quarantine:
         runner = self.runner_of(run)
         if runner is not None:
             runner.stop(run)
-        else:
-            self._waiting = deque(waiting for waiting in self._waiting if waiting is not run)
-            _end_unbegun(run)
+            return
+        for group in self._waiting:
+            group.runs = [waiting for waiting in group.runs if waiting is not run]
+        self._waiting = [group for group in self._waiting if group.runs]
+        _end_unbegun(run)
 
     def look(self) -> None:
         """Look after the processes, every second."""
-        for runner, run in list(self._runners.items()):
-            runner.look(None if run is None else self._memory_limit(run.job.pool))
+        for runner, cell in list(self._cells.items()):
+            runner.look(self._memory_limit(cell.runs[0].job.pool) if cell.runs else None)
         self._go_on()
 
     def renewed(self, until: float) -> None:
         """The leases of its runs hold until then."""
         self._until = until
-        for runner in tuple(self._runners):
+        for runner in tuple(self._cells):
             runner.renewed(until)
 
     def close(self) -> None:
@@ -98,66 +143,84 @@ class Quarantine:
         for timer in (self._tidying, self._giving_up):
             if timer is not None:
                 timer.cancel()
-        for runner in tuple(self._runners):
+        for runner in tuple(self._cells):
             runner.close()
 
     # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _go_on(self) -> None:
-        for runner, held in list(self._runners.items()):
-            if held is None and runner.open and self._waiting:
+        for runner, cell in list(self._cells.items()):
+            group = self._next_for(cell) if runner.open and not cell.runs else None
+            if group is not None:
                 self._failures = 0
-                self._begin(self._waiting.popleft(), runner)
-        if self._waiting and not self._closed and self._giving_up is None and self._has_room():
-            self._start_runner()
-        if not self._waiting and self._runners and self._tidying is None and not self._closed:
+                self._begin(group, runner, cell)
+        for role in ROLES:
+            while self._wants(role):
+                self._start_cell(role)
+        if not self._waiting and self._cells and self._tidying is None and not self._closed:
             self._tidying = self._clock.call_in(KEEP_SECONDS, self._tidy)
 
-    def _has_room(self) -> bool:
-        """Whether one more process is wanted, and allowed."""
-        now = self._clock.now()
-        starting = sum(held is None and not runner.ready for runner, held in self._runners.items())
-        counted = sum(held is None or now - held.started_at < LONG_SECONDS for held in self._runners.values())
-        return starting < len(self._waiting) and counted < AT_A_TIME and len(self._runners) < MOST
+    def _next_for(self, cell: Cell) -> SuspectGroup | None:
+        group = next((group for group in self._waiting if group.role == cell.role), None)
+        if group is not None:
+            self._waiting.remove(group)
+        return group
 
-    def _start_runner(self) -> None:
+    def _wants(self, role: ProcessRole) -> bool:
+        """Whether one more process of this kind is wanted, and allowed."""
+        if self._closed or self._giving_up is not None:
+            return False
+        now = self._clock.now()
+        waiting = sum(group.role == role for group in self._waiting)
+        starting = sum(cell.role == role and not runner.ready for runner, cell in self._cells.items())
+        # An idle process of the other kind is no help to those that wait, and must not be in their way.
+        busy = [cell for runner, cell in self._cells.items() if cell.runs or not runner.ready]
+        counted = sum(not cell.runs or now - cell.began < LONG_SECONDS for cell in busy)
+        return starting < waiting and counted < self._cells_at_a_time and len(self._cells) < MOST
+
+    def _start_cell(self, role: ProcessRole) -> None:
         try:
-            runner = self._start()
+            runner = self._start(role)
         except OSError as error:
             self._failed(str(error))
         else:
             runner.attach(self)
-            self._runners[runner] = None
+            self._cells[runner] = Cell(role)
 
     def runner_ready(self, _runner: Runner) -> None:
         self._go_on()
 
-    def runner_gone(self, runner: Runner, _suspects: Sequence[Run]) -> None:
-        """A run that is alone is never a suspect: it is guilty."""
-        del self._runners[runner]
+    def runner_gone(self, runner: Runner, suspects: Sequence[Run]) -> None:
+        """Try those that died together once more. A run that is alone is never a suspect: it is guilty."""
+        cell = self._cells.pop(runner)
+        for run in suspects:
+            run.owner = self._owners.pop(run)
         if not runner.ready and not self._closed:
             self._failed(runner.error or "it ended before it was ready")
+        if suspects and cell.again is not None:
+            cell.again(suspects)
         self._go_on()
         self._changed()
 
     def _tidy(self) -> None:
         self._tidying = None
         if not self._waiting:
-            for runner, held in list(self._runners.items()):
-                if held is None:
+            for runner, cell in list(self._cells.items()):
+                if not cell.runs:
                     runner.close()
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, run: Run, runner: Runner) -> None:
-        owner = self._owners[run] = run.owner
-        self._runners[runner] = run
-        run.owner = self
-        run.started_at = self._clock.now()
+    def _begin(self, group: SuspectGroup, runner: Runner, cell: Cell) -> None:
+        cell.runs, cell.again, cell.began = group.runs, group.again, self._clock.now()
         if self._until is not None:  # it may be new, and must know when to end itself
             runner.renewed(self._until)
-        runner.start(run)
-        owner.run_begun(run)
+        for run in tuple(group.runs):
+            owner = self._owners[run] = run.owner
+            run.owner = self
+            run.started_at = cell.began
+            runner.start(run)
+            owner.run_begun(run)
 
     def run_begun(self, run: Run) -> None:
         """A run that is started here begins at once."""
@@ -165,7 +228,7 @@ class Quarantine:
     def run_ended(self, run: Run, end: End) -> None:
         runner, run.owner = self.runner_of(run), self._owners.pop(run)
         if runner is not None:
-            self._runners[runner] = None
+            self._cells[runner].runs.remove(run)
         run.owner.run_ended(run, end)
         self._go_on()
 
@@ -181,8 +244,8 @@ class Quarantine:
 
     def _hand_back(self) -> None:
         self._giving_up = None
-        waiting, self._waiting = self._waiting, deque()
-        for run in waiting:
+        waiting, self._waiting = self._waiting, []
+        for run in [run for group in waiting for run in group.runs]:
             _end_unbegun(run)
 
 

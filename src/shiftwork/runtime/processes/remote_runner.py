@@ -6,18 +6,19 @@ how its runs ended.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from shiftwork.core.model import Claimed, Progress
+from shiftwork.core.plurals import counted
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -38,10 +39,13 @@ from shiftwork.runtime.processes.messages import (
 )
 from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
 from shiftwork.runtime.processes.process import Process
+from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 
 logger: Final = logging.getLogger("shiftwork")
 
+ProcessRole = Literal["shared", "alone"]
+"""Whether a process runs many jobs at a time, or one."""
 STUBBORN_SECONDS: Final = 5.0
 """How long a process may take to do what it was asked to."""
 CANCEL_SECONDS: Final = 1.0
@@ -50,6 +54,8 @@ SILENT_SECONDS: Final = 1.0
 """A process that has not answered for this long is given no more runs."""
 START_SECONDS: Final = 120.0
 """How long importing the app may take."""
+MOST_NAMED: Final = 3
+"""How many of the workers are named that ran in a process that died."""
 BURSTING: Final = 1.5
 """A process whose memory is this many times its limit is killed, whatever it runs."""
 
@@ -59,7 +65,15 @@ class RemoteRunner:
 
     apart = True
 
-    def __init__(self, setup: Setup, clock: Clock, *, report: Callable[[Claimed, Progress], None]) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        kills: KillRecord,
+        guard: ProcessGuard | None = None,
+    ) -> None:
         self.strays: set[Run] = set()
         self.ready = False
         self.dead = False
@@ -69,6 +83,7 @@ class RemoteRunner:
         self._alone = setup.role == "alone"
         self._clock = clock
         self._report = report
+        self._kills = kills
         self._listener: RunnerListener | None = None
         self._runs: dict[str, Run] = {}
         self._numbers: dict[str, int] = {}
@@ -91,6 +106,7 @@ class RemoteRunner:
             ended=self._ended,
             refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
+            guard=guard,
         )
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
@@ -299,9 +315,12 @@ class RemoteRunner:
         self._cancel_patience()
         self._patience = self._clock.call_in(seconds, self._process.kill)
 
-    def kill(self, why: str) -> None:
-        """Kill the process now, after a look at what its threads are doing."""
-        if not self.dead and self._why_killed is None:
+    def kill(self, why: str, *, at_once: bool = False) -> None:
+        """Kill the process now, after a look at what its threads are doing unless it must be at once."""
+        if at_once:
+            self._why_killed = self._why_killed or why
+            self._process.kill()
+        elif not self.dead and self._why_killed is None:
             self._why_killed = why
             self._killing = asyncio.get_running_loop().create_task(self._kill())
 
@@ -321,6 +340,7 @@ class RemoteRunner:
         death = Death(
             status=status,
             why=self._why_killed,
+            killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
@@ -328,18 +348,31 @@ class RemoteRunner:
             stack=self._stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
+        self._log_death(death)
         if not self.ready and self.error is None:
             self.error = death.before_ready
         suspected = self._end_runs(death)
         if self._listener is not None:
             self._listener.runner_gone(self, suspected)
 
+    def _log_death(self, death: Death) -> None:
+        if self._why_killed is not None:
+            logger.warning("killed process %d: %s", self.pid, self._why_killed)
+        elif death.lapsed:  # the node logs why it could not renew the leases
+            logger.debug("process %d ended itself: its lease was not renewed", self.pid)
+        elif self.ready and not self._closing:
+            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
+            ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
+            logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)
+
     def _end_runs(self, death: Death) -> list[Run]:
-        """End the runs that died with the process; returns those that are to be tried alone."""
-        suspected = suspects(self._runs.values(), death, random.Random())
-        tried = []
-        for run in list(self._runs.values()):
-            end = end_of(run, death, suspected)
+        """End the runs that died with the process; returns those that are to be tried again, apart."""
+        runs, tried = list(self._runs.values()), []
+        suspected = suspects(runs, death, self._kills)
+        if death.from_outside:
+            self._kills.add(run.job.id for run in runs)
+        for run in runs:
+            end = end_of(run, death, suspected, together=len(runs))
             if end is None:
                 self._forget(run)
                 tried.append(run)

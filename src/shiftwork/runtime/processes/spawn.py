@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
 from shiftwork.runtime.processes.stack_file import StackFile
 
 ENTRY: Final = "shiftwork.serve.spawned"
@@ -37,7 +38,7 @@ class SpawnedProcess:
             self.popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
-                env=_environment(),
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -49,13 +50,15 @@ class SpawnedProcess:
         self.popen.wait()
 
 
-def _environment() -> dict[str, str]:
-    """Our environment, plus where this very shiftwork is, if that is not where packages are installed."""
+def child_environment() -> dict[str, str]:
+    """Our environment, plus who starts it, and where this very shiftwork is, unless packages are installed there."""
+    mark = own_mark()
+    owner = {} if mark is None else {OWNER: owner_word(mark)}
     ours = str(Path(__file__).resolve().parents[3])
     if ours in site.getsitepackages():
-        return dict(os.environ)
+        return os.environ | owner
     path = os.environ.get("PYTHONPATH")
-    return os.environ | {"PYTHONPATH": f"{ours}{os.pathsep}{path}" if path else ours}
+    return os.environ | owner | {"PYTHONPATH": f"{ours}{os.pathsep}{path}" if path else ours}
 
 
 def _flags() -> list[str]:

@@ -52,7 +52,7 @@ from shiftwork.store.memory.finding import dead, find
 from shiftwork.store.memory.jobs import JobTable
 from shiftwork.store.memory.leases import Instances, Places
 from shiftwork.store.memory.states import StateTable
-from shiftwork.store.memory.totals import PoolTotals
+from shiftwork.store.memory.totals import Totals
 from shiftwork.store.protocol import Bell, Claims, Promoted
 
 
@@ -69,7 +69,7 @@ class MemoryStore:
         self._states = StateTable()
         self._instances = Instances()
         self._places = Places()
-        self._totals = PoolTotals()
+        self._totals = Totals()
         self._events = EventLog()
 
     @contextmanager
@@ -166,8 +166,8 @@ class MemoryStore:
         return disabled
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+        orders = Orders([], [], await self.server_time())
         with self._change() as table:
-            orders = Orders([], [])
             for beat in beats:
                 if not self._instances.renew(beat, ttl, now):
                     orders.lost.append(beat.instance)

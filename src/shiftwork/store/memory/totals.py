@@ -10,11 +10,12 @@ from shiftwork.core.model import JobRecord, JobStatus, Outcome, PoolStats, Stats
 from shiftwork.store.memory.jobs import JobTable
 
 
-class PoolTotals:
-    """The totals by pool, since the store was made."""
+class Totals:
+    """The totals by pool and by worker, since the store was made."""
 
     def __init__(self) -> None:
         self._pools: defaultdict[str, PoolStats] = defaultdict(PoolStats)
+        self._workers: defaultdict[str, WorkerStats] = defaultdict(WorkerStats)
 
     def know(self, pool: str) -> None:
         """List a pool that has jobs, even before anything is counted."""
@@ -37,23 +38,29 @@ class PoolTotals:
 
     def finished(self, job: JobRecord, outcome: Outcome) -> None:
         """Count an ended attempt: its marks, and how long it waited and ran if it completed or failed."""
-        totals = self._pools[job.pool]
+        pool, worker = self._pools[job.pool], self._workers[job.worker]
         for mark in outcome.marks.split():
-            totals.marks[mark] = totals.marks.get(mark, 0) + 1
+            pool.marks[mark] = pool.marks.get(mark, 0) + 1
         if outcome.status not in COUNTED:
             return
-        if outcome.status is JobStatus.COMPLETED:
-            totals.completed += 1
-        else:
-            totals.failed += 1
-        totals.run_seconds += run_seconds(outcome, job.started_at)
-        totals.wait_seconds += outcome.waited
+        for totals in (pool, worker):
+            if outcome.status is JobStatus.COMPLETED:
+                totals.completed += 1
+            else:
+                totals.failed += 1
+            totals.run_seconds += run_seconds(outcome, job.started_at)
+        worker.died += outcome.status is JobStatus.DEAD
+        pool.wait_seconds += outcome.waited
 
     def stats(self, jobs: JobTable) -> Stats:
         return Stats(
             pools={name: self._pool(name, jobs) for name in sorted(self._pools)},
-            workers={name: WorkerStats(**_counts(counter)) for name, counter in jobs.by_worker.items()},
+            workers={name: self._worker(name, jobs) for name in sorted({*jobs.by_worker, *self._workers})},
         )
+
+    def _worker(self, name: str, jobs: JobTable) -> WorkerStats:
+        counts = _counts(jobs.by_worker.get(name) or Counter())
+        return replace(self._workers.get(name) or WorkerStats(), **counts)
 
     def _pool(self, name: str, jobs: JobTable) -> PoolStats:
         first = jobs.first(name)

@@ -13,18 +13,19 @@ import psycopg
 from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
-from shiftwork.errors import UnknownStoreError, nearest
+from shiftwork.errors import UnknownStoreError
 from shiftwork.store.postgres.faults import shown
 from shiftwork.store.postgres.sql import DEFAULT_SCHEMA
+from shiftwork.store.url_login import unknown_parameter
 
 OWN: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
 DRIVER_DEFAULTS: Final = {
     "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
     "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
+    "tcp_user_timeout": 10_000,
     "application_name": "shiftwork",
     "client_encoding": "UTF8",  # whatever the environment says: messages and payloads may be in any language
 }
@@ -101,9 +102,7 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
     except psycopg.Error as error:
         unknown = re.search(r'invalid URI query parameter: "(.*)"', str(error))
         if unknown:
-            raise UnknownStoreError(
-                f"postgresql:// has no parameter {unknown[1]!r}; {nearest(unknown[1], OWN)}"
-            ) from None
+            raise unknown_parameter("postgresql", unknown[1], OWN, query=urlencode(theirs, safe="@")) from None
         raise UnknownStoreError(f"write postgresql://user@host:5432/database: {shown(error)}") from None
     options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:

@@ -4,7 +4,8 @@ A call is queued and awaited. If its caller is cancelled, a call that has not be
 completed. While one call is under way, jobs that other callers want to add are gathered, and go in one round trip.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
-call that the server has undone because of a deadlock is made again.
+call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
+be reached, all calls that wait fail at once: each would wait as long again.
 """
 
 import asyncio
@@ -16,30 +17,34 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg import errors as pg
 
-from shiftwork.errors import StoreBusyError, StoreError, StoreUnavailableError
+from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.postgres.address import PostgresAddress
-from shiftwork.store.postgres.connecting import Prepare, connect, disconnect, is_usable
+from shiftwork.store.postgres.connecting import Prepare, answered, connect, disconnect, hang_up, is_usable
 from shiftwork.store.postgres.faults import UNDONE, lost, translate
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection[Any]], Awaitable[T]]
 BatchWork = Callable[[AsyncConnection[Any], list[Any]], Awaitable[list[Any]]]
 """Work on a list of items that returns one answer for each item."""
-CALL_TIMEOUT: Final = 120.0
+CALL_SECONDS: Final = 12.0
+"""How long a call may take: a little longer than the server waits for a lock, whose error says more."""
+ITEM_SECONDS: Final = 0.002
+"""How much longer it may take for every item of its batch."""
 ATTEMPTS: Final = 10
 MAX_BATCH: Final = 1_000
 CANCEL_TIMEOUT: Final = 1.0
-"""Seconds that a cancelled caller waits for its call to complete."""
+"""Seconds that a cancelled caller waits for its call to complete, and closing for all of them."""
 
 
 class PendingCall(Generic[T]):
     """Work to be done on the connection, and the future that its caller awaits."""
 
-    __slots__ = ("done", "work")
+    __slots__ = ("done", "patience", "work")
 
-    def __init__(self, work: Work[T], done: "asyncio.Future[T]") -> None:
+    def __init__(self, work: Work[T], done: "asyncio.Future[T]", patience: float) -> None:
         self.work = work
         self.done = done
+        self.patience = patience
 
 
 class BatchableCall(PendingCall[Any]):
@@ -48,7 +53,7 @@ class BatchableCall(PendingCall[Any]):
     __slots__ = ("batch_work", "items")
 
     def __init__(self, items: list[Any], batch_work: BatchWork, done: "asyncio.Future[Any]") -> None:
-        super().__init__(lambda conn: batch_work(conn, items), done)
+        super().__init__(lambda conn: batch_work(conn, items), done, CALL_SECONDS + ITEM_SECONDS * len(items))
         self.items = items
         self.batch_work = batch_work
 
@@ -56,22 +61,25 @@ class BatchableCall(PendingCall[Any]):
 class CallQueue:
     """A connection, the calls that wait for it, and the task that makes them."""
 
-    def __init__(self, address: PostgresAddress, prepare: Prepare) -> None:
+    def __init__(self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self._address = address
         self._prepare = prepare
+        self._silent = silent
+        """Called when the server cannot be reached, or does not answer."""
         self._calls: deque[PendingCall[Any]] = deque()
         self._conn: AsyncConnection[Any] | None = None
         self.task: asyncio.Task[None] | None = None
         """The task that makes the calls, while there are any."""
         self._last: asyncio.Future[Any] | None = None
+        self._closed = False
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(self, work: Work[T]) -> T:
-        """Do this work after everything that was called before."""
+    async def call(self, work: Work[T], patience: float = CALL_SECONDS) -> T:
+        """Do this work after everything that was called before, within so many seconds from then."""
         done: asyncio.Future[T] = self.loop.create_future()
-        return await self._enqueue(PendingCall(work, done))
+        return await self._enqueue(PendingCall(work, done, patience))
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
@@ -84,6 +92,8 @@ class CallQueue:
         return self._last if self._last is not None and not self._last.done() else None
 
     async def _enqueue(self, call: PendingCall[T]) -> T:
+        if self._closed:
+            raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
         self._calls.append(call)
         self._last = call.done
         if self.task is None:
@@ -133,8 +143,9 @@ class CallQueue:
             return
         batch = [call for call in calls if isinstance(call, BatchableCall)]
         items = [item for call in batch for item in call.items]
+        patience = CALL_SECONDS + ITEM_SECONDS * len(items)
         try:
-            answers = await self._try(lambda conn: batch[0].batch_work(conn, items))
+            answers = await self._try(lambda conn: batch[0].batch_work(conn, items), patience)
         except StoreUnavailableError as error:
             for call in batch:
                 _fail(call, error)
@@ -151,7 +162,7 @@ class CallQueue:
 
     async def _make_one(self, call: PendingCall[Any]) -> None:
         try:
-            answer = await self._try(call.work)
+            answer = await self._try(call.work, call.patience)
         except StoreError as error:
             _fail(call, error)
         except asyncio.CancelledError:
@@ -162,11 +173,11 @@ class CallQueue:
         else:
             _succeed(call, answer)
 
-    async def _try(self, work: Work[T]) -> T:
+    async def _try(self, work: Work[T], patience: float) -> T:
         for attempt in range(ATTEMPTS):
             conn = await self._connected()
             try:
-                async with asyncio.timeout(CALL_TIMEOUT):
+                async with answered(conn, self._address.place, within=patience):
                     return await work(conn)
             except UNDONE as error:
                 if attempt == ATTEMPTS - 1:
@@ -176,11 +187,9 @@ class CallQueue:
                 self._disconnect()
                 if attempt:
                     raise translate(error, self._address.place) from error
-            except TimeoutError:
-                self._disconnect()
-                raise StoreBusyError(
-                    f"{self._address.place} has not answered for {CALL_TIMEOUT:.0f} s. Look into pg_stat_activity."
-                ) from None
+            except StoreUnavailableError as error:
+                self._give_up(error)
+                raise
             except asyncio.CancelledError:
                 self._disconnect()
                 raise
@@ -196,7 +205,11 @@ class CallQueue:
         if self._conn is not None and not is_usable(self._conn):
             self._disconnect()
         if self._conn is None:
-            self._conn = await connect(self._address, self._prepare)
+            try:
+                self._conn = await connect(self._address, self._prepare)
+            except StoreUnavailableError as error:
+                self._give_up(error)
+                raise
         return self._conn
 
     def _disconnect(self) -> None:
@@ -205,15 +218,27 @@ class CallQueue:
             disconnect(conn)
 
     def _give_up(self, error: StoreError) -> None:
+        """Fail every call that waits."""
         self._disconnect()
+        self._silent()
         while self._calls:
             _fail(self._calls.popleft(), error)
 
     async def close(self) -> None:
-        """Finish all calls and close the connection; on its own event loop."""
+        """Finish all calls and close the connection; on its own event loop. A silent server is not waited for."""
+        self._closed = True
         while (task := self.task) is not None:
-            await asyncio.wait([task])
+            done, _ = await asyncio.wait([task], timeout=CANCEL_TIMEOUT)
+            if not done:
+                self.break_off()
         self._disconnect()
+
+    def break_off(self) -> None:
+        """Fail the call under way, because the server does not answer; on its own event loop."""
+        if self._conn is not None:
+            hang_up(self._conn)
+        elif self.task is not None:  # it is about to connect
+            self.task.cancel()
 
     def abandon(self) -> None:
         """Close the connection after its event loop has ended; from any thread."""

@@ -2,11 +2,11 @@
 
 Where only pausing and disabling can hold a pool's jobs back, one statement takes the first by rank. Otherwise a short
 transaction locks the workers that gates tie together, reads the facts, lets `core.admission` choose, and starts what
-it chose. So the rules are in one place for all stores.
+it chose: in two round trips. So the rules are in one place for all stores.
 """
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from msgspec import json
 
@@ -18,6 +18,7 @@ from shiftwork.store.postgres.rows import StartedRow
 from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.protocol import Claims
 
+NO_CHOICE: Final = Choice([], {}, {}, None)
 _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 
@@ -39,30 +40,35 @@ class Claimer:
             if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
             self._gated.add(pool)
-        async with session.conn.transaction():
-            return await self._choose(session, pool, args)
+        return await self._choose(session, pool, args)
 
     async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims:
         namespace, instance, _, n, now, _ = args
-        known, ahead = await session.row("consider", args)
-        if known is None:
-            return Claims([])
+        choice, sent = NO_CHOICE, None
+        async with session.quick_transaction():
+            known, ahead = await session.row("consider", args)
+            if known is not None:
+                choice = self._chosen(pool, known, ahead, limit=n, now=now)
+            if choice.ids:
+                started = await session.send("start", (namespace, instance, pool, now, arrays.texts(choice.ids)))
+                sent = started, await session.send("note_starts", _starts(namespace, choice))
+        if sent is None:
+            return Claims([], choice.next_at)
+        started, noted = sent
+        session.ring((await noted.fetchall())[0][0])
+        return Claims(_claimed(_started(await started.fetchall()), pool), choice.next_at)
+
+    def _chosen(self, pool: str, known: str, ahead: str, *, limit: int, now: float) -> Choice:
         heads = {name: [Head(*head) for head in lane] for name, lane in _ahead.decode(ahead).items()}
         facts = decode(known, heads)
         if all(gates.open for name, gates in facts.gates.items() if name in heads):
             self._gated.discard(pool)
-        choice = choose(heads, facts, limit=n, now=now)
-        if not choice.ids:
-            return Claims([], choice.next_at)
-        found = _started(await session.rows("start", (namespace, instance, pool, now, arrays.texts(choice.ids))))
-        await _note_starts(session, choice)
-        return Claims(_claimed(found, pool), choice.next_at)
+        return choose(heads, facts, limit=limit, now=now)
 
 
-async def _note_starts(session: PostgresSession, choice: Choice) -> None:
-    limited = list(choice.rate_at)
-    args = (arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(list(choice.rate_at.values())))
-    session.ring(await session.value("note_starts", (session.namespace, *args)))
+def _starts(namespace: int, choice: Choice) -> tuple[Any, ...]:
+    limited, rate_at = list(choice.rate_at), list(choice.rate_at.values())
+    return namespace, arrays.texts(list(choice.started)), arrays.texts(limited), arrays.numbers(rate_at)
 
 
 def _started(found: list[tuple[Any, ...]]) -> list[StartedRow]:

@@ -1,15 +1,22 @@
-"""Opening and closing a connection to the server."""
+"""Opening and closing a connection to the server, and giving up on one that has fallen silent."""
 
+import asyncio
+import os
 import select
-from collections.abc import Awaitable, Callable
-from typing import Any
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 
+from shiftwork.errors import StoreUnavailableError
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.faults import translate
 
+PREPARE_SECONDS: Final = 30.0
+"""How long making a connection ready may take: it may create the schema, or wait while another process does."""
 Prepare = Callable[[AsyncConnection[Any]], Awaitable[None]]
 """Makes a new connection ready for use."""
 
@@ -23,13 +30,47 @@ async def connect(address: PostgresAddress, prepare: Prepare) -> AsyncConnection
     except psycopg.Error as error:
         raise translate(error, address.place) from None
     try:
-        await prepare(conn)
+        async with answered(conn, address.place, within=PREPARE_SECONDS):
+            await prepare(conn)
     except BaseException as error:
         disconnect(conn)
         if isinstance(error, psycopg.Error):
             raise translate(error, address.place) from error
         raise
     return conn
+
+
+@asynccontextmanager
+async def answered(conn: AsyncConnection[Any], place: str, *, within: float) -> AsyncIterator[None]:
+    """Have the block done within this time, or break the connection and raise `StoreUnavailableError`.
+
+    Cancelling the driver instead would make it ask the silent server to cancel, and wait for that.
+    """
+    silent = False
+
+    def give_up() -> None:
+        nonlocal silent
+        silent = True
+        hang_up(conn)
+
+    timer = asyncio.get_running_loop().call_later(within, give_up)
+    try:
+        yield
+    except psycopg.Error:
+        if silent:
+            raise StoreUnavailableError(
+                f"{place} has not answered for {within:.0f} s: check the network, and what the server does "
+                "(pg_stat_activity). Whether the call took effect is unknown."
+            ) from None
+        raise
+    finally:
+        timer.cancel()
+
+
+def hang_up(conn: AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
+    """End the conversation, so that whoever waits for the server stops waiting; from any thread."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(conn.fileno())) as sock:
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def is_usable(conn: AsyncConnection[Any]) -> bool:

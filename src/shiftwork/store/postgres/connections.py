@@ -1,5 +1,6 @@
-"""The connections of one store. Each event loop has a queue for calls in order, one for searches, and a pool for
-transactions of jobs.
+"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, claiming, finishing,
+beats), one for what a node does beside that, one for searches, and a pool for transactions of jobs. So no job waits to
+start until its node has done its duties.
 
 This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
 and closing, from any thread. The doorbell and the bells live as long as the store.
@@ -7,23 +8,27 @@ and closing, from any thread. The doorbell and the bells live as long as the sto
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection
 
 from shiftwork.store.postgres import migrations
 from shiftwork.store.postgres.address import PostgresAddress
-from shiftwork.store.postgres.call_queue import CallQueue
+from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue
 from shiftwork.store.postgres.doorbell import Doorbell, channel
 from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.postgres.transaction_pool import TransactionPool
 
 CLOSE_POLL_SECONDS: Final = 0.02
+SEARCH_SECONDS: Final = 30.0
+"""How long a search may take."""
 T = TypeVar("T")
 Operation = Callable[[PostgresSession], Awaitable[T]]
 
@@ -32,23 +37,32 @@ class LoopConnections(Struct, frozen=True):
     """The connections of one event loop."""
 
     calls: CallQueue
+    duties: CallQueue
     searches: CallQueue
     transactions: TransactionPool
 
+    @property
+    def queues(self) -> tuple[CallQueue, ...]:
+        return self.calls, self.duties, self.searches
+
     async def close(self) -> None:
         """Finish all calls and close the connections; on their own event loop."""
-        await self.calls.close()
-        await self.searches.close()
+        await asyncio.gather(*(queue.close() for queue in self.queues))
         self.transactions.close()
 
     def busy(self) -> "asyncio.Task[None] | None":
         """Return a task that makes calls, if there is one."""
-        return self.calls.task or self.searches.task
+        return next((queue.task for queue in self.queues if queue.task is not None), None)
+
+    def break_off(self) -> None:
+        """Fail the calls under way, because the server does not answer; on their own event loop."""
+        for queue in self.queues:
+            queue.break_off()
 
     def abandon(self) -> None:
         """Close the connections when no call is under way; from any thread."""
-        self.calls.abandon()
-        self.searches.abandon()
+        for queue in self.queues:
+            queue.abandon()
         self.transactions.close()
 
 
@@ -60,15 +74,26 @@ class Connections:
         self.namespace = namespace
         self._address = address
         self._sql = statements(address.schema)
+        self._pipelines = psycopg.AsyncPipeline.is_supported() and not address.transaction_pooling
         self._number = 0
         self._lock = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, LoopConnections] = {}
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(self, operation: Operation[T]) -> T:
-        """Run an operation in the order of the calls of this event loop, and ring its topics when it is done."""
-        return await self.of_this_loop().calls.call(lambda conn: self._run_and_ring(conn, operation))
+    async def call(self, operation: Operation[T], *, items: int = 1) -> T:
+        """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
+        return await self.of_this_loop().calls.call(
+            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
+        )
+
+    async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:
+        """Run an operation beside the calls, once those made before it are done, and ring its topics."""
+        here = self.of_this_loop()
+        await _done(here.calls)
+        return await here.duties.call(
+            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
+        )
 
     async def call_in_batch(
         self, items: list[Any], operation: Callable[[PostgresSession, list[Any]], Awaitable[list[Any]]]
@@ -81,10 +106,9 @@ class Connections:
     async def read(self, operation: Operation[T]) -> T:
         """Run a long read beside the other calls, once the calls made before it are done."""
         here = self.of_this_loop()
-        pending = here.calls.pending()
-        if pending is not None:
-            await asyncio.wait([pending])
-        return await here.searches.call(lambda conn: operation(self.session(conn)))
+        await _done(here.calls)
+        await _done(here.duties)
+        return await here.searches.call(lambda conn: operation(self.session(conn)), SEARCH_SECONDS)
 
     async def _run_and_ring(self, conn: AsyncConnection[Any], operation: Operation[T]) -> T:
         session = self.session(conn)
@@ -94,7 +118,7 @@ class Connections:
 
     def session(self, conn: AsyncConnection[Any]) -> PostgresSession:
         """Return a session for one operation on this connection."""
-        return PostgresSession(conn, self._number, self._sql)
+        return PostgresSession(conn, self._number, self._sql, pipelines=self._pipelines)
 
     def of_this_loop(self) -> LoopConnections:
         """Return the connections of the running event loop."""
@@ -103,7 +127,8 @@ class Connections:
         if here is None:
             self._forget_ended_loops()
             to = (self._address, self.prepare)
-            here = LoopConnections(CallQueue(*to), CallQueue(*to), TransactionPool(*to))
+            calls, duties, searches = (CallQueue(*to, self.doorbell.reconnect) for _ in range(3))
+            here = LoopConnections(calls, duties, searches, TransactionPool(*to))
             with self._lock:
                 self._by_loop[loop] = here
         return here
@@ -151,6 +176,13 @@ class Connections:
             connections.abandon()
 
 
+async def _done(queue: CallQueue) -> None:
+    """Wait until the calls made so far are done."""
+    pending = queue.pending()
+    if pending is not None:
+        await asyncio.wait([pending])
+
+
 async def _close(loop: asyncio.AbstractEventLoop, connections: LoopConnections) -> None:
     if loop is asyncio.get_running_loop():
         await connections.close()
@@ -168,7 +200,12 @@ async def _close(loop: asyncio.AbstractEventLoop, connections: LoopConnections) 
     with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(begin)
     waiting = asyncio.wrap_future(done)
+    began = time.monotonic()
     while loop.is_running() and not waiting.done():  # the loop may end before it runs `begin`
         await asyncio.wait([waiting], timeout=CLOSE_POLL_SECONDS)
+        if time.monotonic() - began > CANCEL_TIMEOUT:  # the server is silent
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(connections.break_off)
+            began = time.monotonic()
     if not done.done():
         connections.abandon()

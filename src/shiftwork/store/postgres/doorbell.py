@@ -21,6 +21,7 @@ from msgspec import MsgspecError, json
 
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.postgres.address import PostgresAddress
+from shiftwork.store.postgres.connecting import hang_up
 
 DEBOUNCE_SECONDS: Final = 0.006
 MAX_BYTES: Final = 7_000
@@ -30,6 +31,8 @@ FALLBACK_SECONDS: Final = (2.0, 4.0)
 POLL_SECONDS: Final = (0.1, 0.2)
 """The interval at which bells ring where notifications do not work."""
 READY_TIMEOUT: Final = 10.0
+STOP_SECONDS: Final = 1.0
+"""How long the last notifications may take when the store is closed."""
 
 
 class Doorbell:
@@ -48,6 +51,7 @@ class Doorbell:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._closing = False
+        self._conn: psycopg.Connection[Any] | None = None
         self._wake_in = self._wake_out = -1
 
     def listen(self, topics: Collection[str]) -> LoopBell:
@@ -100,13 +104,24 @@ class Doorbell:
             if self._wake_in >= 0:
                 os.write(self._wake_in, b"x")
         if thread is not None:
-            thread.join()
+            thread.join(STOP_SECONDS)
+            if thread.is_alive():
+                self.reconnect()  # which it does not, because it is to end
+                thread.join(STOP_SECONDS)
+            if thread.is_alive():  # it is about to connect, and ends after that
+                return
         with self._lock:
             self._thread = None
             for end in (self._wake_in, self._wake_out):
                 if end >= 0:
                     os.close(end)
             self._wake_in = self._wake_out = -1
+
+    def reconnect(self) -> None:
+        """Break the connection, because the server does not answer; from any thread. The thread opens another one."""
+        conn = self._conn
+        if conn is not None:
+            hang_up(conn)
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -133,12 +148,14 @@ class Doorbell:
         conn = psycopg.Connection.connect("", autocommit=True, prepare_threshold=None, **self._address.options)
         try:
             conn.add_notify_handler(lambda notify: self._receive(notify.payload))
+            self._conn = conn
             conn.execute(f'LISTEN "{self._channel}"'.encode())
             self.listens = True
             self._ready.set()
             self._bells.ring_all()  # nothing notifies of what was written before
             self._serve(conn)
         finally:
+            self._conn = None
             conn.close()
 
     def _serve(self, conn: psycopg.Connection[Any]) -> None:

@@ -45,8 +45,8 @@ async def beat(session: PostgresSession, beats: Sequence[Beat], ttl: float, now:
     names = arrays.texts([each.instance for each in beats])
     pools = arrays.texts([each.pool for each in beats])
     bodies = arrays.blobs([msgpack.encode(each) for each in beats])
-    lost, ids, fences = await session.row("beat", (session.namespace, names, pools, bodies, ttl, now))
-    return Orders(list(zip(ids or (), fences or (), strict=True)), lost)
+    lost, ids, fences, time = await session.row("beat", (session.namespace, names, pools, bodies, ttl, now))
+    return Orders(list(zip(ids or (), fences or (), strict=True)), lost, time)
 
 
 async def leave(session: PostgresSession, names: Sequence[str], now: float) -> None:

@@ -51,7 +51,7 @@ SELECT accepted, disabled, topics FROM shiftwork.finish(
 );
 
 -- name: beat
-SELECT lost, cancel_ids, cancel_fences FROM shiftwork.beat(
+SELECT lost, cancel_ids, cancel_fences, extract(epoch FROM clock_timestamp())::float8 FROM shiftwork.beat(
     %s::int, %s::text[], %s::text[], %s::bytea[], %s::float8, %s::float8
 );
 
@@ -117,7 +117,8 @@ SELECT shiftwork.restore(
 
 -- name: take_state
 SELECT shiftwork.take_state(
-    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8
+    %s::int, %s::text, %s::bool, %s::text, %s::float8, %s::int, %s::float8, %s::float8, %s::float8, %s::text, %s::float8,
+    %s::float8
 );
 
 -- name: take_totals
@@ -217,13 +218,14 @@ SELECT done, had, '{}'::text[] FROM shiftwork.discard(%s::int, %s::text[]);
 -- The marks of a pool are in the row of its first worker.
 SELECT
     l.pool, l.worker, l.scheduled, l.retrying, l.queued, l.processing, l.completed, l.dead, l.cancelled, l.added,
-    l.succeeded, l.failed, l.run_seconds, h.rank, h.id, h.run_at, m.marks
+    l.succeeded, l.failed, l.died, l.run_seconds, h.rank, h.id, h.run_at, m.marks
 FROM (
     SELECT
         pool, worker, sum(scheduled)::bigint AS scheduled, sum(retrying)::bigint AS retrying,
         sum(queued)::bigint AS queued, sum(processing)::bigint AS processing, sum(completed)::bigint AS completed,
         sum(dead)::bigint AS dead, sum(cancelled)::bigint AS cancelled, sum(added)::bigint AS added,
-        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(run_seconds) AS run_seconds,
+        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed, sum(died)::bigint AS died,
+        sum(run_seconds) AS run_seconds,
         row_number() OVER (PARTITION BY pool ORDER BY worker) AS place
     FROM shiftwork.lanes WHERE namespace = %(namespace)s::int AND pool <> '' GROUP BY pool, worker
 ) AS l

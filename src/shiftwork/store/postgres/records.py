@@ -36,6 +36,7 @@ class LaneStatsRow(NamedTuple):
     added: int
     succeeded: int
     failed: int
+    died: int
     run_seconds: float
     head_rank: float | None
     head_id: str | None
@@ -44,9 +45,9 @@ class LaneStatsRow(NamedTuple):
     """The marks of the pool as JSON, in the row of its first worker."""
 
     @property
-    def has_jobs(self) -> bool:
-        """Whether there is any job, in whatever status."""
-        return any(self[self._fields.index("scheduled") : self._fields.index("added")])
+    def has_worked(self) -> bool:
+        """Whether there is or was any job of this worker; totals that moved in belong to none."""
+        return bool(self.worker) and any(self[self._fields.index("scheduled") : self._fields.index("head_rank")])
 
 
 async def docs(session: PostgresSession, kind: str | None) -> list[Doc]:
@@ -148,8 +149,8 @@ async def stats(session: PostgresSession) -> Stats:
         numbers = answer.pools.setdefault(lane.pool, PoolStats())
         _count(numbers, lane)
         _count_totals(numbers, lane)
-        if lane.has_jobs:
-            _count(answer.workers.setdefault(lane.worker, WorkerStats()), lane)
+        if lane.has_worked:
+            _count_worker(answer.workers.setdefault(lane.worker, WorkerStats()), lane)
         if lane.head_rank is not None and lane.head_id is not None and lane.head_run_at is not None:
             head = (lane.head_rank, lane.head_id, lane.head_run_at)
             heads[lane.pool] = min(heads.get(lane.pool, head), head)
@@ -164,6 +165,14 @@ def _count(numbers: PoolStats | WorkerStats, lane: LaneStatsRow) -> None:
     numbers.queued += lane.queued
     numbers.processing += lane.processing
     numbers.dead += lane.dead
+
+
+def _count_worker(numbers: WorkerStats, lane: LaneStatsRow) -> None:
+    _count(numbers, lane)
+    numbers.completed += lane.succeeded
+    numbers.failed += lane.failed
+    numbers.died += lane.died
+    numbers.run_seconds += lane.run_seconds
 
 
 def _count_totals(numbers: PoolStats, lane: LaneStatsRow) -> None:

@@ -40,5 +40,6 @@ def _state(state: WorkerState) -> tuple[object, ...]:
         state.last_ended,
         state.last_success,
         rows.storable(state.last_error),
+        state.last_error_at,
         state.rate_at,
     )

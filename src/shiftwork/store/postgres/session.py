@@ -1,18 +1,21 @@
 """What one operation works with: a connection, the number of the namespace, the statements, and the topics to ring."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 
 
 class PostgresSession:
     """One operation on one connection."""
 
-    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str]) -> None:
+    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str], *, pipelines: bool) -> None:
         self.conn = conn
         self.namespace = namespace
         self.sql = sql
+        self._pipelines = pipelines
+        """Whether statements may be sent before the answers to earlier ones have come."""
         self.topics: set[str] = set()
 
     async def rows(self, name: str, args: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
@@ -39,6 +42,25 @@ class PostgresSession:
         cursor = self.conn.cursor()
         await cursor.execute(self.sql[name].encode(), args)
         return cursor.rowcount
+
+    @asynccontextmanager
+    async def quick_transaction(self) -> AsyncIterator[None]:
+        """A transaction whose BEGIN travels with its first statement, and COMMIT with the last ones (see `send`)."""
+        try:
+            async with self.conn.pipeline() if self._pipelines else nullcontext():
+                await self.conn.execute("BEGIN")
+                yield
+                await self.conn.execute("COMMIT")
+        except BaseException:
+            if not self.conn.closed:
+                await self.conn.rollback()
+            raise
+
+    async def send(self, name: str, args: Sequence[Any] = ()) -> "AsyncCursor[tuple[Any, ...]]":
+        """Send a named statement in a quick transaction; its rows can be fetched once that has ended."""
+        cursor = self.conn.cursor(binary=True)
+        await cursor.execute(self.sql[name].encode(), args)
+        return cursor
 
     def ring(self, topics: Iterable[str] | None) -> None:
         """Ring these topics once the operation is done."""

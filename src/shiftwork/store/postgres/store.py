@@ -37,8 +37,9 @@ from shiftwork.core.model import (
 )
 from shiftwork.store.postgres import doctor, find, jobs, leader, migrations, records, restore, user_transaction
 from shiftwork.store.postgres.address import parse
+from shiftwork.store.postgres.call_queue import CALL_SECONDS
 from shiftwork.store.postgres.claim import Claimer
-from shiftwork.store.postgres.connecting import connect, disconnect
+from shiftwork.store.postgres.connecting import answered, connect, disconnect
 from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.faults import translate
@@ -61,7 +62,8 @@ class PostgresTransaction:
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome of a job; False if its run is stale: then the transaction must not commit."""
         try:
-            return (await jobs.finish(self._session, [outcome], now)).accepted[0]
+            async with answered(self.connection, self._place, within=CALL_SECONDS):
+                return (await jobs.finish(self._session, [outcome], now)).accepted[0]
         except psycopg.Error as error:
             raise translate(error, self._place) from error
 
@@ -80,6 +82,11 @@ class PostgresStore:
         self, operation: Callable[Concatenate[PostgresSession, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         return await self._connections.call(lambda session: operation(session, *args, **kwargs))
+
+    async def _call_beside(
+        self, operation: Callable[Concatenate[PostgresSession, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await self._connections.call_beside(lambda session: operation(session, *args, **kwargs))
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -105,10 +112,14 @@ class PostgresStore:
         return await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers)
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
-        return await self._call(jobs.finish, outcomes, now) if outcomes else Finished([], [])
+        if not outcomes:
+            return Finished([], [])
+        return await self._connections.call(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
-        return await self._call(leader.beat, beats, ttl, now) if beats else Orders([], [])
+        if not beats:
+            return Orders([], [], await self.server_time())
+        return await self._call(leader.beat, beats, ttl, now)
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         if notes:
@@ -117,42 +128,42 @@ class PostgresStore:
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        return await self._call(leader.promote, n, now)
+        return await self._call_beside(leader.promote, n, now)
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
-        return await self._call(leader.reap, holder, n, now)
+        return await self._call_beside(leader.reap, holder, n, now)
 
     async def prune(self, n: int, now: float) -> int:
-        return await self._call(leader.prune, n, now)
+        return await self._call_beside(leader.prune, n, now)
 
     async def leave(self, instances: Sequence[str], now: float) -> None:
         if instances:
-            await self._call(leader.leave, instances, now)
+            await self._call_beside(leader.leave, instances, now)
 
     # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
-        return await self._call(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
+        return await self._call_beside(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
 
     async def drop(self, name: str, holder: str) -> None:
-        await self._call(leader.drop, name, holder)
+        await self._call_beside(leader.drop, name, holder)
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, kind: str | None = None) -> list[Doc]:
-        return await self._call(records.docs, kind)
+        return await self._call_beside(records.docs, kind)
 
     async def put(self, doc: Doc) -> bool:
-        return await self._call(records.put, doc)
+        return await self._call_beside(records.put, doc)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
-        return await self._call(records.switch, worker, enabled=enabled, reason=reason, now=now)
+        return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)
 
     # ── moving in from another store ─────────────────────────────────────────────────────────────────────────────
 
     async def restore(self, jobs: Sequence[JobRecord], now: float) -> None:  # noqa: ARG002 - other stores need the time
         if jobs:
-            await self._call(restore.restore, jobs)
+            await self._connections.call(lambda session: restore.restore(session, jobs), items=len(jobs))
 
     async def take_over(self, states: Sequence[WorkerState], totals: Mapping[str, PoolStats], fence: int) -> int:
         return await self._call(restore.take_over, states, totals, fence)
@@ -160,10 +171,12 @@ class PostgresStore:
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        return await self._call(survey, workers, now)
+        return await self._call_beside(survey, workers, now)
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
-        return await self._call(jobs.get, ids) if ids else []
+        if not ids:
+            return []
+        return await self._connections.call_beside(lambda session: jobs.get(session, ids), items=len(ids))
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         return await self._connections.read(lambda session: find.find(session, wanted))
@@ -172,20 +185,22 @@ class PostgresStore:
         return await self._connections.read(lambda session: find.dead(session, behind, limit))
 
     async def amend(self, ids: Sequence[str], change: Change, now: float) -> list[Amended]:
-        return await self._call(jobs.amend, ids, change, now) if ids else []
+        if not ids:
+            return []
+        return await self._connections.call(lambda session: jobs.amend(session, ids, change, now), items=len(ids))
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
-        return await self._call(records.stats)
+        return await self._call_beside(records.stats)
 
     async def instances(self) -> list[InstanceRecord]:
-        return await self._call(leader.instances)
+        return await self._call_beside(leader.instances)
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
-            await self._call(records.record, events)
+            await self._call_beside(records.record, events)
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        return await self._call(records.events, after, before, limit)
+        return await self._call_beside(records.events, after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._connections.doorbell.listen(topics)

@@ -1,5 +1,5 @@
 -- beat: now, ttl, beats of {instance, pool}; followed by the body of each. Returns the jobs to cancel as {id, fence},
--- and the lost instances.
+-- the lost instances, and the time of the server.
 
 local now, ttl, beats = A[1], A[2], A[3]
 local alive, lost, cancel = {}, {}, {}
@@ -27,4 +27,4 @@ local orders = {}
 for n, one in ipairs(cancel) do
   orders[n] = { one.id, one.fence }
 end
-return { orders, lost }
+return { orders, lost, call('TIME') }

@@ -56,6 +56,7 @@ local function count_run(job, said, ended_at, waited)
     at.completed = at.completed + 1
   elseif said == FAILED or said == DEAD then
     at.failed = at.failed + 1
+    at.died = at.died + (said == DEAD and 1 or 0)
   else
     return
   end
@@ -157,7 +158,8 @@ local function settle_outcome(job, outcome)
   end
   workers[job.worker] = true
   local ended = lands >= COMPLETED
-  if after_run(job.worker, ended, outcome.ended_at, outcome.verdict, outcome.error, outcome.disable_after) then
+  local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
+  if after_run(job.worker, ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
     disabled[#disabled + 1] = job.worker
     ring('state')
     ring('leader')

@@ -23,6 +23,7 @@
 --   np, nw         hash    status and pool, status and worker -> number of jobs
 --   totals         hash    totals that only grow, by pool: a added, c completed, f failed
 --   seconds        hash    likewise: r run_seconds, w wait_seconds
+--   work           hash    likewise, by worker: c completed, f failed, d died, r run_seconds
 --   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
 --   w:WORKER       hash    its state (see worker_state.lua)            known  set  every worker that was ever mentioned
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
@@ -122,7 +123,7 @@ local function lane(pool, worker)
       pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
       run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
       into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
-      plain = 0, failed = 0, ran = 0, waited = 0,
+      plain = 0, failed = 0, died = 0, ran = 0, waited = 0,
     }
     of_pool[worker] = found
   end
@@ -203,12 +204,18 @@ local function flush_numbers(at)
   end
   if at.completed ~= 0 then
     call('HINCRBY', P .. 'totals', 'c' .. at.pool, at.completed)
+    call('HINCRBY', P .. 'work', 'c' .. at.worker, at.completed)
   end
   if at.failed ~= 0 then
     call('HINCRBY', P .. 'totals', 'f' .. at.pool, at.failed)
+    call('HINCRBY', P .. 'work', 'f' .. at.worker, at.failed)
+  end
+  if at.died ~= 0 then
+    call('HINCRBY', P .. 'work', 'd' .. at.worker, at.died)
   end
   if at.ran ~= 0 then
     call('HINCRBYFLOAT', P .. 'seconds', 'r' .. at.pool, at.ran)
+    call('HINCRBYFLOAT', P .. 'work', 'r' .. at.worker, at.ran)
   end
   if at.waited ~= 0 then
     call('HINCRBYFLOAT', P .. 'seconds', 'w' .. at.pool, at.waited)

@@ -20,6 +20,7 @@ COUNTED: Final = {
 """Statuses that statistics count, and under which name."""
 TOTALS: Final = {"a": "added", "c": "completed", "f": "failed"}
 SECONDS: Final = {"r": "run_seconds", "w": "wait_seconds"}
+WORK: Final = {"c": "completed", "f": "failed", "d": "died"}
 LEASE: Final = struct.Struct("<dd")
 NUMBER: Final = 8
 """The number of bytes that precede a stored event: its number, so that no two events are equal."""
@@ -27,7 +28,7 @@ NUMBER: Final = 8
 
 def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
     """Return a worker's state from the fields that `worker_state.lua` lists."""
-    on, why, at, failures, started, ended, success, error, rate = reply
+    on, why, at, failures, started, ended, success, error, wrong, rate = reply
     return WorkerState(
         worker=worker,
         enabled=on != b"0",
@@ -38,6 +39,7 @@ def state(worker: str, reply: Sequence[bytes | None]) -> WorkerState:
         last_ended=_number(ended),
         last_success=_number(success),
         last_error=_text(error),
+        last_error_at=_number(wrong),
         rate_at=_number(rate) or 0.0,
     )
 
@@ -53,6 +55,7 @@ def state_fields(known: WorkerState) -> tuple[str, list[str]]:
         "ended": known.last_ended,
         "success": known.last_success,
         "error": known.last_error,
+        "wrong": known.last_error_at,
         "rate": known.rate_at,
     }
     return known.worker, [str(part) for pair in fields.items() if pair[1] is not None for part in pair]
@@ -101,7 +104,7 @@ def _head(rank: bytes, id: bytes, run_at: bytes) -> Head:
 
 def stats(reply: Sequence[Any]) -> Stats:
     """Return the statistics of a reply of `stats.lua`."""
-    by_pool, by_worker, totals, seconds, marks, heads = reply
+    by_pool, by_worker, totals, seconds, marks, heads, work = reply
     found = Stats()
     for field, n in _pairs(totals):
         pool = found.pools.setdefault(field[1:], PoolStats())
@@ -118,6 +121,12 @@ def stats(reply: Sequence[Any]) -> Stats:
     for field, n in _pairs(by_worker):
         if int(n):
             _count(found.workers.setdefault(field[1:], WorkerStats()), field, int(n))
+    for field, n in _pairs(work):
+        numbers = found.workers.setdefault(field[1:], WorkerStats())
+        if field[0] == "r":
+            numbers.run_seconds = float(n)
+        else:
+            setattr(numbers, WORK[field[0]], int(n))
     return found
 
 

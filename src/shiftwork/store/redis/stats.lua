@@ -1,5 +1,5 @@
--- stats: returns counts by pool, counts by worker, totals, seconds, marks, and the run_at of the first job of each
--- ready pool.
+-- stats: returns counts by pool, counts by worker, totals, seconds, marks, the run_at of the first job of each ready
+-- pool, and the totals by worker.
 
 local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
@@ -20,4 +20,5 @@ end
 return {
   call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'),
   call('HGETALL', P .. 'seconds'), call('HGETALL', P .. 'marks'), heads,
+  call('HGETALL', P .. 'work'),
 }

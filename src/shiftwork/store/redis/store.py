@@ -120,8 +120,7 @@ class RedisStore:
         await self._client.close()
 
     async def server_time(self) -> float:
-        seconds, micros = await self._client.ask("TIME")
-        return int(seconds) + int(micros) / 1e6
+        return _seconds(await self._client.ask("TIME"))
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,8 +159,8 @@ class RedisStore:
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         signs = [(beat.instance, beat.pool) for beat in beats]
-        cancel, lost = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
-        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost])
+        cancel, lost, time = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
+        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost], _seconds(time))
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         behind = (msgpack.encode(note.progress) for note in notes)
@@ -302,3 +301,9 @@ class RedisStore:
 
 def _optional(number: bytes) -> float | None:
     return float(number) if number else None
+
+
+def _seconds(time: list[bytes]) -> float:
+    """Return the reply to TIME as seconds."""
+    seconds, micros = time
+    return int(seconds) + int(micros) / 1e6

@@ -1,8 +1,9 @@
 -- The state of a worker, and how the end of a run changes it. The original is `shiftwork.core.worker_state`.
 --
--- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, rate (rate_at)
+-- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, wrong
+-- (last_error_at), rate (rate_at)
 
-local STATE = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'rate' }
+local STATE = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'wrong', 'rate' }
 
 local function know(worker)
   call('SADD', P .. 'known', worker)
@@ -17,9 +18,10 @@ local states = {}
 local function known_state(worker)
   local state = states[worker]
   if not state then
-    local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success')
+    local stored = call('HMGET', P .. 'w:' .. worker, 'on', 'failures', 'ended', 'success', 'wrong')
     state = { on = stored[1] ~= '0', failures = tonumber(stored[2]) or 0, changes = {}, forget = {} }
     state.ended, state.success = tonumber(stored[3]) or 0, tonumber(stored[4]) or 0
+    state.wrong = tonumber(stored[5]) or 0
     states[worker] = state
   end
   return state
@@ -31,23 +33,26 @@ local function after_end(worker, ended_at)
   state.changes.ended = state.ended
 end
 
--- Returns whether the end of this run disabled the worker.
-local function after_run(worker, ended, ended_at, verdict, failure, disable_after)
+-- Returns whether the end of this run disabled the worker. `retried`: whether the run failed and its job runs again.
+local function after_run(worker, ended, ended_at, verdict, failure, disable_after, retried)
   local state = known_state(worker)
   local changes = state.changes
   if ended then
     after_end(worker, ended_at)
   end
+  if (retried or verdict == 'failure') and ended_at >= state.wrong then
+    state.wrong, changes.wrong, changes.error = ended_at, ended_at, failure or false
+  end
   if verdict == 'success' then
     state.success = math.max(state.success, ended_at)
     changes.success = state.success
-    state.failures, changes.failures, changes.error = 0, 0, false
+    state.failures, changes.failures = 0, 0
     return false
   elseif verdict ~= 'failure' then
     return false
   end
   state.failures = state.failures + 1
-  changes.failures, changes.error = state.failures, failure or false
+  changes.failures = state.failures
   if not disable_after or state.failures < disable_after or not state.on then
     return false
   end

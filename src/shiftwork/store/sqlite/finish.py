@@ -15,7 +15,7 @@ from shiftwork.core.worker_state import after_run
 from shiftwork.store.sqlite import keys
 from shiftwork.store.sqlite.claim import stir
 from shiftwork.store.sqlite.jobs import INLINE_BYTES, due_before, ring_if_sooner
-from shiftwork.store.sqlite.session import FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
+from shiftwork.store.sqlite.session import DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
 
@@ -141,6 +141,7 @@ def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
             session.mark(job.pool, outcome.marks)
         if outcome.status in COUNTED:
             counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
+            counts[DIED] += outcome.status is JobStatus.DEAD
             counts[RUN_SECONDS] += run_seconds(outcome, job.started_at)
             counts[WAIT_SECONDS] += outcome.waited
 

@@ -9,7 +9,7 @@ from msgspec import msgpack
 from shiftwork.core.docs import read_event
 from shiftwork.core.model import Event, PoolStats, Stats, WorkerStats
 from shiftwork.core.statuses import DEAD, FAILED, PROCESSING, QUEUED, SCHEDULED
-from shiftwork.store.sqlite.session import ADDED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
+from shiftwork.store.sqlite.session import ADDED, DIED, FAILURES, RUN_SECONDS, SUCCEEDED, WAIT_SECONDS, SqliteSession
 
 LAST: Final = 2**63 - 1
 """A number above that of every event."""
@@ -28,8 +28,8 @@ def stats(session: SqliteSession) -> Stats:
         numbers.failed += counts[FAILURES]
         numbers.run_seconds += counts[RUN_SECONDS]
         numbers.wait_seconds += counts[WAIT_SECONDS]
-        if any(counts[:ADDED]):
-            _add(answer.workers.setdefault(worker, WorkerStats()), counts)
+        if worker and any(counts):
+            _add_worker(answer.workers.setdefault(worker, WorkerStats()), counts)
     for name, pool in pools.items():
         answer.pools[name].oldest_run_at = _oldest(session, pool)
         answer.pools[name].marks = dict(session.run("read_marks", (pool,)).fetchall())
@@ -42,6 +42,14 @@ def _add(numbers: PoolStats | WorkerStats, counts: Sequence[int]) -> None:
     numbers.queued += counts[QUEUED]
     numbers.processing += counts[PROCESSING]
     numbers.dead += counts[DEAD]
+
+
+def _add_worker(numbers: WorkerStats, counts: Sequence[int]) -> None:
+    _add(numbers, counts)
+    numbers.completed += counts[SUCCEEDED]
+    numbers.failed += counts[FAILURES]
+    numbers.died += counts[DIED]
+    numbers.run_seconds += counts[RUN_SECONDS]
 
 
 def _oldest(session: SqliteSession, pool: int) -> float | None:

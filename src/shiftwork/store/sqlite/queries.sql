@@ -72,14 +72,15 @@ INSERT INTO instances (namespace, name) VALUES (?, ?);
 
 -- name: read_state
 -- serves: workers (rowid)
-SELECT enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, rate_at
+SELECT
+    enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, last_error_at, rate_at
 FROM workers WHERE no = ?;
 
 -- name: write_state
 -- serves: workers (rowid)
 UPDATE workers SET
     enabled = ?, reason = ?, changed_at = ?, failures = ?, last_started = ?, last_ended = ?, last_success = ?,
-    last_error = ?, rate_at = ?
+    last_error = ?, last_error_at = ?, rate_at = ?
 WHERE no = ?;
 
 -- ── counters ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,10 +88,10 @@ WHERE no = ?;
 -- name: move_lane
 -- serves: lanes (pool, worker)
 INSERT INTO lanes (
-    pool, worker, scheduled, retrying, queued, processing, completed, dead, cancelled, added, succeeded, failed,
+    pool, worker, scheduled, retrying, queued, processing, completed, dead, cancelled, added, succeeded, failed, died,
     run_seconds, wait_seconds
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (pool, worker) DO UPDATE SET
     scheduled = scheduled + excluded.scheduled,
     retrying = retrying + excluded.retrying,
@@ -102,6 +103,7 @@ ON CONFLICT (pool, worker) DO UPDATE SET
     added = added + excluded.added,
     succeeded = succeeded + excluded.succeeded,
     failed = failed + excluded.failed,
+    died = died + excluded.died,
     run_seconds = run_seconds + excluded.run_seconds,
     wait_seconds = wait_seconds + excluded.wait_seconds;
 
@@ -117,7 +119,7 @@ SELECT name, n FROM marks WHERE pool = ? AND n <> 0;
 -- serves: pools (namespace, name), lanes (pool, worker)
 SELECT
     pools.no, pools.name, workers.name, lanes.scheduled, lanes.retrying, lanes.queued, lanes.processing,
-    lanes.completed, lanes.dead, lanes.cancelled, lanes.added, lanes.succeeded, lanes.failed,
+    lanes.completed, lanes.dead, lanes.cancelled, lanes.added, lanes.succeeded, lanes.failed, lanes.died,
     lanes.run_seconds, lanes.wait_seconds
 FROM pools CROSS JOIN lanes CROSS JOIN workers
 WHERE pools.namespace = ? AND lanes.pool = pools.no AND workers.no = lanes.worker

@@ -127,9 +127,8 @@ def take_over(
 
 
 def _grow(session: SqliteSession, pool: int, given: PoolStats, there: PoolStats) -> None:
-    """Add what is missing to one lane of the pool, since totals are counted by lane and read by pool."""
-    workers = session.values("lanes_of_pool", (pool,))
-    counts = session.lane(pool, workers[0] if workers else session.workers.number(""))
+    """Add what is missing to a lane without a worker, since totals are counted by lane and read by pool."""
+    counts = session.lane(pool, session.workers.number(""))
     counts[ADDED] += given.added - there.added
     counts[SUCCEEDED] += given.completed - there.completed
     counts[FAILURES] += given.failed - there.failed

@@ -53,6 +53,7 @@ CREATE TABLE workers (
     last_ended   REAL,
     last_success REAL,
     last_error   TEXT,
+    last_error_at REAL,
     rate_at      REAL NOT NULL DEFAULT 0.0,
     UNIQUE (namespace, name)
 );
@@ -70,6 +71,7 @@ CREATE TABLE lanes (
     added       INTEGER NOT NULL,   -- from here on, counters only grow
     succeeded   INTEGER NOT NULL,
     failed      INTEGER NOT NULL,
+    died        INTEGER NOT NULL,
     run_seconds REAL NOT NULL,
     wait_seconds REAL NOT NULL,
     PRIMARY KEY (pool, worker)

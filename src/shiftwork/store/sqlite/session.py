@@ -23,7 +23,7 @@ from shiftwork.store.sqlite.driver import Connection
 from shiftwork.store.sqlite.sql import SQL, for_rows
 
 R = TypeVar("R", bound=tuple[Any, ...])
-ADDED, SUCCEEDED, FAILURES, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 5)
+ADDED, SUCCEEDED, FAILURES, DIED, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 6)
 """The places of a lane's counters that only grow, behind those of the statuses."""
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
@@ -269,17 +269,18 @@ class SqliteSession:
 
     def _read_state(self, worker: int) -> WorkerState:
         row = self.run("read_state", (worker,)).fetchone()
-        enabled, reason, changed_at, failures, last_started, last_ended, last_success, last_error, rate_at = row
+        enabled, reason, changed_at, failures, started, ended, success, error, error_at, rate_at = row
         return WorkerState(
             worker=self.workers.name(worker),
             enabled=bool(enabled),
             reason=reason,
             changed_at=changed_at,
             failures=failures,
-            last_started=last_started,
-            last_ended=last_ended,
-            last_success=last_success,
-            last_error=last_error,
+            last_started=started,
+            last_ended=ended,
+            last_success=success,
+            last_error=error,
+            last_error_at=error_at,
             rate_at=rate_at,
         )
 
@@ -289,7 +290,7 @@ class SqliteSession:
         """What to add to the counters of a lane: by the number of the status, then what only grows."""
         counts = self._lanes.get((pool, worker))
         if counts is None:
-            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
+            counts = self._lanes[pool, worker] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0]
         return counts
 
     def mark(self, pool: int, marks: str, by: int = 1) -> None:
@@ -333,6 +334,7 @@ def _state_row(number: int, state: WorkerState) -> tuple[Any, ...]:
         state.last_ended,
         state.last_success,
         state.last_error,
+        state.last_error_at,
         state.rate_at,
         number,
     )

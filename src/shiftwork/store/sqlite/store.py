@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from shiftwork.core.admission import Facts
 from shiftwork.core.health import Finding
 from shiftwork.core.model import (
@@ -110,7 +112,8 @@ class SqliteStore:
         return await self._write(partial(finish, outcomes=outcomes, now=now))
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
-        return await self._write(partial(beat, beats=beats, ttl=ttl, now=now))
+        orders = await self._write(partial(beat, beats=beats, ttl=ttl, now=now))
+        return replace(orders, server_time=await self.server_time())
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         await self._write(partial(note, notes=notes))

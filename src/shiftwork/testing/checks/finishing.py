@@ -207,8 +207,22 @@ async def check_failures_are_counted_and_a_success_resets_them(lab: Lab) -> None
     equal((await state(store)).failures, 2, "after an end that says nothing about the worker")
     await finish(store, succeeded(await ran(store, "4", NOW), now=NOW + 7), now=NOW + 8)
     found = await state(store)
-    equal((found.failures, found.last_error, found.last_success), (0, None, NOW + 7), "after a success")
+    equal((found.failures, found.last_error, found.last_success), (0, "second", NOW + 7), "after a success")
     holds(found.enabled, "it is enabled")
+
+
+async def check_an_attempt_that_is_retried_leaves_its_error(lab: Lab) -> None:
+    store = lab.store
+    first = outcome(await ran(store, "1", NOW), JobStatus.FAILED, run_at=NOW + 60, error="late", now=NOW + 5)
+    await finish(store, first, now=NOW + 5)
+    found = await state(store)
+    equal((found.failures, found.last_error, found.last_error_at), (0, "late", NOW + 5), "between two attempts")
+    second = outcome(await ran(store, "2", NOW), JobStatus.FAILED, run_at=NOW + 60, error="early", now=NOW + 4)
+    await finish(store, second, now=NOW + 6)
+    equal((await state(store)).last_error, "late", "the error, after an earlier one that was written later")
+    await finish(store, succeeded(await ran(store, "3", NOW), now=NOW + 7), now=NOW + 8)
+    after = await state(await lab.restart())
+    equal((after.last_error, after.last_error_at), ("late", NOW + 5), "the error, which a success does not clear")
 
 
 async def check_last_ended_is_set_by_ends_for_good(lab: Lab) -> None:

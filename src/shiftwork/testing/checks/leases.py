@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Cancel, InstanceRecord, JobStatus, Orders
+from shiftwork.core.model import Cancel, InstanceRecord, JobStatus
 from shiftwork.testing.acts import (
     NOW,
     add,
@@ -27,7 +27,11 @@ TTL = 15.0
 async def check_instances_are_kept_as_they_beat(lab: Lab) -> None:
     store = lab.store
     orders = await store.beat([signs("i"), signs("j", "q")], TTL, NOW)
-    equal(orders, Orders([], []), "the orders")
+    equal((orders.cancel, orders.lost), ([], []), "the orders")
+    none = await store.beat([], TTL, NOW)
+    equal((none.cancel, none.lost), ([], []), "the orders of none")
+    now = await store.server_time()
+    holds(now - 60 < orders.server_time <= now, "the orders carry the store's own clock")
     busy = replace(signs("i"), busy=3, status="busy", completed=9, failed=2)
     await store.beat([busy], TTL, NOW + 5)
     found = sorted(await store.instances(), key=lambda record: record.beat.instance)
@@ -170,7 +174,7 @@ async def check_orders_name_the_jobs_to_cancel_until_they_have_ended(lab: Lab) -
     holds((await get(store, "1")).cancelling, "the job says so")
     for _ in range(2):
         orders = await store.beat([signs("i")], TTL, NOW)
-        equal(orders, Orders([("1", one.fence)], []), "the orders of one")
+        equal((orders.cancel, orders.lost), ([("1", one.fence)], []), "the orders of one")
     both = await store.beat([signs("i"), signs("j")], TTL, NOW)
     equal(sorted(both.cancel), [("1", one.fence), ("3", three.fence)], "the orders of two")
     await finish(store, outcome(one, JobStatus.CANCELLED), outcome(two))

@@ -100,8 +100,14 @@ async def _keep_their_end(store: Store, records: dict[str, JobRecord]) -> None:
 
 STATES: Final[tuple[dict[str, Any], ...]] = (
     {},
-    {"failures": 2, "last_error": "before", "last_ended": NOW - 50, "last_success": NOW - 60},
-    {"failures": 1, "last_ended": NOW + 50, "last_success": NOW + 40},
+    {
+        "failures": 2,
+        "last_error": "before",
+        "last_error_at": NOW - 50,
+        "last_ended": NOW - 50,
+        "last_success": NOW - 60,
+    },
+    {"failures": 1, "last_error": "later", "last_error_at": NOW + 50, "last_ended": NOW + 50, "last_success": NOW + 40},
     {"failures": 2, "enabled": False, "reason": "by hand", "changed_at": NOW - 5},
 )
 """New; failing; ended later than what is written next; disabled."""

@@ -262,7 +262,8 @@ async def check_stats_count_what_is_there(lab: Lab) -> None:
     grown = {"added": 9, "completed": 1, "failed": 2}
     equal(numbers.pools["p"], replace(wanted, **grown), "pool p")
     equal(numbers.pools["q"], PoolStats(queued=1, added=1, oldest_run_at=NOW - 7), "pool q")
-    equal(numbers.workers["w"], WorkerStats(queued=1, scheduled=1, retrying=1, processing=1, dead=1), "worker w")
+    here = WorkerStats(queued=1, scheduled=1, retrying=1, processing=1, dead=1, completed=1, failed=2, died=1)
+    equal(numbers.workers["w"], here, "worker w")
     equal(numbers.workers["v"], WorkerStats(queued=3), "worker v")
 
 

@@ -207,6 +207,7 @@ async def check_states_are_taken_over(lab: Lab) -> None:
         last_ended=NOW - 8.5,
         last_success=NOW - 70.125,
         last_error="it broke ☃",
+        last_error_at=NOW - 8.75,
         rate_at=NOW + 7.5,
     )
     plain = WorkerState(worker="v", last_started=NOW - 3.5)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from shiftwork.core.health import Problem
 from shiftwork.core.model import Event, WorkerExecutionMode
 from shiftwork.core.token import Role, Token
+from shiftwork.core.worker_state import is_failing
 from shiftwork.views.instants import iso
 from shiftwork.views.overview import Overview, WorkerView
 from shiftwork.views.remedies import remedy
@@ -48,6 +49,9 @@ class WorkerShape(Struct, frozen=True, kw_only=True):
     last_end_at: str | None
     last_success_at: str | None
     last_error: str | None
+    last_error_at: str | None
+    failing: bool
+    """Whether the last attempt that succeeded or failed is one that failed."""
     next_due_at: str | None
 
 
@@ -141,6 +145,8 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         last_end_at=iso(state.last_ended),
         last_success_at=iso(state.last_success),
         last_error=state.last_error,
+        last_error_at=iso(state.last_error_at),
+        failing=is_failing(state),
         next_due_at=iso(worker.next_due),
     )
 

@@ -31,7 +31,7 @@ class WholePool(PoolShape, frozen=True, kw_only=True):
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """How many workers a pool should have, for autoscalers."""
+    """How many slots a pool should have, for autoscalers."""
 
     wanted: int
     current: int
@@ -45,7 +45,7 @@ class Reason(Body, frozen=True, kw_only=True):
 
 
 class Bounds(Body, frozen=True, kw_only=True):
-    """How many workers a pool may have; null restores the registered bound."""
+    """How many slots a pool may have; null restores the registered bound."""
 
     min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
     max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
@@ -70,7 +70,7 @@ async def pool(site: Site, pool: Name) -> WholePool:
 
 @get("/pools/{pool}/scale")
 async def scale(site: Site, pool: Name) -> Scale:
-    """Return how many workers the pool should have, for the metrics-api of KEDA and similar autoscalers."""
+    """Return how many slots the pool should have, for the metrics-api of KEDA and similar autoscalers."""
     view = await _view(site, pool)
     return Scale(wanted=view.wanted, current=view.workers, queued=view.stats.queued)
 
@@ -91,7 +91,7 @@ async def resume_pool(site: Site, pool: Name) -> PoolShape:
 
 @post("/pools/{pool}/bounds")
 async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
-    """Set how many workers the pool may have, on all nodes together. Null restores the registered bound."""
+    """Set how many slots the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
 

@@ -1,17 +1,18 @@
 """Logging in and out, for browsers, and the stream of changes."""
 
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from shiftwork.web.access import Visitor
-from shiftwork.web.problems import Refused
+from shiftwork.web.access import Visitor, csrf_of
 from shiftwork.web.routes.overview import Me, Number
 from shiftwork.web.routing import Body, CookieAnswer, get, post
 from shiftwork.web.site import Site
+
+MOST_BYTES: Final = 1_024
+"""The largest body of a request that needs no authentication."""
 
 
 class Login(Body, frozen=True, kw_only=True):
@@ -26,25 +27,27 @@ class LoggedOut(Struct, frozen=True):
     name: None = None
 
 
-@post("/login", public=True)
+@post("/login", public=True, most_bytes=MOST_BYTES)
 async def log_in(site: Site, body: Login) -> CookieAnswer[Me]:
-    """Keep a token in a cookie of the browser that no script can read."""
-    visitor = await site.access.show(body.token, "cookie")
-    me = Me(name=visitor.name, role=visitor.role, csrf=visitor.csrf, version=version("shiftwork"))
-    return CookieAnswer(me, body.token)
+    """Begin a session, in a cookie that no script can read. It ends after a week, at logout, and with the token."""
+    visitor = await site.access.show(body.token)
+    site.limiter.take(visitor.name)
+    session = await site.control.tokens.log_in(visitor.token_id or "")
+    site.tokens_changed()
+    me = Me(name=visitor.name, role=visitor.role, csrf=csrf_of(session), version=version("shiftwork"))
+    return CookieAnswer(me, session)
 
 
-@post("/logout", public=True)
-async def log_out(site: Site) -> CookieAnswer[LoggedOut]:  # noqa: ARG001 - every route takes the site
-    """Delete the cookie. The token stays valid until `shiftwork token revoke`."""
+@post("/logout", public=True, most_bytes=MOST_BYTES)
+async def log_out(site: Site, visitor: Visitor | None) -> CookieAnswer[LoggedOut]:
+    """End the session and delete its cookie. The token stays valid until `shiftwork token revoke`."""
+    if visitor is not None and visitor.session is not None:
+        await site.control.tokens.log_out(visitor.session)
+        site.tokens_changed()
     return CookieAnswer(LoggedOut(), None)
 
 
 @get("/live", media_type="text/event-stream")
 async def live(site: Site, visitor: Visitor, last_event_id: Number | None) -> AsyncIterator[bytes]:
     """Stream changes: `change` with topics, and `event` with an event whose number is its id."""
-    if site.live.full:
-        raise Refused(
-            HTTPStatus.SERVICE_UNAVAILABLE, "there are too many streams already; poll every few seconds instead"
-        )
     return site.live.stream(last_event_id, lambda: site.access.still(visitor))

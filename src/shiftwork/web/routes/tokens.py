@@ -1,8 +1,8 @@
 """Tokens, for visitors who may operate.
 
-Requests from localhost may make any token, as the command line does. Over the network, a token can only make tokens
-that read, and that expire no later than itself. So a stolen token can be revoked, and leaves none behind that can
-change anything.
+Over HTTP only tokens that read can be made, and a token makes none that outlives it. A token that operates is made by
+the command line, which needs the store itself. So neither a stolen token nor a request that passed for a local one
+leaves anything behind that can change things.
 """
 
 from http import HTTPStatus
@@ -49,15 +49,14 @@ async def tokens(site: Site) -> TokensAnswer:
 
 @post("/tokens")
 async def create_token(site: Site, visitor: Visitor, body: NewToken) -> MadeToken:
-    """Make a token and return it, only this once. Only requests from localhost may make one that operates."""
+    """Make a token that reads and return it, only this once. `shiftwork token create` makes one that operates."""
+    if body.role != "read":
+        detail = "only tokens that read can be made over HTTP; for one that operates: shiftwork token create"
+        raise Refused(HTTPStatus.FORBIDDEN, detail)
     valid = body.valid_seconds
-    if visitor.via != "loopback":
-        if body.role != "read":
-            detail = "over the network only tokens that read can be made; on the machine itself: shiftwork token create"
-            raise Refused(HTTPStatus.FORBIDDEN, detail)
-        if visitor.expires_at is not None:
-            left = max(visitor.expires_at - site.control.now(), 0.0)
-            valid = left if valid is None else min(valid, left)
+    if visitor.expires_at is not None:
+        left = max(visitor.expires_at - site.control.now(), 0.0)
+        valid = left if valid is None else min(valid, left)
     made, secret = await site.control.tokens.create(body.name, body.role, valid_seconds=valid)
     site.tokens_changed()
     return MadeToken(**structs.asdict(token_shape(made)), token=secret)

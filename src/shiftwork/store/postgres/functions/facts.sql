@@ -31,7 +31,7 @@ BEGIN
                         'worker', w.name, 'enabled', coalesce(s.enabled, true), 'reason', s.reason,
                         'changed_at', s.changed_at, 'failures', coalesce(s.failures, 0), 'last_started', l.last_started,
                         'last_ended', l.last_ended, 'last_success', l.last_success, 'last_error', s.last_error,
-                        'rate_at', coalesce(s.rate_at, 0)
+                        'last_error_at', s.last_error_at, 'rate_at', coalesce(s.rate_at, 0)
                     ),
                     'running', coalesce(l.processing, 0),
                     'eldest', CASE WHEN l.processing > 0 THEN (

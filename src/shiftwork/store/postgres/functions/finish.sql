@@ -67,7 +67,7 @@ BEGIN
     counted AS (
         INSERT INTO shiftwork.lanes AS l (
             namespace, worker, pool, slot, processing, scheduled, retrying, queued, completed, dead, cancelled,
-            succeeded, failed, run_seconds, last_ended, last_success
+            succeeded, failed, died, run_seconds, last_ended, last_success
         )
         SELECT
             ns, w.worker, w.pool, pg_backend_pid() % 8, -count(*),
@@ -79,6 +79,7 @@ BEGIN
             count(*) FILTER (WHERE w.status = 6),
             count(*) FILTER (WHERE w.said = 4),
             count(*) FILTER (WHERE w.said IN (1, 5)),
+            count(*) FILTER (WHERE w.said = 5),
             coalesce(sum(greatest(0, w.ended_at - w.started_at)) FILTER (WHERE w.said IN (1, 4, 5)), 0),
             max(w.ended_at) FILTER (WHERE w.status >= 4),
             max(w.ended_at) FILTER (WHERE w.verdict = 1)
@@ -93,6 +94,7 @@ BEGIN
             cancelled = l.cancelled + excluded.cancelled,
             succeeded = l.succeeded + excluded.succeeded,
             failed = l.failed + excluded.failed,
+            died = l.died + excluded.died,
             run_seconds = l.run_seconds + excluded.run_seconds,
             last_ended = greatest(l.last_ended, excluded.last_ended),
             last_success = greatest(l.last_success, excluded.last_success)
@@ -117,7 +119,7 @@ BEGIN
         PERFORM shiftwork.lock_keys(ns, keyed, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, keyed, keys)) AS p);
     END IF;
-    disabled := shiftwork.apply_verdicts(ns, accepted, workers, ends, verdicts, limits, errors);
+    disabled := shiftwork.apply_verdicts(ns, accepted, workers, statuses, ends, verdicts, limits, errors);
     IF disabled <> '{}' THEN
         topics := topics || ARRAY['state', 'leader'];
     END IF;

@@ -6,16 +6,20 @@
 -- Replace the state of a worker. Returns the topics to ring.
 CREATE OR REPLACE FUNCTION shiftwork.take_state(
     ns integer, called text, is_on boolean, because text, changed double precision, failed integer,
-    started double precision, ended double precision, succeeded double precision, wrong text, rate double precision
+    started double precision, ended double precision, succeeded double precision, wrong text, wrong_at double precision,
+    rate double precision
 ) RETURNS text[]
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
-    INSERT INTO shiftwork.workers (namespace, name, enabled, reason, changed_at, failures, last_error, rate_at)
-    VALUES (ns, called, is_on, because, changed, failed, wrong, rate)
+    INSERT INTO shiftwork.workers (
+        namespace, name, enabled, reason, changed_at, failures, last_error, last_error_at, rate_at
+    )
+    VALUES (ns, called, is_on, because, changed, failed, wrong, wrong_at, rate)
     ON CONFLICT (namespace, name) DO UPDATE SET
         enabled = excluded.enabled, reason = excluded.reason, changed_at = excluded.changed_at,
-        failures = excluded.failures, last_error = excluded.last_error, rate_at = excluded.rate_at;
+        failures = excluded.failures, last_error = excluded.last_error, last_error_at = excluded.last_error_at,
+        rate_at = excluded.rate_at;
     UPDATE shiftwork.lanes l SET last_started = NULL, last_ended = NULL, last_success = NULL
     WHERE l.namespace = ns AND l.worker = called;
     INSERT INTO shiftwork.lanes (namespace, worker, pool, slot, last_started, last_ended, last_success)

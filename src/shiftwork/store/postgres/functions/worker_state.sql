@@ -1,4 +1,4 @@
--- The state of workers: enabled or disabled, consecutive failures, last error.
+-- The state of workers: enabled or disabled, consecutive failures, last error and its time.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: jobs_pkey, workers_pkey, lanes_pkey.
@@ -24,8 +24,8 @@ END $$;
 -- Apply the ends of runs to the states of their workers, in the order of the outcomes. `shiftwork.core.worker_state`
 -- is the original of this rule. Returns the positions of the outcomes that disabled a worker.
 CREATE OR REPLACE FUNCTION shiftwork.apply_verdicts(
-    ns integer, places integer[], names text[], ends double precision[], verdicts smallint[], limits integer[],
-    errors text[]
+    ns integer, places integer[], names text[], statuses smallint[], ends double precision[], verdicts smallint[],
+    limits integer[], errors text[]
 ) RETURNS integer[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,24 +36,27 @@ DECLARE
 BEGIN
     FOR who IN
         SELECT given.name FROM (
-            SELECT m.name COLLATE "C" AS name, min(verdicts[m.place]) AS worst, max(verdicts[m.place]) AS best
+            SELECT
+                m.name COLLATE "C" AS name, min(verdicts[m.place]) AS worst, max(verdicts[m.place]) AS best,
+                bool_or(statuses[m.place] = 1) AS retried
             FROM unnest(places, names) AS m (place, name) GROUP BY 1
         ) AS given
-        WHERE given.worst < 0 OR given.best > 0 AND EXISTS (
-            SELECT 1 FROM shiftwork.workers s
-            WHERE s.namespace = ns AND s.name = given.name AND (s.failures <> 0 OR s.last_error IS NOT NULL)
+        WHERE given.worst < 0 OR given.retried OR given.best > 0 AND EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = given.name AND s.failures <> 0
         )
         ORDER BY given.name
     LOOP
         INSERT INTO shiftwork.workers (namespace, name) VALUES (ns, who) ON CONFLICT DO NOTHING;
         SELECT s.* INTO state FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = who FOR UPDATE;
         FOR place IN SELECT m.place FROM unnest(places, names) AS m (place, name) WHERE m.name = who ORDER BY 1 LOOP
+            IF (verdicts[place] < 0 OR statuses[place] = 1) AND ends[place] >= coalesce(state.last_error_at, 0) THEN
+                state.last_error := errors[place];
+                state.last_error_at := ends[place];
+            END IF;
             IF verdicts[place] > 0 THEN
                 state.failures := 0;
-                state.last_error := NULL;
             ELSIF verdicts[place] < 0 THEN
                 state.failures := state.failures + 1;
-                state.last_error := errors[place];
                 IF limits[place] IS NOT NULL AND state.failures >= limits[place] AND state.enabled THEN
                     state.enabled := false;
                     state.reason := format(
@@ -66,7 +69,7 @@ BEGIN
         END LOOP;
         UPDATE shiftwork.workers s SET
             enabled = state.enabled, reason = state.reason, changed_at = state.changed_at, failures = state.failures,
-            last_error = state.last_error
+            last_error = state.last_error, last_error_at = state.last_error_at
         WHERE s.namespace = ns AND s.name = who;
     END LOOP;
     RETURN ARRAY(SELECT d FROM unnest(disabled) AS d ORDER BY d);

@@ -137,6 +137,7 @@ CREATE TABLE shiftwork.lanes (
     added        bigint NOT NULL DEFAULT 0,   -- from here on: totals that only grow
     succeeded    bigint NOT NULL DEFAULT 0,
     failed       bigint NOT NULL DEFAULT 0,
+    died         bigint NOT NULL DEFAULT 0,
     run_seconds  double precision NOT NULL DEFAULT 0,
     last_started double precision,
     last_ended   double precision,
@@ -163,6 +164,7 @@ CREATE TABLE shiftwork.workers (
     changed_at double precision,
     failures   integer NOT NULL DEFAULT 0,
     last_error text COLLATE "C",
+    last_error_at double precision,
     rate_at    double precision NOT NULL DEFAULT 0,
     PRIMARY KEY (namespace, name)
 )

@@ -1,0 +1,1 @@
+"""How long it takes until the jobs of a node that was killed run again."""

@@ -1,0 +1,82 @@
+"""The node's side of its guard: which process groups it has, and until when its leases hold."""
+
+import logging
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+logger: Final = logging.getLogger("shiftwork")
+
+PROGRAM: Final = Path(__file__).with_name("guard.py")
+
+
+class ProcessGuard:
+    """Starts the guard with the first group, and again if it dies. Without one, processes still end themselves."""
+
+    def __init__(self) -> None:
+        self._groups: set[int] = set()
+        self._until: float | None = None
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def watch(self, group: int) -> None:
+        """End this process group with the node, or when its leases end."""
+        self._groups.add(group)
+        self._tell(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        """This group has ended, and its number may soon be another's."""
+        self._groups.discard(group)
+        self._tell(f"-{group}\n")
+
+    def renew(self, until: float) -> None:
+        """The leases hold until then, by the monotonic clock."""
+        self._until = until
+        if self._groups:
+            self._tell(f"={until!r}\n")
+
+    def close(self) -> None:
+        """Let the guard end, and wait for that."""
+        self._closed = True
+        popen, self._popen = self._popen, None
+        if popen is not None:
+            _end(popen)
+
+    def _tell(self, order: str) -> None:
+        if self._popen is not None:
+            with suppress(OSError):
+                _write(self._popen, order)
+                return
+            logger.warning("the guard of this node has died; starting another one")
+            _end(self._popen)
+            self._popen = None
+        if self._groups and not self._closed:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            os.set_blocking(self._popen.stdin.fileno(), False)  # type: ignore[union-attr]  # it is a pipe
+            orders = [f"+{group}\n" for group in sorted(self._groups)]
+            _write(self._popen, "".join(orders) + ("" if self._until is None else f"={self._until!r}\n"))
+        except OSError as error:
+            logger.warning("cannot start the guard of this node: %s; its processes end by themselves", error)
+
+
+def _write(popen: "subprocess.Popen[bytes]", orders: str) -> None:
+    assert popen.stdin is not None  # noqa: S101 - it is a pipe
+    os.write(popen.stdin.fileno(), orders.encode())
+
+
+def _end(popen: "subprocess.Popen[bytes]") -> None:
+    if popen.stdin is not None:
+        popen.stdin.close()
+    popen.wait()

@@ -1,0 +1,159 @@
+"""One voice for the store: whoever calls it reports here how that went, and the log gets one line for all of them.
+
+When the store goes away, every duty notices within a moment. The first report is logged, the others are not; when the
+store is back, one more line says so. The last report of each caller is kept until it succeeds, for health.
+
+Every method is safe from any thread: leases are renewed in a thread of their own.
+"""
+
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from shiftwork.errors import StoreError, StoreUnavailableError
+
+logger: Final = logging.getLogger("shiftwork")
+
+T = TypeVar("T")
+
+BEATS: Final = "renewing leases"
+CLAIMS: Final = "claiming jobs"
+OUTCOMES: Final = "writing outcomes"
+ADDS: Final = "adding jobs"
+EVENTS: Final = "recording events"
+PROGRESS: Final = "writing progress"
+TEST: Final = "a test write"
+WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, EVENTS, PROGRESS, TEST}
+"""The callers that are known to write; all others are duties, which also read."""
+PROOFS: Final = {BEATS, OUTCOMES, ADDS}
+"""The calls that certainly write. When one of them succeeds, the store is back for all callers."""
+
+CALM_SECONDS: Final = 30.0
+"""For how long after a recovery the next failure is logged only if it lasts."""
+LASTING_SECONDS: Final = 5.0
+"""How long such a failure has to last."""
+STALE_SECONDS: Final = 60.0
+"""After this long without another report a failure is over: a duty that still needed the store would have tried."""
+ADDS_STALE_SECONDS: Final = 600.0
+"""The same for adding jobs, which people's programs do when they have something to do."""
+
+
+class _Fault(Struct, order=True):
+    """A caller whose last call failed."""
+
+    since: float
+    last: float
+    error: str
+    away: bool
+    """Whether the store was unavailable, as opposed to having rejected this call."""
+
+    def words(self, who: str) -> str:
+        return self.error if self.away else f"{who} fails: {self.error}"
+
+
+class StoreVoice:
+    """Knows which calls of the store fail, and logs when that begins and ends."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._faults: dict[str, _Fault] = {}
+        self._began = 0.0
+        self._logged: str | None = None
+        """What the log was told, while it is so."""
+        self._calm_until = 0.0
+
+    @property
+    def fault(self) -> str | None:
+        """Which write fails now, and why, in one line; None if none does."""
+        return next((fault.words(who) for who, fault in self._writes()), None)
+
+    @property
+    def rejection(self) -> str | None:
+        """The same, but only of writes that a store rejects which can be reached: it may accept others."""
+        return next((fault.words(who) for who, fault in self._writes() if not fault.away), None)
+
+    def _writes(self) -> list[tuple[str, _Fault]]:
+        with self._lock:
+            self._forget_stale()
+            return sorted((who, fault) for who, fault in self._faults.items() if who in WRITES)
+
+    async def hear(self, who: str, call: Awaitable[T]) -> T:
+        """Wait for a call, and report how it went."""
+        try:
+            result = await call
+        except StoreError as error:
+            self.failed(who, error)
+            raise
+        self.worked(who)
+        return result
+
+    def failed(self, who: str, error: StoreError, *, quietly: bool = False) -> None:
+        """A call failed. `quietly`: another part has to know, but the caller is told by the error itself."""
+        now = self._monotonic()
+        with self._lock:
+            if not self._faults:
+                self._began = now
+            known = self._faults.get(who)
+            since = known.since if known else now
+            self._faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))
+            if not quietly and self._logged is None and self._worth_a_line(now):
+                self._logged = "back" if self._faults[who].away else "working again"
+                self._log_failure(who, self._faults[who])
+
+    def worked(self, who: str) -> None:
+        """A call succeeded."""
+        if not self._faults:
+            return
+        with self._lock:
+            self._faults.pop(who, None)
+            if who in PROOFS:
+                self._faults = {name: fault for name, fault in self._faults.items() if not fault.away}
+            self._log_recovery()
+
+    def settled(self, who: str) -> None:
+        """A duty got through, maybe without asking the store: that is no proof that an unavailable store is back."""
+        if who not in self._faults:
+            return
+        with self._lock:
+            fault = self._faults.get(who)
+            if fault is not None and not fault.away:
+                del self._faults[who]
+                self._log_recovery()
+
+    # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _worth_a_line(self, now: float) -> bool:
+        return now >= self._calm_until or now - self._began >= LASTING_SECONDS
+
+    def _log_failure(self, who: str, fault: _Fault) -> None:
+        if fault.away:
+            logger.warning("store: unavailable: %s; running jobs go on, no job starts until it is back", fault.error)
+        else:
+            logger.warning("store: %s fails: %s; trying again until it succeeds", who, fault.error)
+
+    def _log_recovery(self) -> None:
+        self._forget_stale()
+        if self._faults:
+            return
+        now = self._monotonic()
+        self._calm_until = now + CALM_SECONDS
+        if self._logged is not None:
+            logger.info("store: %s after %.1f s", self._logged, now - self._began)
+            self._logged = None
+
+    def _forget_stale(self) -> None:
+        now = self._monotonic()
+        self._faults = {
+            name: fault
+            for name, fault in self._faults.items()
+            if now - fault.last < (ADDS_STALE_SECONDS if name == ADDS else STALE_SECONDS)
+        }
+
+
+def _first_sentence(error: StoreError) -> str:
+    """Return what is wrong, without advice for a person who has just typed a command."""
+    return " ".join(str(error).split()).partition(". ")[0].rstrip(".")

@@ -1,0 +1,172 @@
+"""A PostgreSQL server that stops answering is noticed in seconds; a slow one costs few round trips, and no duty's."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from msgspec import msgpack
+
+from shiftwork.core.admission import Gates
+from shiftwork.core.model import Doc, Event, JobFilter
+from shiftwork.errors import StoreUnavailableError
+from shiftwork.store.postgres import call_queue, connections
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
+from shiftwork.testing.expect import soon
+from tests.store.proxy import Proxy
+from tests.store.servers.postgres import Server, own_server
+from tests.system.mill import Mill, gone
+
+CALLS = 0
+"""The number of the first connection, on which calls are made; others listen, and search."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    made = own_server()
+    made.start()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+async def proxy(server: Server) -> AsyncIterator[Proxy]:
+    async with Proxy(server.socket) as made:
+        yield made
+
+
+def url_of(proxy: Proxy) -> str:
+    return (
+        f"postgresql://shiftwork@127.0.0.1:{proxy.port}/postgres?sslmode=disable&gssencmode=disable&connect_timeout=2"
+    )
+
+
+@pytest.fixture
+async def store(proxy: Proxy) -> AsyncIterator[PostgresStore]:
+    made = PostgresStore(url_of(proxy), namespace=uuid4().hex)
+    await made.open()
+    yield made
+    await made.close()
+
+
+# ── silence ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that give up after half a second, instead of twelve."""
+    for module in (call_queue, connections):
+        monkeypatch.setattr(module, "CALL_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "SEARCH_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answers(
+    store: PostgresStore, proxy: Proxy
+) -> None:
+    await add(store, job("before"))
+    proxy.fall_silent()
+    calls = [store.add([job(f"{n}")], NOW) for n in range(30)]
+    others = [store.stats(NOW), store.find(JobFilter()), store.beat([signs("i", "p")], 15, NOW), store.instances()]
+    told = await soon(asyncio.gather(*calls, *others, return_exceptions=True), "an answer for everybody")
+    assert {type(error) for error in told} == {StoreUnavailableError}
+    assert "has not answered for" in str(told[0])
+    assert "pg_stat_activity" in str(told[0])
+    proxy.speak()
+    await soon(add(store, job("after")), "an answer")
+    assert await statuses(store, "before", "after") == ["queued"] * 2
+
+
+async def test_the_deadline_of_a_call_is_seconds_and_longer_than_that_of_a_lock() -> None:
+    assert 10.0 < call_queue.CALL_SECONDS <= 15.0
+
+
+async def test_closing_does_not_wait_for_a_silent_server(store: PostgresStore, proxy: Proxy) -> None:
+    proxy.fall_silent()
+    adding = [store.add([job(f"{n}")], NOW) for n in range(3)]
+    calls = asyncio.gather(*adding, store.find(JobFilter()), return_exceptions=True)
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    await soon(store.close(), "the end")
+    told = await soon(calls, "an answer for everybody")
+    assert time.monotonic() - began < call_queue.CALL_SECONDS, "no call has reached its deadline yet"
+    assert {type(error) for error in told} == {StoreUnavailableError}
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.soak), 2])
+async def test_a_node_ends_though_its_store_is_silent(
+    server: Server, proxy: Proxy, signals: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+        monkeypatch.setenv(name, "")
+    mill = Mill(tmp_path, lease=600.0, store=f"{url_of(proxy)}&schema=silent_{uuid4().hex[:8]}")
+    node = await mill.up(mill.node("--stop-timeout", "1s" if signals == 1 else "600s"))
+    await mill.module.endless.enqueue(number=0)
+    await mill.noted("endless")
+    children = node.children()
+    proxy.fall_silent()
+    for _ in range(signals):
+        node.signal(signal.SIGTERM)
+        await asyncio.sleep(0.2)
+    await asyncio.to_thread(node.end, 40)
+    assert gone(children)
+    assert "the store does not answer" in node.said
+    proxy.speak()
+    await mill.close()
+
+
+# ── round trips ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("many", [1, 300])
+async def test_each_call_is_one_round_trip_whatever_the_batch(store: PostgresStore, proxy: Proxy, many: int) -> None:
+    jobs = [job(f"{n}", unique_key=f"{n}") for n in range(many)]
+    trips = []
+
+    def count() -> None:
+        trips.append(proxy.trips[CALLS])
+
+    await claim(store)
+    count()
+    await store.add(jobs, NOW)
+    count()
+    claimed = await claim(store, many)
+    count()
+    await finish(store, *(succeeded(one, result=b"r") for one in claimed))
+    count()
+    await store.beat([signs(f"i{n}", "p") for n in range(many)], 15, NOW)
+    count()
+    assert [after - before for before, after in pairwise(trips)] == [1, 1, 1, 1]
+
+
+async def test_a_claim_that_gates_decide_is_two_round_trips(store: PostgresStore, proxy: Proxy) -> None:
+    await store.put(Doc("gates", "w", msgpack.encode(Gates(worker="w", pool="p", max_running=5))))
+    await store.add([job(f"{n}") for n in range(20)], NOW)
+    assert len(await claim(store, 2)) == 2  # it learns that there are gates
+    before = proxy.trips[CALLS]
+    assert len(await claim(store, 3)) == 3
+    assert proxy.trips[CALLS] - before == 2
+    before = proxy.trips[CALLS]
+    assert not await claim(store, 20), "the gate is closed"
+    assert proxy.trips[CALLS] - before == 2
+
+
+async def test_a_start_does_not_wait_for_the_duties_of_its_node(store: PostgresStore, server: Server) -> None:
+    await add(store, job("1"))
+    await store.events()
+    with psycopg.connect(server.url) as other:
+        other.execute("LOCK TABLE shiftwork.events")
+        event = Event(name="node.started", at=NOW, subject="n", message="m")
+        duty = asyncio.ensure_future(store.record([event]))
+        await asyncio.sleep(0.05)
+        assert [one.id for one in await soon(claim(store), "a claim")] == ["1"]
+        assert not duty.done()
+        other.rollback()
+        await duty
