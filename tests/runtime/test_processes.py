@@ -62,7 +62,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     before = open_files()
     for _ in range(3):
         with pytest.raises(OSError, match="Too many"):
-            Process(receive=lambda _: None, ended=lambda _: None, refused=lambda *_: None, longest=1_000)
+            Process(receive=lambda _: None, ended=lambda _: None, longest=1_000)
     assert open_files() == before
     assert all(child.returncode is not None for child in children)
 
@@ -70,7 +70,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     before = open_files()
     over = asyncio.Event()
-    process = Process(receive=lambda _: None, ended=lambda _: over.set(), refused=lambda *_: None, longest=1_000)
+    process = Process(receive=lambda _: None, ended=lambda _: over.set(), longest=1_000)
     process.kill()
     await over.wait()
     assert open_files() == before
@@ -105,9 +105,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
     received: list[ProcessFrame] = []
-    link: Link[ProcessFrame] = Link(
-        ours, ProcessFrame, receive=received.extend, closed=gone.set, wrap=NodeFrame, refused=lambda *_: None
-    )
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=received.extend, closed=gone.set, wrap=NodeFrame)
     theirs.send(words)
     async with asyncio.timeout(30):
         await gone.wait()
@@ -120,9 +118,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
 async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
-    link: Link[ProcessFrame] = Link(
-        ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame, refused=lambda *_: None
-    )
+    link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame)
     os.close(ours.fileno())
     link.send(ProcessFrame(0, []))
     link.flush()

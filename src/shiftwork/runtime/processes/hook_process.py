@@ -16,7 +16,6 @@ from shiftwork.runtime.processes.messages import (
     CallHooks,
     Definition,
     Exit,
-    FromNode,
     ProcessFrame,
     Setup,
     SetupFailed,
@@ -87,9 +86,7 @@ class HookProcess:
 
     def _start(self) -> None:
         self._gone.clear()
-        self._process = Process(
-            receive=self._received, ended=self._ended, refused=self._refused, longest=LONGEST_DEFINITION
-        )
+        self._process = Process(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
         self._process.send(replace(self._setup, role="hooks", now=self._clock.now()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
@@ -101,9 +98,6 @@ class HookProcess:
             elif isinstance(message, SetupFailed):
                 self._closed = True  # it may end before `describe` continues, and must not be started again
                 self._described.set_exception(AppImportError(message.error))
-
-    def _refused(self, message: FromNode, why: str) -> None:
-        logger.error("cannot send a %s message to the process that calls the hooks: %s", type(message).__name__, why)
 
     def _ended(self, status: int) -> None:
         stack = self._process.last_words() if self._process is not None else ""

@@ -16,7 +16,7 @@ from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.transactions import Transactions
-from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, longest_frame
+from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     CallHooks,
     Drain,
@@ -205,7 +205,7 @@ class Instance:
             end = End(EndKind.UNENCODABLE, error=f"its end cannot be reported to the node: {why}")
             self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
         else:
-            logger.error("cannot send a %s message to the node: %s", type(message).__name__, why)
+            log_refusal(message, why)
 
     def _framed(self, messages: list[Any]) -> ProcessFrame:
         return ProcessFrame(self._seen, messages)

@@ -33,6 +33,11 @@ def longest_frame(max_payload_bytes: int) -> int:
     return 4 * max_payload_bytes + _ROOM
 
 
+def log_refusal(message: Any, why: str) -> None:
+    """Log that a message cannot be sent."""
+    logger.error("cannot send a %s message: %s", type(message).__name__, why)
+
+
 class Link(Generic[T]):
     """One end of a connection. `receive` gets the frames that arrive; `closed` is called when the other end is gone.
 
@@ -48,7 +53,7 @@ class Link(Generic[T]):
         receive: Callable[[list[T]], None],
         closed: Callable[[], None],
         wrap: Callable[[list[Any]], Any],
-        refused: Callable[[Any, str], None],
+        refused: Callable[[Any, str], None] = log_refusal,
         longest: int = longest_frame(MAX_PAYLOAD_BYTES),
         most_at_once: int | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-from shiftwork.runtime.processes.link import Link
+from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.spawn import SpawnedProcess
@@ -41,8 +41,8 @@ class Process:
         *,
         receive: Callable[[Sequence[ProcessFrame]], None],
         ended: Callable[[int], None],
-        refused: Callable[[Any, str], None],
         longest: int,
+        refused: Callable[[Any, str], None] = log_refusal,
         guard: ProcessGuard | None = None,
     ) -> None:
         self._cut_off = False

@@ -19,7 +19,7 @@ from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
 from shiftwork.runtime.processes.kill_record import KillRecord
-from shiftwork.runtime.processes.link import longest_frame
+from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
     Exit,
@@ -203,7 +203,7 @@ class RemoteRunner:
         """A message is too long for the process. Only a payload that was stored under another limit is."""
         run = self._runs.get(message.job.id) if isinstance(message, Start) else None
         if run is None:
-            logger.error("cannot send a %s message to process %d: %s", type(message).__name__, self.pid, why)
+            log_refusal(message, why)
         else:
             error = f"the payload is too large to be sent to its process: {why}; raise max_payload_bytes"
             self._end(run, End(EndKind.UNDECODABLE, error=error))
