@@ -4,8 +4,8 @@ import argparse
 import sys
 from statistics import median
 
-from benchmarks.places import PLACES, MissingServerError
-from benchmarks.recovery.measure import JOBS, recovery_seconds
+from benchmarks.places import PLACES, MissingServerError, Place
+from benchmarks.recovery.measure import JOBS, Recovered, recover
 
 
 def options() -> argparse.Namespace:
@@ -21,24 +21,29 @@ def options() -> argparse.Namespace:
     return said
 
 
+def measure(store: str, place: Place, said: argparse.Namespace, *, survivor: bool) -> list[Recovered]:
+    """Kill as many nodes as were asked for, each on an empty store."""
+    times = []
+    for turn in range(said.times):
+        print(f"» {store}: {turn + 1} of {said.times}", file=sys.stderr)
+        with place.fresh() as url:
+            times.append(recover(url, survivor=survivor, lease=said.lease))
+    return times
+
+
 def main() -> int:
     """Measure, and print a line for each store and situation."""
     said = options()
-    print(f"kill -9 of a node with {JOBS} running jobs, started again at once: seconds until all of them run again")
-    print(f"{'store':<12}{'another node':<16}{'times':>6}{'median':>9}{'worst':>9}")
+    print(f"kill -9 of a node with {JOBS} running jobs, started again at once: seconds after the restart")
+    print(f"{'':34}{'the node runs':>18}{'all jobs run':>18}")
+    print(f"{'store':<12}{'another node':<16}{'times':>6}{'median':>9}{'worst':>9}{'median':>9}{'worst':>9}")
     for store in said.stores or PLACES:
         try:
             with PLACES[store]() as place:
                 for survivor in (False, True):
-                    times = []
-                    for turn in range(said.times):
-                        print(f"» {store}: {turn + 1} of {said.times}", file=sys.stderr)
-                        with place.fresh() as url:
-                            times.append(recovery_seconds(url, survivor=survivor, lease=said.lease))
-                    beside = "survives" if survivor else "none"
-                    print(
-                        f"{store:<12}{beside:<16}{len(times):>6}{median(times):>8.2f}s{max(times):>8.2f}s", flush=True
-                    )
+                    times = measure(store, place, said, survivor=survivor)
+                    cells = "".join(f"{median(some):>9.2f}{max(some):>9.2f}" for some in zip(*times, strict=True))
+                    print(f"{store:<12}{'survives' if survivor else 'none':<16}{len(times):>6}{cells}", flush=True)
         except MissingServerError as error:
             print(f"{store:<12}{error}")
     return 0

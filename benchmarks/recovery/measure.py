@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from shiftwork.core.plurals import counted
 
@@ -86,8 +86,17 @@ def rehearsal(url: str, *, lease: float, patience: float) -> Iterator[Rehearsal]
         yield Rehearsal(url, Path(folder), lease=lease, patience=patience, stack=stack)
 
 
-def recovery_seconds(url: str, *, survivor: bool, lease: float = 15.0, patience: float = 60.0) -> float:
-    """Kill a node under load and start it again at once; return the seconds until every interrupted job runs again.
+class Recovered(NamedTuple):
+    """Seconds after the restart."""
+
+    up: float
+    """Until the new node runs; its processes are not ready yet."""
+    jobs: float
+    """Until every interrupted job runs again."""
+
+
+def recover(url: str, *, survivor: bool, lease: float = 15.0, patience: float = 60.0) -> Recovered:
+    """Kill a node under load and start it again at once.
 
     With a survivor, another node with no free slot lives on beside it.
     """
@@ -107,8 +116,11 @@ def recovery_seconds(url: str, *, survivor: bool, lease: float = 15.0, patience:
         victim.wait()
         killed_at = time.monotonic()
         stage.node()
+        stage.up(3 if survivor else 2)
+        up = time.monotonic() - killed_at
         stage.until(lambda: _again(stage.starts(), killed_at) >= JOBS, "the interrupted jobs to run again")
-        return max(starts[-1] for starts in stage.starts().values() if starts[-1] > killed_at) - killed_at
+        last = max(starts[-1] for starts in stage.starts().values() if starts[-1] > killed_at)
+        return Recovered(up, last - killed_at)
 
 
 def _again(starts: dict[str, list[float]], since: float) -> int:

@@ -1,6 +1,9 @@
 """shiftwork: background workers and elastic worker pools, in one library and one command."""
 
+from typing import TYPE_CHECKING
+
 from shiftwork.app import WorkerOrchestrator
+from shiftwork.app.registration import WorkerFn
 from shiftwork.core.model import (
     Breaker,
     JobPriority,
@@ -46,6 +49,7 @@ from shiftwork.errors import (
     UnknownPoolError,
     UnknownStoreError,
     UnknownWorkerError,
+    nearest,
 )
 from shiftwork.handles.job import Job
 from shiftwork.handles.redaction import Secret
@@ -96,6 +100,20 @@ __all__ = [
     "UnknownWorkerError",
     "WorkerConfig",
     "WorkerExecutionMode",
+    "WorkerFn",
     "WorkerInstance",
     "WorkerOrchestrator",
 ]
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """Return `__version__`, which is read when it is first needed: reading it takes longer than the import."""
+        if name != "__version__":
+            message = f"module 'shiftwork' has no attribute {name!r}; {nearest(name, __all__)}"
+            raise AttributeError(message)
+        from importlib.metadata import version  # noqa: PLC0415 - see above
+
+        return version("shiftwork")

@@ -181,16 +181,110 @@ class LifecycleError(ShiftworkError):
     """An orchestrator was started twice, used after stop, or called from the wrong place."""
 
 
-_SHOWN = 12
+_SHOWN = 24
+_CLOSE = 0.65
+_SHORTEST_PREFIX = 3
+_MOST_MEANT = 3
+_ELSEWHERE = {
+    "pool": "queue queue_name task_queue queues channel",
+    "timeout_seconds": "time_limit soft_time_limit task_time_limit job_timeout execution_timeout run_timeout",
+    "job_timeout": "timeout_seconds time_limit default_timeout",
+    "interval_seconds": "every interval run_every period seconds minutes hours frequency",
+    "cron": "schedule crontab cron_expression cron_string",
+    "timezone": "tz zone time_zone tzinfo",
+    "delay_seconds": "countdown delay defer_by schedule_in start_in wait",
+    "run_at": "eta at when run_date defer_until scheduled_at schedule_at start_at",
+    "max_retries": "max_attempts max_tries retries attempts tries num_retries retry_count",
+    "retry": "requeue rerun replay backoff retry_policy retry_backoff retry_delay default_retry_delay retry_strategy",
+    "base_seconds": "delay initial seconds backoff wait base min_backoff",
+    "max_seconds": "max_backoff max_delay cap maximum",
+    "factor": "multiplier exponent exponential",
+    "failures": "fail_max threshold failure_threshold max_failures",
+    "cool_down_seconds": "reset_timeout timeout recovery_timeout cooldown",
+    "max_running": "concurrency max_concurrency max_instances max_concurrent concurrent parallelism concurrency_limit",
+    "max_workers": "concurrency workers num_workers max_concurrency max_concurrent size threads processes max_size",
+    "min_workers": "min_size minimum autoscale_min",
+    "kind": "type executor mode pool_type worker_type",
+    "execution_mode": "mode type worker_type",
+    "depends_on": "dependencies depends requires upstream run_after after needs",
+    "blocks": "conflicts conflicts_with exclusive exclusive_with mutex excludes",
+    "rate_limit": "rate ratelimit throttle limit",
+    "catch_up": "catchup coalesce misfire misfire_grace_time backfill",
+    "max_consecutive_failures": "max_failures disable_after failure_limit",
+    "keep_completed_seconds": "result_ttl keep_result result_expires retention ttl expires",
+    "concurrency_key": "lock lock_key group_key concurrency_group",
+    "unique_key": "unique singleton dedup_key dedupe_key idempotency_key queueing_lock lock_key job_key",
+    "payload": "args kwargs arguments data body params parameters",
+    "job_id": "id task_id _job_id custom_id",
+    "enabled": "active is_active disabled paused",
+    "worker": "task function task_name",
+    "status": "state states statuses health info ps",
+    "run": "start worker serve beat scheduler up",
+    "web": "dashboard ui flower server",
+    "jobs": "list ls tasks queue",
+    "job": "show inspect logs log result",
+    "enqueue": "call send add submit delay push apply_async send_task kiq defer perform_async schedule_task",
+    "cancel": "kill revoke abort stop terminate",
+    "discard": "rm delete remove purge clear",
+    "top": "monitor watch",
+    "db": "migrate upgrade",
+    "error": "exception reason message",
+    "created_after": "since start from_date",
+    "created_before": "until before end to_date",
+    "job.dead": "job.failed job.error job.failure task_failure",
+    "redis": "valkey keydb",
+    "postgresql": "postgres pg psql postgresql+psycopg postgresql+psycopg2 postgresql+asyncpg",
+    "sqlite": "sqlite3 sqlite+aiosqlite sqlite+pysqlite file",
+    "completed": "done success succeeded finished complete ok",
+    "processing": "running active started in_progress",
+    "queued": "pending waiting enqueued ready",
+    "dead": "failure errored dead_letter dlq",
+    "triggered": "manual on_demand on-demand event task",
+    "scheduled": "interval cron periodic timer",
+    "continuous": "loop forever daemon long_running",
+    "async": "asyncio coroutine coroutines aio",
+    "thread": "threads threading threaded sync gevent",
+    "process": "processes multiprocessing prefork fork cpu",
+}
+"""Our names, each with the words that other libraries use for the same thing."""
 
 
 def nearest(name: str, known: "Iterable[str]") -> str:
-    """Return the end of an error message: the name that was probably meant, or all valid names."""
+    """Return the end of an error message: the names that were probably meant, or all valid names.
+
+    The word of another library comes first, then a prefix, then the spelling.
+    """
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    meant = meant_by(name, names)
+    if meant:
+        return f"did you mean {' or '.join(map(repr, meant))}?"
     if not names:
         return "there are none"
     shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return f"there are: {shown}"
+
+
+def same_as(name: str, known: "Iterable[str]") -> str | None:
+    """Return the name for which this is another spelling, or the word of another library."""
+    word, names = _plain(name), sorted(known)
+    spelled = [one for one in names if _plain(one) == word]
+    return next(iter(spelled or [one for one in names if word in _ELSEWHERE.get(one, "").split()]), None)
+
+
+def meant_by(name: str, known: "Iterable[str]") -> list[str]:
+    """Return the names that were probably meant: one, seldom two or three, or none."""
+    word, names = _plain(name), sorted(known)
+    same = same_as(name, names)
+    for found in (
+        [] if same is None else [same],
+        [one for one in names if len(word) >= _SHORTEST_PREFIX and _plain(one).startswith(word)],
+        [one for one in names if len(one) >= _SHORTEST_PREFIX and word.startswith(_plain(one))],
+    ):
+        if 0 < len(found) <= _MOST_MEANT:
+            return found
+    by_word = {_plain(one): one for one in names}
+    return [by_word[one] for one in get_close_matches(word, by_word, n=1, cutoff=_CLOSE)]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lstrip("-").lower().replace("-", "_").replace(" ", "_")

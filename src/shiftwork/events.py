@@ -28,7 +28,9 @@ NAMES: Final = {
     "job.triggered": "a person or a program triggered a worker",
     "token.created": "a person created a token for the HTTP API",
     "token.revoked": "a person revoked a token for the HTTP API",
+    "store.emptied": "the store lost its content, or was replaced; the definitions were published again",
     "schedule.skipped": "a fire time was skipped",
+    "schedule.pulled_back": "a schedule was ahead of a clock that was set back, and goes on from now",
     "breaker.opened": "a breaker opened",
     "breaker.closed": "a breaker closed again",
     "pool.paused": "a pool was paused",
@@ -41,6 +43,13 @@ NAMES: Final = {
     "health.problem": "the health monitor found a problem",
     "health.recovered": "a problem is gone",
 }
+
+_ELSEWHERE: Final = {
+    "job.failed": "'job.dead' follows the last failed attempt; earlier ones are in the log and in job.history",
+    "job.completed": "read the job instead: await job.result(), or app.find_jobs(status='completed')",
+    "job.started": "read the job instead: app.find_jobs(status='processing')",
+}
+"""Where to find what people look for among the events, and is not there."""
 
 LONGEST_HOOK_SECONDS: Final = 5.0
 """How long a stop waits for running hooks."""
@@ -75,7 +84,7 @@ class Hooks:
     def add(self, name: str, hook: Hook) -> None:
         """Call `hook` on every event with this name; "*" is every event."""
         if name != "*" and name not in NAMES:
-            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
+            message = f"there is no event {name!r}: {_ELSEWHERE.get(name) or nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
 

@@ -105,7 +105,7 @@ async def test_told_at_the_third_try_and_signed(
         signed = headers["Shiftwork-Timestamp"].encode() + b"." + body
         mark = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
         assert headers["Shiftwork-Signature"] == f"sha256={mark}"
-    assert "it returned 503; trying again" in caplog.text
+    assert "failed (HTTP 503), trying again" in caplog.text
     assert "hush" not in caplog.text
     assert SECRET not in caplog.text
 
@@ -137,7 +137,8 @@ async def test_given_up_on_and_the_next_is_told(
     assert [body["subject"] for body in receiver.bodies()] == ["job-1"] * tries + ["job-2"]
     errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
-    assert f"given up, because it returned {answer}: job-1 is dead" in errors[0]
+    how = f"rejected with HTTP {answer}, not retried" if tries == 1 else f"failed (HTTP {answer}), given up"
+    assert f"{how}: job-1 is dead" in errors[0]
 
 
 async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

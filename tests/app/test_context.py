@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shiftwork import Context, JobPriority, JobStatus, WorkerConfig
-from shiftwork.core.model import Progress
+from shiftwork.handles.job import JobProgress
 from shiftwork.runtime.clock import ManualClock, settle
 from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, eventually, status
 
@@ -70,7 +70,7 @@ async def test_progress_is_kept_newest_first_a_few_times_a_second(stage: Stage, 
         act.contexts[0].progress(done, 100, f"{done} of 100")
     assert (await job.refresh()).progress is None
     await clock.advance(0.2)
-    assert (await job.refresh()).progress == Progress(99, 100, "99 of 100", clock.now() - 0.2)
+    assert (await job.refresh()).progress == JobProgress(99, 100, "99 of 100", clock.now() - 0.2)
     assert stage.faults.calls["note"] == 1
     act.contexts[0].progress(100)
     await clock.advance(0.2)

@@ -28,7 +28,7 @@ from tests.runtime.stage import DEADLINE, Act, Stage
 
 def test_every_name_of_the_contract_is_exported() -> None:
     promised = """WorkerOrchestrator WorkerConfig WorkerExecutionMode JobPriority PoolConfig Job JobStatus
-        WorkerInstance Context Retry Breaker ShiftworkError"""
+        WorkerInstance Context Retry Breaker ShiftworkError WorkerFn"""
     assert set(promised.split()) <= set(shiftwork.__all__)
 
 
@@ -78,7 +78,7 @@ def test_defaults_of_a_worker() -> None:
         "retry": Retry(),
         "priority": JobPriority.NORMAL,
         "max_consecutive_failures": 5,
-        "depends_on": {},
+        "depends_on": [],
         "blocks": (),
         "pool": "default",
         "breaker": None,
@@ -87,6 +87,7 @@ def test_defaults_of_a_worker() -> None:
         "concurrency_key": None,
         "overlap": "skip",
         "catch_up": "latest",
+        "enabled": True,
     }
     assert {name: getattr(config, name) for name in expected} == expected
 
@@ -197,6 +198,7 @@ def test_every_pool_option_is_known(option: str) -> None:
         ("overlap", "queue"),
         ("catch_up", "all"),
         ("keep_completed_seconds", 5),
+        ("enabled", False),
     ],
 )
 def test_every_worker_option_is_taken_by_all_three_ways(option: str, value: Any) -> None:
@@ -293,8 +295,10 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
         "retrying": False,
         "failures": 0,
         "last_run": None,
+        "last_end": None,
         "last_success": None,
         "last_error": None,
+        "next_due": None,
         "last_error_at": None,
     }
     assert app.get_status() == {"state": "stopped", "workers": 1, "running": 0, "worker_states": {"act": idle}}
@@ -309,12 +313,15 @@ async def test_the_shape_of_get_status(stage: Stage, clock: ManualClock) -> None
     }
     await clock.advance(5)
     await act.finish()
-    done = idle | {"last_run": begin, "last_success": begin + 5}
+    done = idle | {"last_run": begin, "last_end": begin + 5, "last_success": begin + 5, "next_due": begin + 65}
     assert app.get_status()["worker_states"]["act"] == done
     await clock.advance(60)
+    assert app.get_status()["worker_states"]["act"]["next_due"] is None, "an interval begins when the run ends"
     await act.fail()
     assert app.get_status()["worker_states"]["act"] == done | {
         "last_run": begin + 65,
+        "last_end": begin + 65,
+        "next_due": begin + 125,
         "failures": 1,
         "last_error": "RuntimeError: act failed",
         "last_error_at": begin + 65,

@@ -30,7 +30,7 @@ async def dead_one(app: WorkerOrchestrator) -> Job[str]:
 async def test_a_dead_job_tells_what_happened(stage: Stage) -> None:
     app = stage.app()
     job = await dead_one(app)
-    (attempt,) = job.attempts
+    (attempt,) = job.history
     assert (attempt.number, attempt.kind, attempt.error) == (1, "raised", "ValueError: a.txt is no image")
     assert 'raise ValueError(f"{path} is no image")' in (attempt.traceback or "")
     with pytest.raises(JobFailedError, match=f"job {job.id} of picky is dead: ValueError: a.txt is no image"):
@@ -49,7 +49,7 @@ async def test_it_can_be_mended_and_queued_again(stage: Stage) -> None:
     again = await app.retry_job(job.id, payload={"path": "a.png"})
     assert (again.id, again.status, again.attempt) == (job.id, JobStatus.QUEUED, 0)
     assert await again.result(DEADLINE) == "a.png"
-    assert len((await job.refresh()).attempts) == 1, "its history stays"
+    assert len((await job.refresh()).history) == 1, "its history stays"
 
 
 async def test_it_can_be_queued_again_as_it_is(stage: Stage) -> None:
@@ -57,7 +57,7 @@ async def test_it_can_be_queued_again_as_it_is(stage: Stage) -> None:
     job = await dead_one(app)
     await app.retry_job(job.id)
     assert await job.ended(DEADLINE) is JobStatus.DEAD
-    assert [attempt.number for attempt in job.attempts] == [1, 1]
+    assert [attempt.number for attempt in job.history] == [1, 1]
 
 
 async def test_a_payload_that_does_not_fit_is_refused_and_changes_nothing(stage: Stage) -> None:

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from shiftwork import JobStatus
-from shiftwork.cli.parameters import payload_of
+from shiftwork.cli.parameters import arguments_of
 from shiftwork.control.actor import current_actor
 from tests.cli.terminal import Terminal, until
 
@@ -21,7 +21,7 @@ def test_enqueue_with_words(shop: Terminal) -> None:
 
 def test_what_reads_as_json_is_json() -> None:
     words = ('text="007"', "zip=01234", "list=[1, 2]", "no=null", "empty=", "equation=a=b", "yes=true", "f=1.5")
-    assert payload_of(words, None) == {
+    assert arguments_of(words, None).read(None) == {
         "text": "007",
         "zip": "01234",
         "list": [1, 2],
@@ -77,7 +77,7 @@ def test_the_app_checks_types(shop: Terminal) -> None:
     def said(*words: str) -> str:
         return shop.refused("enqueue", "resize", *words, "--app", "shop", store=None)
 
-    assert "'path'" in said("path=1")
+    assert "'width'" in said("path=a", "width=wide")
     assert "takes no argument 'pth': did you mean 'path'?" in said("pth=a")
     assert "needs the argument 'path'" in said()
     assert shop.json("jobs", "--worker", "resize")["jobs"] == []
@@ -120,7 +120,7 @@ def test_trigger_without_waiting(shop: Terminal) -> None:
 def test_trigger_says_why_nothing_happens(shop: Terminal) -> None:
     said = shop.refused("trigger", "fetch", "--timeout", "1.2")
     assert "waits: no running process has worker " in said
-    assert re.search(r"has not ended within 1\.2 s; it is queued; see: shiftwork explain \S+", said)
+    assert re.search(r"is not finished after 1\.2 s: no running process .*; see: shiftwork explain \S+", said)
 
 
 def test_a_disabled_worker_is_not_triggered(shop: Terminal) -> None:

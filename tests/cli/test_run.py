@@ -59,7 +59,7 @@ def test_a_failure_in_another_process_is_in_its_log_with_the_traceback(served: T
     node.wait_for(f"ERROR   resize: attempt 1 of 1 failed, job {job_id} is dead: ValueError: width -7 is negative")
     node.wait_for("ValueError: width -7 is negative")
     told = "\n".join(node.lines)
-    assert re.search(r'is dead: .*\nTraceback .*\n  File ".*shop\.py", line \d+, in resize\n', told)
+    assert re.search(r'is dead: .*\n    Traceback .*\n      File ".*shop\.py", line \d+, in resize\n', told)
 
 
 def test_on_a_terminal_it_says_what_it_runs_in_tables(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,10 +253,14 @@ def test_following_events(served: Terminal) -> None:
 # ── pipes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _same(path: str) -> str:
+    return path
+
+
 def test_a_closed_pipe_is_silent(shop: Terminal) -> None:
     async def fill() -> None:
         app = load_app("shop")
-        resize = app.task(name="resize_more", pool="images")(lambda path: path)
+        resize = app.task(name="resize_more", pool="images")(_same)
         await app.enqueue_many([resize.call(path=f"{number}.png") for number in range(3_000)])
         await app.close()
 

@@ -17,7 +17,7 @@ def test_the_order_of_precedence(terminal: Terminal, monkeypatch: pytest.MonkeyP
     assert find_source(None, None, None) == Source(app="env:app")
     monkeypatch.setenv("SHIFTWORK_STORE", "sqlite:///env.db")
     monkeypatch.setenv("SHIFTWORK_NAMESPACE", "blue")
-    assert find_source(None, None, None) == Source(store="sqlite:///env.db", namespace="blue")
+    assert find_source(None, None, None) == Source(store="sqlite:///env.db", origin="SHIFTWORK_STORE", namespace="blue")
     assert find_source(None, "given:app", None) == Source(app="given:app")
     assert find_source("sqlite:///given.db", "given:app", "red") == Source(store="sqlite:///given.db", namespace="red")
 

@@ -72,7 +72,12 @@ def test_every_field_of_the_config_is_an_option() -> None:
 
 def test_depends_on_is_a_mapping_however_it_was_written() -> None:
     for written in (["a", "b", "a"], ("a", "b"), {"a": "done", "b": "done"}):
-        assert worker_config("w", {"depends_on": written}).depends_on == {"a": "done", "b": "done"}
+        assert worker_config("w", {"depends_on": written}).demands == {"a": "done", "b": "done"}
+
+
+def test_depends_on_is_shown_as_it_was_written() -> None:
+    assert worker_config("w", {"depends_on": ["a", "b"]}).depends_on == ["a", "b"]
+    assert worker_config("w", {"depends_on": {"a": "fresh"}}).depends_on == {"a": "fresh"}
 
 
 def test_an_unknown_option_names_worker_option_and_nearest() -> None:
@@ -93,7 +98,7 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
     ({"cron": "61 * * * *"}, ScheduleError, "bad minute"),
     ({"cron": "* * * *"}, ScheduleError, "five fields"),
     ({"cron": "0 0 3 * * *"}, ScheduleError, "five fields"),
-    ({"cron": "@daily"}, ScheduleError, "five fields"),
+    ({"cron": "@reboot"}, ScheduleError, "or one of @yearly"),
     ({"cron": ""}, ScheduleError, "five fields"),
     ({"cron": 5}, ScheduleError, "must be a string"),
     ({"cron": "0 0 30 2 *"}, ScheduleError, "bad day-of-month"),
@@ -255,7 +260,7 @@ class TestPools:
             ({"scale_down_after_seconds": -1}, "scale_down_after_seconds must be at least 0"),
             ({"job_timeout": 0}, "job_timeout must be above 0"),
             ({"heartbeat_interval": 0}, "heartbeat_interval must be above 0"),
-            ({"heartbeat_interval": "5s"}, "heartbeat_interval must be a number above 0"),
+            ({"heartbeat_interval": "5s"}, "heartbeat_interval must be a number, above 0"),
             ({"cpu": 0}, "cpu must be above 0"),
             ({"cpu": -0.5}, "cpu must be above 0"),
             ({"labels": "gpu"}, "labels must be a list of labels, not one string; write ['gpu']"),
@@ -333,5 +338,5 @@ def test_whatever_is_said_is_kept_or_refused_with_a_configuration_error(options:
     with suppress(ConfigurationError):
         config = worker_config("w", options)
         assert config.interval_seconds >= 0
-        assert isinstance(config.depends_on, dict)
+        assert isinstance(config.demands, dict)
         assert isinstance(config.blocks, tuple)

@@ -8,7 +8,7 @@ import pytest
 
 from shiftwork import JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.control.portal import Portal
-from shiftwork.runtime.clock import ManualClock, Timer, settle
+from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.threads import Threads
 from shiftwork.runtime.store_voice import StoreVoice
@@ -25,23 +25,6 @@ from tests.runtime.stage import (
 )
 
 HOUR = 3600.0
-
-
-class SetClock(ManualClock):
-    """Moved by hand, like its parent; and somebody may set it, by which no time passes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.off = 0.0
-
-    def now(self) -> float:
-        return self._now + self.off
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        return super().call_at(when - self.off, callback)
-
-    def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        return super().call_at(self._now + seconds, callback)
 
 
 # ── threads ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,8 +68,7 @@ async def test_a_thread_that_could_not_be_started_leaves_no_deadline_behind(
 
 
 @pytest.mark.parametrize("step", [-HOUR, HOUR])
-async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, step: float) -> None:
-    stage.clock = clock = SetClock()
+async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, clock: ManualClock, step: float) -> None:
     short, longer = Act("short"), Act("longer")
     app = stage.app()
     for act, seconds in ((short, 3.0), (longer, 1000.0)):
@@ -96,13 +78,13 @@ async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, step: float) -
     second = await worker_of(app, "longer").enqueue()
     await settle()
     await clock.advance(1)
-    clock.off = step
+    clock.step(step)
     await clock.advance(1.9)
     assert (short.cancelled, longer.cancelled) == (0, 0)
     await clock.advance(0.2)
     assert (short.cancelled, longer.cancelled) == (1, 0)
     assert (await first.refresh()).error == "timed out after 3 s"
-    clock.off = 0.0
+    clock.step(-step)
     await clock.advance(5)
     assert longer.cancelled == 0
     third = await worker_of(app, "short").enqueue()
@@ -113,7 +95,7 @@ async def test_a_clock_that_is_set_moves_no_timeout(stage: Stage, step: float) -
 
 
 async def test_a_duty_whose_clock_is_set_back_sleeps_no_longer_for_it() -> None:
-    clock, bell, polls = SetClock(), MemoryStore().listen({"test"}), [0]
+    clock, bell, polls = ManualClock(), MemoryStore().listen({"test"}), [0]
 
     async def poll() -> float | None:
         polls[0] += 1
@@ -124,7 +106,7 @@ async def test_a_duty_whose_clock_is_set_back_sleeps_no_longer_for_it() -> None:
     duty = Duty("test", poll, clock=clock, bell=bell, longest_sleep=5, voice=StoreVoice(clock.monotonic))
     duty.start()
     await settle()
-    clock.off = -HOUR
+    clock.step(-HOUR)
     await clock.advance(0.2)
     assert polls == [2]
     await duty.stop()
@@ -178,13 +160,13 @@ async def test_a_loop_that_ends_without_a_stop_lets_its_leases_end() -> None:
         await act.finish("elsewhere")
         job = await second.get_job(jobs[0])
         assert await job.result(DEADLINE) == "elsewhere"
-        assert [attempt.kind for attempt in job.attempts] in ([], ["crashed"])
+        assert [attempt.kind for attempt in job.history] in ([], ["crashed"])
         async with asyncio.timeout(DEADLINE):
             await noticed.wait()
             lost = await second.get_job(jobs[1])
-            while not (await lost.refresh()).attempts:
+            while not (await lost.refresh()).history:
                 await settle()
-        assert [attempt.kind for attempt in lost.attempts] == ["crashed"]
+        assert [attempt.kind for attempt in lost.history] == ["crashed"]
         hatch.open()
 
 

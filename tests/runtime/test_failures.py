@@ -80,7 +80,7 @@ async def test_a_failed_job_says_when_it_is_due_again(stage: Stage, clock: Manua
     assert act.contexts[1].attempt == 2
     await act.finish("second time lucky")
     assert await job.result(30) == "second time lucky"
-    assert len(job.attempts) == 1
+    assert len(job.history) == 1
 
 
 async def test_max_retries_zero_is_one_attempt(stage: Stage, clock: ManualClock) -> None:

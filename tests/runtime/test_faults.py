@@ -225,7 +225,7 @@ async def test_an_end_whose_answer_was_lost_counts_once(stage: Stage, clock: Man
     await act.fail()
     await clock.advance(5)
     assert await status(job) is JobStatus.DEAD
-    assert len(job.attempts) == 1
+    assert len(job.history) == 1
     assert (await app.get_pool_dashboard())["default"]["failed"] == 1
     # What follows from an end follows, although it was only heard at the third time.
     assert dead == [job.id]

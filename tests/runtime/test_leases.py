@@ -71,7 +71,7 @@ async def test_the_job_of_a_node_that_vanished_is_not_blamed(stage: Stage, clock
         await lose(stage, clock, job, number)
     job = await app.get_job(job.id)
     assert (job.status, job.attempt, job.crashes) == (JobStatus.QUEUED, 0, 0)
-    assert [attempt.kind for attempt in job.attempts] == ["lost"] * (LOSS_LIMIT - 1)
+    assert [attempt.kind for attempt in job.history] == ["lost"] * (LOSS_LIMIT - 1)
     await lose(stage, clock, job, LOSS_LIMIT)
     job = await app.get_job(job.id)
     assert (job.status, job.crashes) == (JobStatus.DEAD, 0)
@@ -103,8 +103,8 @@ async def test_the_job_of_a_process_that_vanished_runs_again_elsewhere(stage: St
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "recovered"
     assert (job.crashes, job.attempt) == (1, 1)
-    assert [(attempt.kind, attempt.number) for attempt in job.attempts] == [("crashed", 1)]
-    assert "vanished" in job.attempts[0].error
+    assert [(attempt.kind, attempt.number) for attempt in job.history] == [("crashed", 1)]
+    assert "vanished" in job.history[0].error
     events = {event.name: event for event in await second.events()}
     assert job.id in events["job.lost"].message
     assert (await names_of_events(second)).count("leader.elected") == 2

@@ -159,7 +159,7 @@ async def test_a_node_takes_back_the_jobs_of_a_dead_neighbour_when_it_starts(
     await clock.advance(1.0)
     ended = await app.get_job(job.id)
     assert (ended.status, ended.attempt, ended.crashes) == (JobStatus.COMPLETED, 1, 0)
-    assert [attempt.kind for attempt in ended.attempts] == ["lost"]
+    assert [attempt.kind for attempt in ended.history] == ["lost"]
     events = {event.name: event.message for event in await app.events()}
     assert events["node.lost"] == "node other is lost: its process has died"
     assert "leader.elected" in events

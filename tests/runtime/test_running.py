@@ -230,7 +230,7 @@ async def test_an_attempt_keeps_error_and_traceback_from_the_users_function_on(
     job = await outer.enqueue()
     await clock.advance(20)
     assert await status(job) is JobStatus.DEAD
-    first, second = job.attempts
+    first, second = job.history
     assert (first.number, second.number) == (1, 2)
     assert (first.kind, first.error) == ("raised", "KeyError: 'missing'")
     assert first.traceback is not None
@@ -253,7 +253,7 @@ async def test_an_endless_error_is_cut(stage: Stage) -> None:
     await job.ended(DEADLINE)
     assert job.error is not None
     assert len(job.error) <= 1_000
-    assert len(job.attempts[0].traceback or "") < 30_000
+    assert len(job.history[0].traceback or "") < 30_000
 
 
 # ── timeouts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +272,7 @@ async def test_a_coroutine_is_cancelled_at_its_timeout_exactly(stage: Stage, clo
     assert (act.running, act.cancelled) == (0, 1)
     assert await status(job) is JobStatus.DEAD
     assert job.error == "timed out after 30 s"
-    assert [attempt.kind for attempt in job.attempts] == ["timed_out"]
+    assert [attempt.kind for attempt in job.history] == ["timed_out"]
 
 
 async def test_a_timeout_is_retried_like_any_failure(stage: Stage, clock: ManualClock) -> None:
@@ -543,5 +543,5 @@ async def test_bytes_that_do_not_fit_go_to_the_dead_letters_and_stop_nobody(stag
     assert await garbage.ended(DEADLINE) is JobStatus.DEAD
     assert "does not fit resize" in (garbage.error or "")
     assert await good.result(DEADLINE) == 3
-    assert garbage.attempts[0].kind == "undecodable"
+    assert garbage.history[0].kind == "undecodable"
     assert app.get_status()["worker_states"]["resize"]["enabled"]

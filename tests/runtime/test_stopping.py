@@ -56,7 +56,7 @@ async def test_after_the_grace_a_job_is_handed_back_uncounted(stage: Stage, cloc
     fence = act.contexts[0].fence
     await stage.stop(first, grace=2)
     assert await status(job) is JobStatus.QUEUED
-    assert (job.attempt, job.crashes, job.attempts) == (0, 0, ())
+    assert (job.attempt, job.crashes, job.history) == (0, 0, ())
     await second.start()
     await settle()
     assert (act.contexts[1].attempt, act.contexts[1].job_id) == (1, job.id)
@@ -237,18 +237,34 @@ async def test_a_start_that_fails_leaves_it_stopped_and_can_be_repeated(stage: S
 
 
 async def test_registering_and_closing_wait_until_it_is_stopped(stage: Stage) -> None:
+    act = Act()
     app = stage.app()
+    app.register_worker("act", act)
     await app.start()
-    with pytest.raises(LifecycleError, match="worker late cannot be registered while the orchestrator is running"):
-        app.register_worker("late", lambda: None)
-    with pytest.raises(LifecycleError, match="worker late"):
-        app.task(name="late")(lambda: None)
-    with pytest.raises(LifecycleError, match="pool late"):
-        app.register_pool("late")
+    await settle()
     with pytest.raises(LifecycleError, match="stop it"):
         await app.close()
-    await app.stop()
+    stopping = asyncio.create_task(app.stop())
+    await settle()
+    with pytest.raises(LifecycleError, match="worker late cannot be registered while the orchestrator is stopping"):
+        app.register_worker("late", lambda: None)
+    with pytest.raises(LifecycleError, match="pool late"):
+        app.register_pool("late")
+    await act.finish()
+    await stopping
     app.register_worker("late", lambda: None)
+
+
+async def test_a_stop_without_patience_needs_no_time_to_pass(stage: Stage) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_worker("act", act)
+    await app.start()
+    await settle()
+    async with asyncio.timeout(DEADLINE):
+        await app.stop(0)  # nothing moves the clock
+    assert act.cancelled == 1
+    assert [job.status for job in await app.find_jobs()] == [JobStatus.QUEUED]
 
 
 async def test_nothing_is_left_behind_by_a_stop(stage: Stage) -> None:

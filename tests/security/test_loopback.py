@@ -84,25 +84,25 @@ CLIENT, SERVER = ("127.0.0.1", 4242), ("127.0.0.1", 8421)
 
 
 @pytest.mark.parametrize(
-    ("row", "trusted"),
+    ("row", "ours", "trusted"),
     [
-        (("01", 1000, 77), True),
-        (("01", 0, 77), True),  # root can read the store anyway
-        (("01", 1001, 77), False),
-        (("01", 65534, 77), False),  # any user that our namespace does not know
-        (("06", 0, 0), False),  # waiting for its end: the kernel shows root
-        (("04", 0, 0), False),  # closed by its owner: the same
-        (("01", 0, 0), False),  # closed while the kernel wrote the line
+        (("01", 1000, 77), 1000, True),
+        (("01", 0, 77), 1000, True),  # root can read the store anyway
+        (("01", 1001, 77), 1000, False),
+        (("01", 65534, 77), 65534, False),  # any user that our namespace does not know
+        (("06", 0, 0), 1000, False),  # waiting for its end: the kernel shows root
+        (("04", 0, 0), 1000, False),  # closed by its owner: the same
+        (("01", 0, 0), 1000, False),  # closed while the kernel wrote the line
     ],
 )
 def test_only_a_connected_socket_has_an_owner(
-    row: tuple[str, int, int], trusted: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: tuple[str, int, int], ours: int, trusted: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, uid, inode = row
     ends = "0100007F:1092 0100007F:20E5" if sys.byteorder == "little" else "7F000001:1092 7F000001:20E5"
     (tmp_path / "tcp").write_text(f"{HEAD}   0: {ends} {state} 00000000:00000000 00:00000000 0 {uid} 0 {inode} 1 0\n")
     monkeypatch.setattr(peers, "TABLES", tmp_path)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: ours)
     assert peers.is_our_own(CLIENT, SERVER) is trusted
 
 

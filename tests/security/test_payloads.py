@@ -77,7 +77,7 @@ async def test_a_deep_payload_in_the_store_runs_once_and_tells_no_secret(
     await app.start()
     job = await app.get_job("deep")
     assert await job.ended(DEADLINE) is JobStatus.DEAD
-    assert len(job.attempts) == 1
+    assert len(job.history) == 1
     await clock.advance(600)
     assert len(runs) == (1 if levels < 1_000 else 0), "it was decoded, or could not be"
     assert job.error in {"ValueError: the site refused •••", f"the payload of keep is {TOO_DEEP}"}

@@ -99,7 +99,7 @@ async def test_no_line_of_a_secret_is_in_the_traceback_of_a_group(stage: Stage) 
     await app.start()
     job = await sign.enqueue(PEM)
     assert await job.ended(DEADLINE) is JobStatus.DEAD
-    traceback = job.attempts[0].traceback
+    traceback = job.history[0].traceback
     assert traceback is not None
     assert "ExceptionGroup: two reasons" in traceback
     assert [line for line in PEM.split() if len(line) > 4 and line in traceback] == []

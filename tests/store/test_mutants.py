@@ -106,8 +106,16 @@ def pauses_are_ignored(patch: Patch) -> None:
 
 
 def one_too_many(patch: Patch) -> None:
-    async def claim(self: MemoryStore, instance: str, pool: str, n: int, *rest: Any) -> Claims:
-        return await genuine(self, instance, pool, n + 1, *rest)
+    async def claim(self: MemoryStore, instance: str, pool: str, n: int, *rest: Any, **more: Any) -> Claims:
+        return await genuine(self, instance, pool, n + 1, *rest, **more)
+
+    genuine = MemoryStore.claim
+    patch.setattr(MemoryStore, "claim", claim)
+
+
+def editions_are_ignored(patch: Patch) -> None:
+    async def claim(self: MemoryStore, *args: Any, edition: str | None = None) -> Claims:
+        return await genuine(self, *args, edition=edition and self._docs.edition)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -183,9 +191,9 @@ def gates_open_in_silence(patch: Patch) -> None:
 
 
 def claims_look_at_every_job(patch: Patch) -> None:
-    async def claim(self: MemoryStore, *args: Any) -> Claims:
+    async def claim(self: MemoryStore, *args: Any, **more: Any) -> Claims:
         sorted(self._jobs.by_id.values(), key=lambda job: job.rank)
-        return await genuine(self, *args)
+        return await genuine(self, *args, **more)
 
     genuine = MemoryStore.claim
     patch.setattr(MemoryStore, "claim", claim)
@@ -295,6 +303,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (nobody_is_served, "a_job_that_waits_on_a_conflict_is_not_passed"),
     (pauses_are_ignored, "a_paused_pool_hands_out_nothing"),
     (one_too_many, "never_more_than_asked_for"),
+    (editions_are_ignored, "a_claim_gets_nothing_where_its_edition_is_not"),
+    (editions_are_ignored, "a_new_edition_counts_at_once_and_a_damaged_one_is_none"),
     (latest_first, "due_jobs_are_promoted_earliest_first"),
     (nothing_is_ever_due, "due_jobs_are_promoted_earliest_first"),
     (pruning_leaves_the_numbers, "pruning_leaves_nothing"),

@@ -255,7 +255,7 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     assert [await well.ended(30), await late.ended(30)] == [JobStatus.COMPLETED] * 2
     await app.stop()
     assert count_of(url, table) == 2
-    assert (well.record.result, late.attempts) == (None, ())
+    assert (well.record.result, late.history) == (None, ())
     await app.close()
 
 

@@ -492,6 +492,9 @@ def test_a_broken_service_answers_everybody() -> None:
         def serve_at_once(self, call: calls.QueuedCall) -> bool:
             return False
 
+        def outdated(self) -> Exception | None:
+            return None
+
         def upkeep_due(self) -> bool:
             return False
 

@@ -40,6 +40,10 @@ def test_sqlite_is_constructed_and_not_opened(url: str, tmp_path: object, monkey
     assert made == [(path, {"namespace": "ours", **options})]
 
 
+def test_the_short_form_of_postgresql_is_accepted() -> None:
+    assert open_store("postgres://user:secret@host/db").url == "postgresql://user@host/db"
+
+
 def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shiftwork.store.sqlite.store", None)
     open_store("memory://")
@@ -51,7 +55,8 @@ def test_drivers_are_imported_only_when_used(monkeypatch: pytest.MonkeyPatch) ->
     ("url", "told"),
     [
         ("sqlit:///a.db", "did you mean 'sqlite'?"),
-        ("postgres://user:secret@host/db", "did you mean 'postgresql'?"),
+        ("postgre://user:secret@host/db", "did you mean 'postgresql'?"),
+        ("postgresql+asyncpg://user:secret@host/db", "did you mean 'postgresql'? The driver is chosen for you"),
         ("mysql://user:secret@host/db", "unknown store scheme 'mysql'"),
         ("sqlite://foo.db", "for the file 'foo.db', write sqlite:///foo.db"),
         ("sqlite://user:secret@host/foo.db", "write sqlite:///relative.db or sqlite:////absolute.db"),

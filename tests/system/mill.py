@@ -21,6 +21,8 @@ from tests.system.conftest import PROGRAMS
 
 RUNNING = re.compile(r" runs \d+ workers? in ")
 """What a node says once it runs."""
+SURPRISE = re.compile(r"^(?!.*(?: failed, | is dead: |: crash )).*\n *Traceback ", re.MULTILINE)
+"""A traceback below a line that is not about a job that failed."""
 PATIENCE = 50.0
 """Seconds after which something that must happen has not happened; the machine may be busy."""
 
@@ -164,7 +166,7 @@ class Mill:
             for child in children:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
-        surprised = [node.said for node in self._nodes if "Traceback" in node.said]
+        surprised = [node.said for node in self._nodes if SURPRISE.search(node.said)]
         assert not surprised, "\n".join(surprised)
 
 

@@ -35,9 +35,9 @@ async def test_every_way_to_end_is_one_end_with_a_text(
         await program.app.stop(0.0)
         await program.app.close()
     told = {
-        f"{job.worker}: {job.payload['how']}": (job.status, job.attempt, job.crashes, len(job.attempts))
+        f"{job.worker}: {job.payload['how']}": (job.status, job.attempt, job.crashes, len(job.history))
         for job in bad
-        if (job.status, job.attempt, job.crashes, len(job.attempts)) != (JobStatus.DEAD, 1, 0, 1) or not job.error
+        if (job.status, job.attempt, job.crashes, len(job.history)) != (JobStatus.DEAD, 1, 0, 1) or not job.error
     }
     assert told == {}
     runs = Counter(journal.read_text().splitlines())

@@ -23,7 +23,7 @@ async def test_a_timeout_ends_each_kind_of_work(mill: Mill) -> None:
         ended = await mill.ended(job)
         assert ended.status is JobStatus.DEAD
         assert (ended.error or "").startswith("timed out after 1 s"), name
-        assert name in (ended.attempts[-1].traceback or ""), "where it was stuck"
+        assert name in (ended.history[-1].traceback or ""), "where it was stuck"
     await until(lambda: gone([*processes.values(), grandchild]), what=lambda: f"{processes}\n{node.said}")
     naps = [
         await worker.enqueue(number=1, seconds=0.0)
@@ -103,7 +103,7 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(mill: 
 
     await until(both_crashed, what=mill.logs)
     for job in jobs:
-        (crash, *_) = (await mill.job(job)).attempts
+        (crash, *_) = (await mill.job(job)).history
         assert crash.error.startswith("its process closed its connection with the node"), "not killed from outside"
         await mill.app.cancel_job(job.id)
     nap = await mill.ended(await mill.module.nap_apart.enqueue(number=0, seconds=0.0))

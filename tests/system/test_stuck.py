@@ -41,7 +41,7 @@ async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill
     for name, job in zip(NOTED, await mill.all_ended(held), strict=True):
         assert job.status is JobStatus.DEAD
         assert job.error == "timed out after 1 s and did not stop; its process was killed"
-        assert f"in {name}" in (job.attempts[-1].traceback or ""), "where it was stuck"
+        assert f"in {name}" in (job.history[-1].traceback or ""), "where it was stuck"
     await until(lambda: gone(processes))
     assert not node.over
 

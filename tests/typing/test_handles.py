@@ -150,10 +150,15 @@ SNIPPETS: Final = {
     "jobs and answers": """
         async def main() -> None:
             job = await app.get_job("x")
-            assert_type(job.attempt, int)
+            assert_type(job.attempts, int)
+            assert_type(job.created_at, float)
+            assert_type(job.ended_at, float | None)
+            assert_type(job.history[0].error, str)
             assert_type(job.error, str | None)
             assert_type(await app.find_jobs(status="dead"), list[Job[Any]])
             assert_type(await app.trigger_worker("resize", path="a"), bool)
+            assert_type(await app.trigger_worker("resize", timeout_seconds=5, path="a"), bool)
+            await app.trigger_worker("resize", timeout_seconds="5")  # E: arg-type
             assert_type(await app.recover_stuck_jobs(), int)
             assert_type(app.get_status(), dict[str, Any])
             await app.get_job(7)  # E: arg-type

@@ -185,6 +185,17 @@ async def test_the_host_application_says_who_asks(app: WorkerOrchestrator) -> No
     await inside.close()
 
 
+async def test_the_application_that_mounts_it_may_ask_a_database_who_it_is(app: WorkerOrchestrator) -> None:
+    async def identify(_scope: Any) -> Visitor | None:
+        await asyncio.sleep(0)
+        return Visitor(name="ada", role="read", via="host")
+
+    inside = app.asgi(identify=identify, trust_loopback=False)
+    async with client(inside) as browser:
+        assert (await browser.get("/api/v1/me")).json()["name"] == "ada"
+    await inside.close()
+
+
 async def test_the_dashboards_files_are_served_and_nothing_else(app: WorkerOrchestrator, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("hunter2")
     inside = app.asgi()

@@ -382,6 +382,13 @@ async def test_every_change_is_told_with_who_made_it(web: Web) -> None:
     assert (await web.get("events"))["events"][-1]["data"]["by"] == "loopback"
 
 
+async def test_a_field_that_does_not_exist_is_named_with_the_nearest(web: Web) -> None:
+    async with web.client() as client:
+        response = await client.post("jobs", json={"worker": "resize", "args": {"path": "a.png"}})
+    assert response.status_code == 400
+    assert "unknown field `args`: did you mean 'payload'?" in response.json()["detail"]
+
+
 # ── refusing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -99,10 +99,13 @@ class Alert:
             wrong, hopeless = self._try(body)
             if wrong is None:
                 return
-            if hopeless or delay is None:
-                logger.error("alert to %s given up, because %s: %s", self._name, wrong, event.message)
+            if hopeless:
+                logger.error("alert to %s rejected with %s, not retried: %s", self._name, wrong, event.message)
                 return
-            logger.warning("alert to %s not delivered, because %s; trying again in %.1f s", self._name, wrong, delay)
+            if delay is None:
+                logger.error("alert to %s failed (%s), given up: %s", self._name, wrong, event.message)
+                return
+            logger.warning("alert to %s failed (%s), trying again in %.1f s", self._name, wrong, delay)
             time.sleep(delay * random.uniform(0.8, 1.2))
 
     def _try(self, body: bytes) -> tuple[str | None, bool]:
@@ -118,7 +121,7 @@ class Alert:
             connection.close()
         if status in _ACCEPTED:
             return None, False
-        return f"it returned {status}", status < _SERVER_FAILS and status not in _AGAIN
+        return f"HTTP {status}", status < _SERVER_FAILS and status not in _AGAIN
 
 
 def _is_host(parts: SplitResult) -> bool:

@@ -4,21 +4,27 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
-import logging
-import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from msgspec import to_builtins
 
 from shiftwork.app.decorators import TaskDecorator, checked, name_of, nameless
-from shiftwork.app.registration import Registrations, check_in_place, default_pool, import_name
+from shiftwork.app.process_setup import setup_of
+from shiftwork.app.registration import (
+    Registrations,
+    WorkerFn,
+    check_in_place,
+    default_pool,
+    merged,
+    one_function,
+)
+from shiftwork.app.status import status_of
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.health import Finding
-from shiftwork.core.model import Event, PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.model import Event, PoolConfig, WorkerConfig
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
@@ -35,7 +41,7 @@ from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
 from shiftwork.store.protocol import Store
-from shiftwork.store.urls import open_store
+from shiftwork.store.urls import store_of
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.overview import NodeView
 from shiftwork.views.pool_entries import scaling_entry
@@ -44,8 +50,6 @@ from shiftwork.views.stack import JobStack
 if TYPE_CHECKING:
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
-
-logger: Final = logging.getLogger("shiftwork")
 
 STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
@@ -79,7 +83,7 @@ class WorkerOrchestrator:
             raise ConfigurationError(message)
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
-        self._store = open_store(store, namespace=namespace) if isinstance(store, str) else store
+        self._store = store_of(store, namespace=namespace)
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._node: Node | None = None
@@ -104,7 +108,7 @@ class WorkerOrchestrator:
         """Every command and every question about the store, in families."""
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
-            self._registered, self.control.submission, max_payload_bytes=max_payload_bytes
+            self._registered, self.control.submission, serving=self._serving, max_payload_bytes=max_payload_bytes
         )
         self._triggering = Triggering(
             self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
@@ -112,10 +116,15 @@ class WorkerOrchestrator:
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def register_worker(self, name: str, function: Callable[..., Any], **options: Any) -> Worker[..., Any]:
-        """Register a function under a name. Without a schedule it runs every 300 seconds."""
-        self._refuse_while_running(f"worker {name}")
-        return self._registrations.add_worker(name, function, options, {})
+    def register_worker(
+        self, name: str, function: WorkerFn | None = None, options: Any = None, *, fn: Any = None, **named: Any
+    ) -> Worker[..., Any]:
+        """Register a function under a name. Without a schedule it runs every 300 seconds.
+
+        Options are given by name, or as a mapping. `fn` is another name for `function`.
+        """
+        function = one_function(name, function, fn)
+        return self._registrations.add_worker(name, function, merged(name, options, named), {})
 
     @overload
     def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
@@ -161,13 +170,11 @@ class WorkerOrchestrator:
 
     def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
         name = name_of(function, options)
-        self._refuse_while_running(f"worker {name}")
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
-    def register_pool(self, name: str, **options: Any) -> PoolConfig:
-        """Register a pool. Workers name it in their `pool` option."""
-        self._refuse_while_running(f"pool {name}")
+    def register_pool(self, name: str | PoolConfig, **options: Any) -> PoolConfig:
+        """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
         return self._registrations.add_pool(name, options)
 
     @overload
@@ -209,10 +216,13 @@ class WorkerOrchestrator:
         registry = self._registrations.complete()
         return self._registered.worker_configs(), dict(registry.pools)
 
-    def _refuse_while_running(self, what: str) -> None:
-        if self._state != "stopped":
-            message = f"{what} cannot be registered while the orchestrator is {self._state}; stop it first"
-            raise LifecycleError(message)
+    def _serving(self, what: str) -> Node | None:
+        """Return the running node, if there is one, to serve what is registered now."""
+        if self._state == "stopped" or (self._state == "running" and self._node is not None):
+            return self._node
+        doing = "starting" if self._state == "running" else "stopping"
+        message = f"{what} cannot be registered while the orchestrator is {doing}; register it before, or afterwards"
+        raise LifecycleError(message)
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -234,7 +244,9 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            node = self._new_node(registry, self._settings, self._setup(registry))
+            now, limit = self._clock.now(), self._max_payload_bytes
+            setup = setup_of(self, registry, now, max_payload_bytes=limit)
+            node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
                 monitor = HealthMonitor(
                     self.control.system.health,
@@ -360,55 +372,23 @@ class WorkerOrchestrator:
             hooks=bool(self._hooks),
         )
 
-    def _setup(self, registry: Registry) -> Setup | None:
-        """Return the setup of the processes of process pools; None if there are no such pools."""
-        apart = [pool.name for pool in registry.pools.values() if pool.kind == "process"]
-        if not apart:
-            return None
-        return Setup(
-            app=import_name(self, apart[0]),
-            role="alone",
-            now=self._clock.now(),
-            path=sys.path,
-            max_payload_bytes=self._max_payload_bytes,
-            log_level=logging.getLevelName(logging.getLogger().level).lower() if logging.getLogger().handlers else None,
-        )
-
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def trigger_worker(self, name: str, **payload: Any) -> bool:
-        """Run a worker now and return when that run has ended. False if it is unknown, disabled or already running.
+    async def trigger_worker(self, name: str, *, timeout_seconds: float | None = None, **payload: Any) -> bool:
+        """Run a worker now and return when that run has ended, with its retries.
 
-        A TRIGGERED worker runs beside itself if it is given arguments. Where no process serves it, it runs here.
+        False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
+        or it has not ended within `timeout_seconds`. A TRIGGERED worker runs beside itself if it is given arguments.
+        Where no process serves it, it runs here.
         """
-        return await self._triggering.trigger(name, payload)
+        return await self._triggering.trigger(name, payload, timeout_seconds)
 
     def get_status(self) -> dict[str, Any]:
         """Return what this process knows, without asking the store."""
-        started = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
-        for name, at in started:
-            state = self._registered.states.setdefault(name, WorkerState(worker=name))
-            state.last_started = max(state.last_started or 0.0, at)
-        running = Counter(name for name, _ in started)
-        return {
-            "state": self._state,
-            "workers": len(self._registered.workers),
-            "running": running.total(),
-            "worker_states": {name: self._worker_status(name, running[name]) for name in self._registered.workers},
-        }
-
-    def _worker_status(self, name: str, running: int) -> dict[str, Any]:
-        state = self._registered.states.get(name) or WorkerState(worker=name)
-        return {
-            "enabled": state.enabled,
-            "running": running > 0,
-            "retrying": self._node is not None and name in self._node.reporter.retrying,
-            "failures": state.failures,
-            "last_run": state.last_started,
-            "last_success": state.last_success,
-            "last_error": state.last_error,
-            "last_error_at": state.last_error_at,
-        }
+        runs = [(run.job.worker, run.started_at) for engine in self._engines() for run in engine.runs.values()]
+        known = () if self._node is None else self._node.reporter.retrying
+        retrying = {name for name in self._registered.workers if name in known}
+        return status_of(self._state, self._registered, runs=runs, retrying=retrying, now=self._clock.now())
 
     def _strays(self) -> Mapping[str, int]:
         return self._node.strays() if self._node is not None else {}

@@ -1,46 +1,62 @@
-"""Registering workers and pools: each is checked at once, and all of them together at start."""
+"""Registering workers and pools: each is checked at once, and all of them together at start.
 
-import sys
+While the orchestrator runs, all of them together are checked at each registration, and its node adopts what is new.
+"""
+
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.graph import compile_gates
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.options import pool_config, worker_config
-from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownPoolError
+from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.submitter import Submitter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.node.node import Node
 
 if TYPE_CHECKING:
     from shiftwork.core.admission import Gates
+
+WorkerFn = Callable[..., Any]
+"""A worker's function, plain or async. What it takes: docs/workers.md."""
 
 
 class Registrations:
     """Registers workers and pools: checks each one, and writes it into the registry of this process."""
 
-    def __init__(self, registry: LocalRegistry, submitter: Submitter, *, max_payload_bytes: int) -> None:
+    def __init__(
+        self,
+        registry: LocalRegistry,
+        submitter: Submitter,
+        *,
+        serving: Callable[[str], Node | None],
+        max_payload_bytes: int,
+    ) -> None:
         check_size("max_payload_bytes", max_payload_bytes)
         self._registry = registry
         self._submitter = submitter
+        self._serving = serving
+        """Returns the node that runs now, if there is one. Raises `LifecycleError` between start and stop."""
         self._max_payload_bytes = max_payload_bytes
         self._own_timeout: set[str] = set()
         """The workers that were registered with a timeout."""
 
     def add_worker(
-        self, name: str, function: Callable[..., Any], options: Mapping[str, Any], defaults: Mapping[str, Any]
+        self, name: str, function: WorkerFn, given: Mapping[str, Any], defaults: Mapping[str, Any]
     ) -> Worker[Any, Any]:
         """Register a worker. Raises `ConfigurationError` if it cannot work."""
+        node = self._serving(f"worker {name}")
         if name in self._registry.workers:
             message = f"there is a worker {name!r} already; give one of the two another name"
             raise DuplicateNameError(message)
+        options = _without_synonyms(given)
         config = worker_config(name, options, defaults=defaults)
+        function = function.function if isinstance(function, Worker) else function
         signature = Signature(name, function, config.execution_mode, max_bytes=self._max_payload_bytes)
         if config.concurrency_key is not None:
             signature.check_key(config.concurrency_key)
@@ -48,15 +64,34 @@ class Registrations:
         self._registry.workers[name] = worker
         if "timeout_seconds" in options:
             self._own_timeout.add(name)
+        if node is not None:
+            self._adopt(node, f"worker {name}", config.pool, lambda: self._registry.workers.pop(name))
         return worker
 
-    def add_pool(self, name: str, options: Mapping[str, Any]) -> PoolConfig:
+    def add_pool(self, given: str | PoolConfig, options: Mapping[str, Any]) -> PoolConfig:
         """Register a pool. Raises `ConfigurationError` if it cannot work."""
+        name = given.name if isinstance(given, PoolConfig) else given
+        if isinstance(given, PoolConfig):
+            options = _changed(given) | dict(options)
+        node = self._serving(f"pool {name}")
         if name in self._registry.pools:
             message = f"there is a pool {name!r} already; give one of the two another name"
             raise DuplicateNameError(message)
         self._registry.pools[name] = pool_config(name, options)
+        if node is not None:
+            self._adopt(node, f"pool {name}", name, lambda: self._registry.pools.pop(name))
         return self._registry.pools[name]
+
+    def _adopt(self, node: Node, what: str, pool: str, undo: Callable[[], object]) -> None:
+        """Have the running node serve what was just registered; undo the registration if it cannot."""
+        try:
+            registry = self.complete()
+            check_in_place(registry.pools.values())
+            _refuse_processes(what, registry.pools[pool])
+        except (ConfigurationError, LifecycleError):
+            undo()
+            raise
+        node.adopt(registry)
 
     def complete(self) -> Registry:
         """Return everything that is registered, checked together: pools and dependencies exist, and there is no cycle.
@@ -91,6 +126,53 @@ class Registrations:
                 worker.config = replace(worker.config, timeout_seconds=timeout)
 
 
+def _refuse_processes(what: str, pool: PoolConfig) -> None:
+    if pool.kind == "process":
+        message = (
+            f"{what}: the processes of a pool of kind 'process' have imported the app already; register it before "
+            "start(), in the module that they import"
+        )
+        raise LifecycleError(message)
+
+
+def one_function(name: str, function: WorkerFn | None, fn: WorkerFn | None) -> WorkerFn:
+    """Return the function of a registration, which may be given under two names."""
+    if callable(name):
+        shown = getattr(name, "__name__", "name")
+        message = f"the name comes first: app.register_worker({shown!r}, {shown}, …)"
+        raise ConfigurationError(message)
+    if (function is None) == (fn is None):
+        problem = "has no function" if fn is None else "has two functions"
+        message = f"worker {name!r} {problem}: app.register_worker({name!r}, function, …)"
+        raise ConfigurationError(message)
+    return fn if function is None else function  # type: ignore[return-value]  # one of the two is given
+
+
+def merged(name: str, options: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a registration, which may be given as a mapping, by name, or both."""
+    if options is None:
+        return named
+    if not isinstance(options, Mapping):
+        message = f"worker {name!r}: the third argument is a dict of options, not {options!r}; give options by name"
+        raise ConfigurationError(message)
+    twice = sorted(options.keys() & named.keys())
+    if twice:
+        message = f"worker {name!r}: {', '.join(twice)} is given twice, in the dict and by name; remove one"
+        raise ConfigurationError(message)
+    return {**options, **named}
+
+
+def _without_synonyms(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with `is_enabled`, the pattern's name, as `enabled`."""
+    return {"enabled" if option == "is_enabled" else option: value for option, value in options.items()}
+
+
+def _changed(pool: PoolConfig) -> dict[str, Any]:
+    """Return the options of a pool that differ from the defaults: the others were not written by anyone."""
+    defaults = asdict(PoolConfig(name=pool.name))
+    return {option: value for option, value in asdict(pool).items() if value != defaults[option]}
+
+
 def default_pool(max_concurrent: int) -> PoolConfig:
     """Return the default pool, of this size."""
     check_size("max_concurrent", max_concurrent)
@@ -116,28 +198,3 @@ def check_in_place(pools: Iterable[PoolConfig]) -> None:
     ]
     if problems:
         raise ConfigurationError("\n".join(problems))
-
-
-def import_name(app: object, pool: str) -> str:
-    """Return how another process imports this orchestrator: `module:name`, or a program's path and a name."""
-    for module in [*sys.modules.values()]:
-        for name, value in [*getattr(module, "__dict__", {}).items()]:
-            if value is app and not name.startswith("__"):
-                if module.__name__ != "__main__":
-                    return f"{module.__name__}:{name}"
-                return _in_program(module, name)
-    message = (
-        f"pool {pool}: kind='process' runs jobs in processes of their own, which must be able to import this "
-        "orchestrator: give it a name in a module, as in `app = WorkerOrchestrator(…)`"
-    )
-    raise ConfigurationError(message)
-
-
-def _in_program(module: ModuleType, name: str) -> str:
-    spec, file = module.__spec__, getattr(module, "__file__", None)
-    if spec is not None:
-        return f"{spec.name}:{name}"
-    if file is None:
-        message = "kind='process' needs a program in a file that its processes can import; this one has no file"
-        raise ConfigurationError(message)
-    return f"{Path(file).resolve()}:{name}"

@@ -16,7 +16,7 @@ from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.workers import runs_beside_itself
 from shiftwork.core.model import WorkerConfig
-from shiftwork.errors import JobStateError, UnknownWorkerError
+from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.node.node import Node
 
@@ -43,17 +43,20 @@ class Triggering:
         self._new_visitor = new_visitor
         self._under_way: set[str] = set()
 
-    async def trigger(self, name: str, payload: Mapping[str, Any]) -> bool:
-        """Run a worker now and wait for the end; return False, and log why, if it may not run now."""
+    async def trigger(self, name: str, payload: Mapping[str, Any], timeout_seconds: float | None) -> bool:
+        """Run a worker now and wait for the end; return False, and log why, if it may not run now or takes too long."""
         try:
             config = await self._control.workers.get(name)
             with self._once(config, payload):
                 if await self._control.explanations.is_served(name, config.pool):
-                    await (await self._control.workers.trigger(name, payload)).ended()
+                    await self._run_there(name, payload, timeout_seconds)
                 else:
-                    await self._run_here(config, payload)
+                    await self._run_here(config, payload, timeout_seconds)
         except (UnknownWorkerError, JobStateError) as refusal:
             logger.warning("not triggered: %s", refusal)
+            return False
+        except ResultTimeoutError as late:
+            logger.warning("triggered, but not waited for: %s", late)
             return False
         await self._control.workers.refresh()
         return True
@@ -73,22 +76,34 @@ class Triggering:
         finally:
             self._under_way.discard(config.name)
 
-    async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any]) -> None:
+    async def _run_there(self, name: str, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
+        await self._refuse_hopeless(name)
+        await (await self._control.workers.trigger(name, payload)).ended(timeout_seconds)
+
+    async def _refuse_hopeless(self, name: str) -> None:
+        """Refuse a run that would wait for what does not happen by itself."""
+        why = await self._control.explanations.blocked_for_good(name)
+        if why is not None:
+            message = f"worker {name}: {why}"
+            raise JobStateError(message)
+
+    async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:
         name, worker = config.name, self._registry.workers.get(config.name)
         if worker is None:
             message = f"no process serves worker {name}, and it is not registered in this one"
             raise JobStateError(message)
         everything = self._complete()
-        await publish(everything, await self._control.store.open_to_change())
-        why = await self._control.explanations.blocked_for_good(name)
-        if why is not None:
-            message = f"worker {name}: {why}"
-            raise JobStateError(message)
+        await publish(everything, await self._control.store.open_to_change(), self._control.now())
+        await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
         visitor = self._new_visitor(Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}))
+        patience = LEAVE_SECONDS
         await visitor.start()
         try:
-            await job.ended()
+            await job.ended(timeout_seconds)
+        except ResultTimeoutError:
+            patience = 0.0  # its job is queued again, for a process that serves it
+            raise
         finally:
-            await visitor.stop(LEAVE_SECONDS)
+            await visitor.stop(patience)

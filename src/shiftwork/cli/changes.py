@@ -13,7 +13,7 @@ from shiftwork.control.bulk import Action, Changed, check_rate
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
-from shiftwork.errors import JobError
+from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
 WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
@@ -157,6 +157,7 @@ async def _discard(control: Control, job_id: str) -> str:
 
 def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> None:
     async def act_on_each(control: Control) -> Changes:
+        await _refuse_arguments(control, ids)
         changes = Changes()
         for job_id in ids:
             try:
@@ -175,6 +176,21 @@ def _each(source: Source, ids: Sequence[str], act: One, *, as_json: bool) -> Non
         aside(f"shiftwork: {refused['error']}")
     if changes.refused:
         click.get_current_context().exit(1)
+
+
+async def _refuse_arguments(control: Control, ids: Sequence[str]) -> None:
+    """Refuse a word that is an argument and not an id, before anything is changed."""
+    for word in ids:
+        if "=" not in word:
+            continue
+        try:
+            await control.jobs.get(word)
+        except UnknownJobError:
+            message = (
+                f"{word!r} is not the id of a job, and nothing was changed; to run a job with other arguments: "
+                "shiftwork retry ID --payload JSON"
+            )
+            raise click.UsageError(message) from None
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────

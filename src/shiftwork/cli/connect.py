@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from shiftwork.cli.output import aside
 from shiftwork.control.control import Control, control_of
-from shiftwork.errors import StoreUnavailableError
+from shiftwork.errors import StoreUnavailableError, UnknownStoreError
 from shiftwork.serve.loading import load_app
 
 DEFAULT_FILE: Final = "shiftwork.db"
@@ -29,6 +29,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """Where the store is: at a URL, or in an app."""
 
     store: str = ""
+    origin: str = "--store"
+    """What names the store, for errors."""
     namespace: str = "default"
     app: str = ""
 
@@ -43,7 +45,11 @@ class Source(Struct, frozen=True, kw_only=True):
 
     def _control(self) -> Control:
         if not self.app:
-            return control_of(self.store, namespace=self.namespace)
+            try:
+                return control_of(self.store, namespace=self.namespace)
+            except UnknownStoreError as error:
+                message = f"{self.origin}: {error}"
+                raise UnknownStoreError(message) from None
         control = load_app(self.app).control
         if control.store.url.startswith("memory:"):
             aside(f"shiftwork: the store of {self.app} is memory: this command has its own and sees no other process")
@@ -70,7 +76,7 @@ def find_source(store: str | None, app: str | None, namespace: str | None) -> So
     if store:
         return Source(store=shared(store), namespace=space)
     if not app and environ.get("SHIFTWORK_STORE"):
-        return Source(store=shared(environ["SHIFTWORK_STORE"]), namespace=space)
+        return Source(store=shared(environ["SHIFTWORK_STORE"]), origin="SHIFTWORK_STORE", namespace=space)
     app = app or environ.get("SHIFTWORK_APP")
     if app:
         if namespace:

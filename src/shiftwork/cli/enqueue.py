@@ -6,7 +6,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import json_option, say, show_json
-from shiftwork.cli.parameters import json_object, payload_of, seconds
+from shiftwork.cli.parameters import arguments_of, json_object, seconds
+from shiftwork.control.control import Control
 from shiftwork.core.model import JobPriority, JobStatus
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options
@@ -39,9 +40,10 @@ def enqueue(
 ) -> None:
     """Add a job of a worker.
 
-    A VALUE that is valid JSON is read as JSON, all others as text: width=320 is a number, path=a.png is text, and so is
-    code='"007"'. With --app, arguments are checked by the types of the worker's function; otherwise by the schema that
-    a running process has published, and again when the job runs.
+    A VALUE is read by the type of the parameter: 320 is a number for width, and text for a parameter that takes text.
+    Where the types are not known, a VALUE that is valid JSON is read as JSON, all others as text. With --app, arguments
+    are checked by the types of the worker's function; otherwise by the schema that a running process has published, and
+    again when the job runs.
     """
     options = Options(
         priority=JobPriority[priority.upper()] if priority else None,
@@ -49,8 +51,13 @@ def enqueue(
         unique_key=unique_key,
         job_id=job_id,
     )
-    given = payload_of(arguments, payload)
-    job, created = source.ask(lambda control: control.jobs.enqueue(worker, given, options), create=True)
+    given = arguments_of(arguments, payload)
+
+    async def add(control: Control) -> tuple[Job[Any], bool]:
+        read = given.read(await control.workers.payload_schema(worker))
+        return await control.jobs.enqueue(worker, read, options)
+
+    job, created = source.ask(add, create=True)
     if as_json:
         show_json({"created": created, "job": job_shape(job)})
     else:

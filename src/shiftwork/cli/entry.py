@@ -28,7 +28,7 @@ from shiftwork.cli.top import top
 from shiftwork.cli.trigger import trigger
 from shiftwork.cli.web import web
 from shiftwork.cli.workers import disable, enable, workers
-from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError
+from shiftwork.errors import ShiftworkError, StoreError, UnknownStoreError, nearest
 from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
@@ -70,6 +70,14 @@ class Commands(click.Group):
         except SystemExit as leaving:
             end_in_time(leaving.code if isinstance(leaving.code, int) else 0)
             raise
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that is meant. Raises `UsageError` with the nearest one if there is no such command."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            message = f"there is no command {name!r}; {nearest(name, self.commands)}"
+            raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the given command."""

@@ -8,9 +8,9 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, json_text, say, show_json, show_table
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
-from shiftwork.core.model import Attempt, JobRecord, JobStatus, Progress
+from shiftwork.core.model import Attempt, JobRecord, JobStatus
 from shiftwork.core.plurals import counted
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.instants import clock_time
@@ -88,12 +88,13 @@ def show_jobs(found: list[Job[Any]], now: float, *, limit: int, as_json: bool) -
     if not found:
         aside("no jobs match")
         return
-    show_table(_TITLES, [_row(one.record, now) for one in found])
+    show_table(_TITLES, [_row(one, now) for one in found])
     if last:
         aside(f"these are the newest {limit}; for older jobs add: --after {last}")
 
 
-def _row(record: JobRecord, now: float) -> list[Cell]:
+def _row(job: Job[Any], now: float) -> list[Cell]:
+    record = job.record
     return [
         record.id,
         record.status,
@@ -101,14 +102,14 @@ def _row(record: JobRecord, now: float) -> list[Cell]:
         record.pool,
         record.attempt,
         ago(record.created_at, now),
-        _detail(record, now),
+        _detail(job, now),
     ]
 
 
-def _detail(record: JobRecord, now: float) -> str | None:
-    status, error = record.status, record.error
+def _detail(job: Job[Any], now: float) -> str | None:
+    record, status, error = job.record, job.status, job.error
     if status is JobStatus.PROCESSING:
-        return _running(record, now)
+        return _running(job, now)
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
@@ -118,19 +119,19 @@ def _detail(record: JobRecord, now: float) -> str | None:
     return error
 
 
-def _running(record: JobRecord, now: float) -> str:
-    verb = "stopping" if record.cancelling else "running"
-    how_far = _how_far(record.progress)
+def _running(job: Job[Any], now: float) -> str:
+    verb = "stopping" if job.record.cancelling else "running"
+    how_far = _how_far(job.progress)
     progress = f", {how_far}" if how_far else ""
-    return f"{verb} for {took(now - (record.started_at or now))}{progress}"
+    return f"{verb} for {took(now - (job.started_at or now))}{progress}"
 
 
 def _seconds(record: JobRecord) -> float:
     return (record.ended_at or 0.0) - (record.started_at or record.ended_at or 0.0)
 
 
-def _how_far(progress: Progress | None) -> str | None:
-    if progress is None or progress.done is None:
+def _how_far(progress: JobProgress | None) -> str | None:
+    if progress is None:
         return None
     of = f" of {progress.total:g} ({progress.done / progress.total:.0%})" if progress.total else ""
     message = f": {progress.message}" if progress.message else ""
@@ -143,14 +144,14 @@ def _how_far(progress: Progress | None) -> str | None:
 def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     """Print a whole job."""
     say(f"job {found.id}")
-    for name, value in _facts(found.record, why, now).items():
+    for name, value in _facts(found, why, now).items():
         if value is not None:
             say(f"  {name:<12}{one_line(value)}")
     whole = whole_job_shape(found, why)
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{name}\n{_indented(json_text(value))}")
-    for attempt in found.attempts:
+    for attempt in found.history:
         _show_attempt(attempt)
 
 
@@ -163,7 +164,8 @@ def show_logs(found: Job[Any]) -> None:
         say(f"{clock_time(line.at)} {line.level.upper():<7} {line.message}{again}")
 
 
-def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | None]:
+def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
+    record = job.record
     started, ended = record.started_at, record.ended_at
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
@@ -177,7 +179,7 @@ def _facts(record: JobRecord, why: Explanation, now: float) -> dict[str, str | N
         "started": f"{when(started, now)} on {record.instance}" if started else None,
         "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
         "attempts": f"{record.attempt}{crashes}",
-        "progress": _how_far(record.progress),
+        "progress": _how_far(job.progress),
         "unique key": record.unique_key,
         "key": record.key,
         "trace": trace_id(record.trace),

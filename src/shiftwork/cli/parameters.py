@@ -1,25 +1,26 @@
 """Parsing what people type: payloads, durations and addresses."""
 
-import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import click
 import msgspec
+from msgspec import Struct
 
-_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+from shiftwork.core.durations import seconds_in
+from shiftwork.handles.schema import value_of
+
 _LAST_PORT: Final = 65_535
-_LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)")
 
 
 def seconds(text: str) -> float:
     """Return a duration in seconds: `90`, `1.5`, `5m`, `2h`, `1d`."""
-    found = _LENGTH.fullmatch(text.strip().lower())
-    if found is None or found[2] not in _UNITS:
+    found = seconds_in(text)
+    if found is None:
         message = f"{text!r} is not a duration: write seconds, or 5m, 2h, 1d"
         raise click.BadParameter(message)
-    return float(found[1]) * _UNITS[found[2]]
+    return found
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -42,27 +43,33 @@ def json_object(text: str) -> dict[str, Any]:
         raise click.BadParameter(message) from None
 
 
-def payload_of(pairs: Iterable[str], payload: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the payload from `key=value` words, or from `--payload`."""
-    typed: dict[str, Any] = {}
+class Arguments(Struct, frozen=True):
+    """The arguments of a task, as they were typed."""
+
+    words: dict[str, str]
+    document: dict[str, Any] | None
+    """All arguments as one JSON object."""
+
+    def read(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the payload. The schema tells whether 5 is a number or text; without one, JSON is read as JSON."""
+        if self.document is not None:
+            return self.document
+        return {name: value_of(text, name, schema) for name, text in self.words.items()}
+
+
+def arguments_of(pairs: Iterable[str], document: dict[str, Any] | None) -> Arguments:
+    """Return the arguments from `name=value` words, or from `--payload`."""
+    words: dict[str, str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             message = f"{pair!r} is not an argument: write name=value"
             raise click.UsageError(message)
-        if name in typed:
+        if name in words:
             message = f"the argument {name!r} is given twice"
             raise click.UsageError(message)
-        typed[name] = _value(text)
-    if typed and payload is not None:
+        words[name] = text
+    if words and document is not None:
         message = "give name=value arguments, or --payload, not both"
         raise click.UsageError(message)
-    return typed if payload is None else payload
-
-
-def _value(text: str) -> Any:
-    """Return a value: JSON if the text is valid JSON, otherwise the text itself."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return text
+    return Arguments(words, document)

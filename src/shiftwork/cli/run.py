@@ -43,6 +43,11 @@ logger: Final = logging.getLogger("shiftwork")
     metavar="HOST:PORT",
     help="Where to serve the dashboard and the API; or SHIFTWORK_WEB.  [default: 127.0.0.1:8421]",
 )
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="The port of the dashboard on 127.0.0.1: short for --web 127.0.0.1:PORT.",
+)
 @click.option("--no-web", is_flag=True, help="Serve neither the dashboard nor the API.")
 @click.option(
     "--always-token",
@@ -59,6 +64,7 @@ def run(
     label: tuple[str, ...],
     probe_file: Path | None,
     web: str | None,
+    port: int | None,
     no_web: bool,
     always_token: bool,
     log_level: str,
@@ -74,7 +80,11 @@ def run(
     if no_web and always_token:
         message = "--always-token needs the web, which --no-web turns off"
         raise click.UsageError(message)
-    place = None if no_web else _web(web, always_token=always_token)
+    if port is not None and (web is not None or no_web):
+        other = "--no-web" if no_web else "--web (or SHIFTWORK_WEB)"
+        message = f"--port and {other} exclude each other; remove one"
+        raise click.UsageError(message)
+    place = None if no_web else _web(web if port is None else str(port), always_token=always_token)
 
     async def go() -> None:
         service = Service(
@@ -94,7 +104,11 @@ def run(
 def _web(text: str | None, *, always_token: bool) -> Web:
     if text is None:
         return Web(trust_loopback=not always_token)
-    host, port = host_and_port(text)
+    try:
+        host, port = host_and_port(text)
+    except click.BadParameter as error:
+        message = f"--web (or SHIFTWORK_WEB): {error.message}"
+        raise click.UsageError(message) from None
     return Web(host=host, port=port, demanded=True, trust_loopback=not always_token)
 
 

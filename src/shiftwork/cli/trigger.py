@@ -8,7 +8,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, json_option, json_text, say, show_json
-from shiftwork.cli.parameters import json_object, payload_of, seconds
+from shiftwork.cli.parameters import Arguments, arguments_of, json_object, seconds
 from shiftwork.cli.words import one_line, took
 from shiftwork.control.control import Control
 from shiftwork.core.model import JobStatus
@@ -46,8 +46,8 @@ def trigger(
     It runs in a process that serves its pool, not here. The exit code is 1 if the job died or was cancelled.
     Arguments are written as for `shiftwork enqueue`.
     """
-    given = payload_of(arguments, payload)
-    work = partial(_run, worker=worker, payload=given, wait=wait, patience=timeout)
+    given = arguments_of(arguments, payload)
+    work = partial(_run, worker=worker, given=given, wait=wait, patience=timeout)
     job, why = source.ask(work, create=True)
     if as_json:
         show_json({"job": whole_job_shape(job, why)})
@@ -59,7 +59,8 @@ def trigger(
         click.get_current_context().exit(1)
 
 
-async def _run(control: Control, *, worker: str, payload: dict[str, Any], wait: bool, patience: float | None) -> Ended:
+async def _run(control: Control, *, worker: str, given: Arguments, wait: bool, patience: float | None) -> Ended:
+    payload = given.read(await control.workers.payload_schema(worker))
     job = await control.workers.trigger(worker, payload)
     if wait:
         await _until_ended(control, job, patience)

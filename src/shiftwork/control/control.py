@@ -27,7 +27,7 @@ from shiftwork.control.portal import Portal
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.control.system import Strays, System
+from shiftwork.control.system import StoreFault, Strays, System
 from shiftwork.control.tokens import Tokens
 from shiftwork.control.workers import Workers
 from shiftwork.events import Hooks, Listeners
@@ -48,6 +48,7 @@ class Control:
         *,
         hooks: Listeners | None = None,
         strays: Strays = dict,
+        store_fault: StoreFault = lambda: None,
         lease_seconds: float = 15.0,
     ) -> None:
         clock = clock or SystemClock()
@@ -61,8 +62,10 @@ class Control:
         self.store = StoreAccess(store, clock)
         self.audit = Audit(self.store, self.now, self._hooks)
         definitions = Definitions(self.store, self.now)
-        self.explanations = Explanations(self.store, self.now)
-        self.submission = Submission(self.store, self.now, registry, self.portal, self.voice)
+        self.explanations = Explanations(self.store, self.now, registry, definitions)
+        self.submission = Submission(
+            self.store, self.now, registry, self.portal, voice=self.voice, look=self.explanations.unfinished
+        )
         self.jobs = Jobs(
             self.store,
             self.now,
@@ -87,6 +90,7 @@ class Control:
             lease_seconds=lease_seconds,
             strays=strays,
             voice=self.voice,
+            store_fault=store_fault,
         )
         self.doctor = Doctor(self.store, clock, self.system)
 

@@ -2,23 +2,48 @@
 
 from collections.abc import Callable
 
+from shiftwork.control.definitions import Definitions
+from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.admission import Facts, Gates, Head, Wait, explain
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus
-from shiftwork.views.explanation import Explanation, explanation_of
+from shiftwork.core.admission import Facts, Gates, Head, Lane, Wait, explain
+from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.errors import UnknownWorkerError
+from shiftwork.handles.job import Unfinished
+from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
 from shiftwork.views.instants import clock_time
 
 
 class Explanations:
     """Explains where jobs are, and whether they could run at all."""
 
-    def __init__(self, access: StoreAccess, now: Callable[[], float]) -> None:
+    def __init__(
+        self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, definitions: Definitions
+    ) -> None:
         self._access = access
         self._now = now
+        self._registry = registry
+        self._definitions = definitions
 
     async def of(self, record: JobRecord) -> Explanation:
         """Return why the job is not running, or how it ended."""
         return explanation_of(record, await self._waits(record))
+
+    async def unfinished(self, record: JobRecord) -> Unfinished:
+        """Return what a job that has not ended is doing, for the error of a caller that waits for its result."""
+        waits = await self._waits(record)
+        config = await self._config(record.worker)
+        most = None if config is None else config.max_retries + 1
+        text = unfinished_text(record, waits, attempts=most, now=self._now())
+        return Unfinished(text, unserved=any(wait.code == "unserved" for wait in waits))
+
+    async def _config(self, worker: str) -> WorkerConfig | None:
+        here = self._registry.workers.get(worker)
+        if here is not None:
+            return here.config
+        try:
+            return (await self._definitions.worker(worker)).config
+        except UnknownWorkerError:
+            return None
 
     async def is_served(self, worker: str, pool: str) -> bool:
         """Return whether a live instance of this pool knows this worker."""
@@ -27,14 +52,31 @@ class Explanations:
         return any(beat.pool == pool and worker in beat.workers for beat in beats)
 
     async def blocked_for_good(self, worker: str) -> str | None:
-        """Return why a run that only this process would serve could never start; None if it could."""
+        """Return why a run would wait for what does not happen by itself; None if it would not."""
         store, now = await self._access.open(), self._now()
         facts = await store.survey([worker], now)
         for wait in explain(worker, Head(0.0, "", now), facts, now):
-            gate, lane = facts.gates.get(wait.by), facts.lanes.get(wait.by)
-            served = gate is not None and gate.pool in facts.served
-            if wait.code == "paused" or (wait.code == "dependency" and not served and not (lane and lane.running)):
-                return wait.why
+            if wait.code == "paused":
+                return f"{wait.why}; resume it first"
+            if wait.code == "dependency":
+                why = await self._why_idle(wait.by, facts)
+                if why is not None:
+                    return f"{wait.why}, and {why}"
+        return None
+
+    async def _why_idle(self, dependency: str, facts: Facts) -> str | None:
+        """Return why a dependency will not run by itself; None if it runs, or will."""
+        lane = facts.lanes.get(dependency) or Lane(state=WorkerState(worker=dependency))
+        gate = facts.gates.get(dependency)
+        if lane.running:
+            return None
+        if not lane.state.enabled:
+            return f"is disabled: {lane.state.reason}; enable it first"
+        if gate is None or gate.pool not in facts.served:
+            return "no running process serves it"
+        config = await self._config(dependency)
+        if config is not None and config.execution_mode is WorkerExecutionMode.TRIGGERED and not lane.live:
+            return "nothing has triggered it"
         return None
 
     async def _waits(self, record: JobRecord) -> list[Wait]:
@@ -49,7 +91,10 @@ class Explanations:
         if record.parked:
             waits.insert(0, await self._key_wait(record))
         if not waits and not await self.is_served(record.worker, record.pool):
-            why = f"no running process has worker {record.worker} in pool {record.pool}: start one with `shiftwork run`"
+            why = (
+                f"no running process has worker {record.worker} in pool {record.pool} of {self._access.url}: "
+                "start one with `shiftwork run`"
+            )
             return [Wait("unserved", record.pool, why)]
         return waits or _behind(record, facts)
 

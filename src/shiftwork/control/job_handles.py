@@ -7,14 +7,15 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import JobRecord
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
 
 
 class JobHandles:
     """Makes handles of records, by the workers registered here or published by other processes."""
 
-    def __init__(self, access: StoreAccess, registry: LocalRegistry, definitions: Definitions) -> None:
+    def __init__(self, access: StoreAccess, registry: LocalRegistry, definitions: Definitions, look: Look) -> None:
+        self._look = look
         self._access = access
         self._registry = registry
         self._definitions = definitions
@@ -31,7 +32,8 @@ class JobHandles:
         for record in records:
             known = here.get(record.worker)
             secrets = secrets_of(known.schema if known else schemas.get(record.worker))
-            handles.append(Job(record, self._access.open, known.signature.decode_result if known else None, secrets))
+            decode = known.signature.decode_result if known else None
+            handles.append(Job(record, self._access.open, decode, secrets, self._look))
         return handles
 
     async def one(self, record: JobRecord) -> Job[Any]:

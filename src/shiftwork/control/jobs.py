@@ -51,7 +51,7 @@ class Jobs:
         self._explanations = explanations
         self._submission = submission
         self._audit = audit
-        self._handles = JobHandles(access, registry, definitions)
+        self._handles = JobHandles(access, registry, definitions, explanations.unfinished)
 
     async def enqueue(
         self, worker: str, payload: Mapping[str, Any], options: Options | None = None

@@ -13,7 +13,7 @@ from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
 from shiftwork.errors import StoreError
 from shiftwork.handles.call import Call, CalledWorker
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.runtime.store_voice import ADDS, StoreVoice
 from shiftwork.store.protocol import Store, transactional
@@ -31,8 +31,11 @@ class Submission:
         now: Callable[[], float],
         registry: LocalRegistry,
         portal: Portal,
+        *,
         voice: StoreVoice,
+        look: Look,
     ) -> None:
+        self._look = look
         self._access = access
         self._now = now
         self._registry = registry
@@ -107,7 +110,8 @@ class Submission:
         handles: list[Job[Any]] = []
         for call, job, answer in zip(calls, jobs, added, strict=True):
             record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
-            handles.append(Job(record, self._access.open, call.worker.signature.decode_result, secrets[call.worker]))
+            decode = call.worker.signature.decode_result
+            handles.append(Job(record, self._access.open, decode, secrets[call.worker], self._look))
         return handles
 
 

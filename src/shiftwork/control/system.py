@@ -11,7 +11,7 @@ from shiftwork.control.glances import Glances
 from shiftwork.control.latency import MANY, PLACE
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
-from shiftwork.core.docs import PLAN, PLAN_NAME, SCHEDULE
+from shiftwork.core.docs import EDITION, EDITION_NAME, PLAN, PLAN_NAME, SCHEDULE
 from shiftwork.core.health import Health
 from shiftwork.core.model import Event, Plan
 from shiftwork.errors import StoreError
@@ -23,6 +23,8 @@ from shiftwork.views.snapshot import Snapshot, judged
 
 Strays = Callable[[], Mapping[str, int]]
 """Returns, by instance of this process, how many jobs keep running although they were told to stop."""
+StoreFault = Callable[[], str | None]
+"""Returns which write of another process fails now, if one does; the node's, for the process of its dashboard."""
 
 
 class System:
@@ -38,6 +40,7 @@ class System:
         lease_seconds: float,
         strays: Strays,
         voice: StoreVoice,
+        store_fault: StoreFault,
     ) -> None:
         self._access = access
         self._now = now
@@ -46,6 +49,7 @@ class System:
         self._lease_seconds = lease_seconds
         self._strays = strays
         self._voice = voice
+        self._store_fault = store_fault
         self._glances = Glances(access, now, registry)
 
     async def overview(self, *, try_write: bool = False) -> Overview:
@@ -81,12 +85,13 @@ class System:
             await store.drop(PLACE, holder)
 
     def _judged(self, seen: Snapshot) -> Health:
-        fault = self._voice.fault
+        fault = self._voice.fault or self._store_fault()
         return judged(seen, self._strays(), lease_seconds=self._lease_seconds, store_fault=fault)
 
     async def _snapshot(self) -> Snapshot:
-        """Ask the store seven questions, whose cost does not depend on how many jobs there are."""
+        """Ask the store eight questions, whose cost does not depend on how many jobs there are."""
         store, now = await self._access.open(), self._now()
+        edition = await read(store, EDITION, EDITION_NAME)
         return Snapshot(
             at=now,
             facts=await store.survey(None, now),
@@ -94,6 +99,7 @@ class System:
             instances=await store.instances(),
             workers=await self._definitions.workers(),
             pools=await self._definitions.pools(),
-            cursors={name: cursor.at for name, cursor in (await read_all(store, SCHEDULE)).items()},
+            cursors=await read_all(store, SCHEDULE),
             plan=await read(store, PLAN, PLAN_NAME) or Plan(),
+            edition=edition,
         )

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
@@ -47,6 +47,8 @@ class Tokens:
         if not name or len(name) > LONGEST_NAME or not name.isprintable() or name in RESERVED:
             wanted = f"1 to {LONGEST_NAME} printable characters, and not {RESERVED[0]!r} or {RESERVED[1]!r}"
             raise ConfigurationError(f"a token's name has {wanted}; this is {name!r}")
+        if role not in get_args(Role):
+            raise ConfigurationError(f"a token's role is one of {', '.join(get_args(Role))}, not {role!r}")
         now = self._now()
         if any(token.name == name and token.holds(now) for token in await self.all()):
             message = f"there is a token {name!r} already: choose another name, or first: shiftwork token revoke {name}"

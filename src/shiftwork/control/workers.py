@@ -56,7 +56,8 @@ class Workers:
     async def payload_schema(self, name: str) -> dict[str, Any] | None:
         """Return the JSON Schema of a worker's payload; None if it takes none, or if the schema is not known."""
         here = self._registry.workers.get(name)
-        return read_schema(here.schema if here else (await self._definitions.worker(name)).schema)
+        known = here or await self._definitions.worker(name, self._registry.workers)
+        return read_schema(known.schema)
 
     async def enable(self, name: str) -> None:
         """Enable a worker everywhere, and reset its count of failures."""

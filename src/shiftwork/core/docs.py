@@ -4,10 +4,11 @@
     worker          the worker's  WorkerConfig    a registered worker
     gates           the worker's  Gates           when the worker may start
     schema          the worker's  (JSON Schema)   its payload; the body is the schema itself
-    schedule        the worker's  Cursor          how far its cron schedule has fired
+    schedule        the worker's  Cursor          how far its schedule has fired
     breaker         the breaker's BreakerState    closed or open, and its recent failures
     pool_config     the pool's    PoolConfig      a registered pool
     pool            the pool's    PoolDoc         what people changed about it at run time
+    edition         EDITION_NAME  Edition         which definitions the store holds
     plan            PLAN_NAME     Plan            how many slots of which pool each node runs
     history         hour of day   Hour            the charts, one moment a minute
     token           its id        Token           an access token
@@ -27,6 +28,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.edition import Edition
 from shiftwork.core.history import Hour
 from shiftwork.core.model import Attempt, Beat, Doc, Event, Plan, PoolConfig, PoolDoc, WorkerConfig
 from shiftwork.core.move import Arrival, Departure
@@ -83,6 +85,7 @@ SCHEDULE: Final = Kind("schedule", Cursor)
 BREAKER: Final = Kind("breaker", BreakerState, empty=BreakerState())
 POOL_CONFIG: Final = Kind("pool_config", PoolConfig)
 POOL: Final = Kind("pool", PoolDoc, empty=PoolDoc())
+EDITION: Final = Kind("edition", Edition)
 PLAN: Final = Kind("plan", Plan, empty=Plan())
 HISTORY: Final = Kind("history", Hour)
 TOKEN: Final = Kind("token", Token)
@@ -92,6 +95,8 @@ ARRIVAL: Final = Kind("arrival", Arrival)
 
 SCHEMA: Final = "schema"
 """The kind whose body is a JSON Schema as it is."""
+EDITION_NAME: Final = "definitions"
+"""The name of the one record of kind `EDITION`."""
 PLAN_NAME: Final = "plan"
 """The name of the one record of kind `PLAN`."""
 STACKS_NAME: Final = "stacks"
@@ -102,11 +107,11 @@ MOVE_NAME: Final = "move"
 KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
     for kind in (
-        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, PLAN),
+        *(WORKER, GATES, SCHEDULE, BREAKER, POOL_CONFIG, POOL, EDITION, PLAN),
         *(HISTORY, TOKEN, STACK_REQUESTS, DEPARTURE, ARRIVAL),
     )
 }
-READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER)}
+READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATES, POOL, BREAKER, EDITION)}
 """The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
 
 BEAT: Final = Kind("beat", Beat)

@@ -33,7 +33,7 @@ def compile_gates(configs: Mapping[str, WorkerConfig]) -> dict[str, Gates]:
             worker=name,
             pool=config.pool,
             conflicts=tuple(sorted(conflicts[name])),
-            after=dict(config.depends_on),
+            after=config.demands,
             before=tuple(sorted(before[name])),
             max_running=_max_running(config),
             rate=_rate(config),

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from shiftwork.core.breaker import BreakerState
+from shiftwork.core.edition import REPORTED_SECONDS, Edition
 from shiftwork.core.model import Lost, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.core.worker_state import is_failing
@@ -39,8 +40,8 @@ class Problem(Struct, frozen=True):
     code: str
     """One of worker_disabled, worker_failing, worker_starved, worker_unknown, schedule_missed, pool_failing,
     pool_unhosted, pool_unplaced, pool_unserved, pool_starved, pool_paused, node_silent, node_lost, instance_silent,
-    breaker_open, no_leader, dead_letters, thread_stuck, store_failing; or the name of a finding, if the store was
-    examined."""
+    breaker_open, no_leader, dead_letters, thread_stuck, store_failing, store_emptied; or the name of a finding, if the
+    store was examined."""
     subject: str
     message: str
     remedy: str
@@ -133,6 +134,8 @@ class HealthFacts(Struct, kw_only=True):
     breakers: dict[str, BreakerState] = field(default_factory=dict)
     leader: bool = True
     """Whether any node leads."""
+    edition: Edition | None = None
+    """Which definitions the store holds."""
     store_faults: dict[str, str] = field(default_factory=dict)
     """Why writes to the store fail, by the process that sees it."""
 
@@ -149,7 +152,7 @@ def judge(facts: HealthFacts, now: float) -> Health:
     """Return what is wrong now, critical problems first."""
     nodes = [*_leader(facts), *_nodes(facts, now), *_lost(facts, now), *_instances(facts, now)]
     workers = [*_workers(facts, now), *_starved(facts), *_unknown(facts)]
-    problems = [*_store(facts), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
+    problems = [*_store(facts), *_emptied(facts, now), *nodes, *_pools(facts), *workers, *_breakers(facts, now)]
     problems.sort(key=lambda problem: (problem.severity != "critical", problem.code, problem.subject))
     if any(problem.severity == "critical" for problem in problems):
         return Health("failing", problems)
@@ -162,6 +165,17 @@ def _store(facts: HealthFacts) -> Iterator[Problem]:
         message = f"writing to the store fails, as seen by {who}: {gist(error)}"
         remedy = "fix the cause that the message names; nothing acknowledged is lost, and nodes go on by themselves"
         yield Problem("store_failing", "store", message, remedy, "critical")
+
+
+def _emptied(facts: HealthFacts, now: float) -> Iterator[Problem]:
+    edition = facts.edition
+    if edition is None or edition.lost_at is None or not 0 <= now - edition.lost_at < REPORTED_SECONDS:
+        return
+    remedy = (
+        "find out what emptied it (FLUSHALL, TRUNCATE, a deleted file, a restart without persistence) and enqueue "
+        "again what is missing; `shiftwork doctor` shows how durable it is. This message ends after an hour"
+    )
+    yield Problem("store_emptied", "store", f"{now - edition.lost_at:.0f} s ago {edition.lost}", remedy)
 
 
 def _leader(facts: HealthFacts) -> Iterator[Problem]:
@@ -332,7 +346,7 @@ def _starved(facts: HealthFacts) -> Iterator[Problem]:
     for worker in facts.workers:
         if not worker.state.enabled or (_on_demand(worker) and not worker.live):
             continue
-        for needed, demand in worker.config.depends_on.items():
+        for needed, demand in worker.config.demands.items():
             state = states.get(needed)
             if state is None or state.enabled or (state.last_success is not None and demand != "fresh"):
                 continue

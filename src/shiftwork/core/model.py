@@ -18,6 +18,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from shiftwork.core.option_structs import OptionStructMeta
+
 SECONDS_A_DAY: Final = 86_400.0
 LIVE: Final = ("scheduled", "queued", "processing", "failed")
 """The statuses of a job that still has something to do."""
@@ -66,7 +68,7 @@ class WorkerExecutionMode(StrEnum):
     CONTINUOUS = "continuous"
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
     """How long to wait before the next attempt: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
@@ -75,7 +77,7 @@ class Retry(Struct, frozen=True):
     jitter: float = 0.1
 
 
-class Breaker(Struct, frozen=True):
+class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
     """When to stop calling something broken: `failures` in the window open it, a probe after the cool-down decides.
 
     `name` is the destination it guards; workers that name the same destination share a breaker. Without a name, a
@@ -88,7 +90,7 @@ class Breaker(Struct, frozen=True):
     name: str | None = None
 
 
-class WorkerConfig(Struct, frozen=True, kw_only=True):
+class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
 
     name: str
@@ -101,8 +103,8 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     retry: Retry = Retry()
     priority: JobPriority = JobPriority.NORMAL
     max_consecutive_failures: int | None = 5
-    depends_on: dict[str, str] = field(default_factory=dict)
-    """The workers it depends on, each with what it demands of them: "done" or "fresh". A list of names works, too."""
+    depends_on: list[str] | dict[str, str] = field(default_factory=list)
+    """The workers it depends on, as they were given: names, or names with "done" or "fresh". See `demands`."""
     blocks: tuple[str, ...] = ()
     pool: str = "default"
     breaker: Breaker | None = None
@@ -112,15 +114,22 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     overlap: Literal["skip", "queue", "allow"] = "skip"
     catch_up: Literal["latest", "none", "all"] = "latest"
     keep_completed_seconds: float = SECONDS_A_DAY
+    enabled: bool = True
+    """Whether a worker that was never enabled or disabled by hand is enabled."""
 
     def __post_init__(self) -> None:
-        wanted: Any = self.depends_on
-        if not isinstance(wanted, dict):
-            force_setattr(self, "depends_on", dict.fromkeys(wanted, "done"))
+        if not isinstance(self.depends_on, dict):
+            force_setattr(self, "depends_on", list(self.depends_on))
         force_setattr(self, "blocks", tuple(self.blocks))
 
+    @property
+    def demands(self) -> dict[str, str]:
+        """The workers it depends on, each with what it demands of them: "done" or "fresh"."""
+        given = self.depends_on
+        return given if isinstance(given, dict) else dict.fromkeys(given, "done")
 
-class PoolConfig(Struct, frozen=True, kw_only=True):
+
+class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """An elastic group of instances and its bounds. A *worker* in these numbers is a slot: it runs one job at once."""
 
     name: str
@@ -386,6 +395,23 @@ class WorkerState(Struct, kw_only=True):
     """When that attempt ended."""
     rate_at: float = 0.0
     """The rate limit's theoretical arrival time."""
+
+
+class RunState(Struct, frozen=True, array_like=True):
+    """What a running function may know of its worker's state: how it was when the run began."""
+
+    enabled: bool = True
+    failures: int = 0
+    last_started: float | None = None
+    last_success: float | None = None
+    last_error: str | None = None
+
+    @classmethod
+    def of(cls, state: WorkerState | None) -> "RunState":
+        """The state as it is now; a worker without one has never run."""
+        if state is None:
+            return cls()
+        return cls(state.enabled, state.failures, state.last_started, state.last_success, state.last_error)
 
 
 class Doc(Struct, frozen=True):

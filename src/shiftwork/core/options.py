@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from shiftwork.core.admission import RateLimit
+from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import (
     Breaker,
     JobPriority,
@@ -21,7 +22,8 @@ from shiftwork.core.model import (
     WorkerConfig,
     WorkerExecutionMode,
 )
-from shiftwork.core.schedule import cron_problem, zone_problem
+from shiftwork.core.option_hints import option_hint
+from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
 
 Check = Callable[[Any], Any]
@@ -110,7 +112,7 @@ def _checked(
     for option, value in given.items():
         check = checks.get(option)
         if check is None:
-            problems.append(UnknownOptionError(f"unknown option {option!r}; {nearest(str(option), checks)}"))
+            problems.append(UnknownOptionError(f"unknown option {option!r}; {option_hint(str(option), value, checks)}"))
             continue
         try:
             values[option] = check(value)
@@ -198,7 +200,9 @@ def _number(
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise kind(f"must be a number {wanted}, not {_shown(value)}")
+            seconds = seconds_in(value)
+            remedy = "" if seconds is None else f"; write {seconds:g}"
+            raise kind(f"must be a number, {wanted}, not {_shown(value)}{remedy}")
         too_low = lower is not None and (value < lower or (value == lower and above is not None))
         if not isfinite(value) or too_low or (at_most is not None and value > at_most):
             raise kind(f"must be {wanted}, not {value}")
@@ -232,6 +236,12 @@ def _one_of(*known: str) -> Check:
     return check
 
 
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"must be True or False, not {_shown(value)}")
+    return value
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ConfigurationError(f"must be a non-empty string, not {_shown(value)}")
@@ -251,31 +261,36 @@ def _mode(value: Any) -> WorkerExecutionMode:
 
 def _priority(value: Any) -> JobPriority:
     if isinstance(value, bool) or not isinstance(value, int) or value not in set(JobPriority):
-        raise ConfigurationError(f"must be a JobPriority or a whole number from 0 to 3, not {_shown(value)}")
+        name = value.strip().upper() if isinstance(value, str) else ""
+        remedy = f"; write JobPriority.{name}" if name in JobPriority.__members__ else ""
+        raise ConfigurationError(f"must be a JobPriority or a whole number from 0 to 3, not {_shown(value)}{remedy}")
     return JobPriority(value)
 
 
 def _cron(value: Any) -> str:
     if not isinstance(value, str):
         raise ScheduleError(f"must be a string, not {_shown(value)}")
-    problem = cron_problem(value)
+    expression = five_fields(value)
+    problem = cron_problem(expression)
     if problem:
         raise ScheduleError(problem)
-    return value
+    return expression
 
 
 def _timezone(value: Any) -> str:
     if not isinstance(value, str):
-        raise ScheduleError(f"must be the name of a time zone, not {_shown(value)}")
+        key = getattr(value, "key", None)
+        remedy = f"; write {key!r}" if isinstance(key, str) else ""
+        raise ScheduleError(f"must be the name of a time zone, not {_shown(value)}{remedy}")
     problem = zone_problem(value)
     if problem:
         raise ScheduleError(problem)
     return value
 
 
-def _dependencies(value: Any) -> dict[str, str]:
+def _dependencies(value: Any) -> list[str] | dict[str, str]:
     if not isinstance(value, Mapping):
-        return dict.fromkeys(_names(value), "done")
+        return list(_names(value))
     for name, demand in zip(_names(list(value)), value.values(), strict=True):
         if demand not in {"done", "fresh"}:
             raise ConfigurationError(f'must be "done" or "fresh" for {name!r}, not {_shown(demand)}')
@@ -289,7 +304,9 @@ def _names(value: Any) -> tuple[str, ...]:
         raise ConfigurationError(f"must be a list of worker names, not {_shown(value)}")
     for name in value:
         if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"must contain worker names, not {_shown(name)}")
+            meant = getattr(name, "name", None)  # a Worker
+            remedy = f"; write {meant!r}" if isinstance(meant, str) else ""
+            raise ConfigurationError(f"must contain worker names, not {_shown(name)}{remedy}")
     return tuple(dict.fromkeys(value))
 
 
@@ -319,7 +336,8 @@ def _breaker(value: Any) -> Breaker:
 def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Config:
     """Return a struct of options with each of its fields checked."""
     if not isinstance(value, kind):
-        raise ConfigurationError(f"must be a {kind.__name__}(…), not {_shown(value)}")
+        fields = ", ".join(kind.__struct_fields__)
+        raise ConfigurationError(f"must be a {kind.__name__}(…) with any of {fields}, not {_shown(value)}")
     problems: list[ConfigurationError] = []
     parts = _checked({field: getattr(value, field) for field in kind.__struct_fields__}, checks, problems)
     if problems:
@@ -382,6 +400,7 @@ _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "overlap": _one_of("skip", "queue", "allow"),
     "catch_up": _one_of("latest", "none", "all"),
     "keep_completed_seconds": _number(at_least=0),
+    "enabled": _switch,
 }
 _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "kind": _one_of("async", "thread", "process"),

@@ -30,6 +30,11 @@ LOOK_BACK_LIMIT: Final = 1000
 """How many missed fire times are looked at, newest first. Older ones are skipped without being listed."""
 SHORTEST_PAUSE: Final = 0.001
 """The pause between the end of a run and the next due time at least: the same due time would be the same job id."""
+INTERVAL_AHEAD_SECONDS: Final = 1.0
+"""How far ahead of the clock the end of the last run may lie before the interval is counted from now instead. Clocks of
+nodes differ by less, unless an answer of the store was late."""
+CRON_AHEAD_SECONDS: Final = 60.0
+"""How far ahead of the clock a cron cursor may lie before it is pulled back. Its fire times are minutes apart."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the face of a clock, in whatever zone
@@ -40,18 +45,60 @@ _FIELDS: Final = 5
 _HOURS: Final = 24
 _MINUTES: Final = 60
 _STEP: Final = re.compile(r"\*/([1-9]\d*)")
+_NICKNAMES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_ABBREVIATIONS: Final = {
+    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
+    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
+    **dict.fromkeys(("CST", "CDT", "CT"), "America/Chicago"),
+    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Vienna"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+    "BST": "Europe/London",
+    "EEST": "Europe/Helsinki",
+    "MSK": "Europe/Moscow",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "KST": "Asia/Seoul",
+    "SGT": "Asia/Singapore",
+    "HKT": "Asia/Hong_Kong",
+    "BRT": "America/Sao_Paulo",
+    "NZST": "Pacific/Auckland",
+    "Z": "UTC",
+}
+"""Abbreviations that are not in the time zone database, each with a zone that uses it."""
 
 
 class Cursor(Struct, frozen=True):
-    """How far a cron schedule has fired (doc kind "schedule"). A changed expression starts from now."""
+    """How far a schedule has fired (doc kind "schedule"). A changed cron expression starts from now.
+
+    A cron schedule always has one. An interval is counted from the end of the last run, `WorkerState.last_ended`, and
+    needs a cursor only after the clock was set back: then runs may end at or before `last_ended`, which never moves
+    back, and the same end would give the same fire time, and so the same job, for ever.
+    """
 
     at: float
+    """The last fire time of a cron expression; or when the last run ended, for an interval."""
     cron: str | None
     timezone: str
+    over: float | None = None
+    """The `last_ended` that `at` stands in for. Once that moves on, the interval is counted from it again."""
+    moves: int = 0
+    """How often the cursor of an interval was moved. Part of the job's id, so that no id comes twice."""
 
-    def of(self, config: WorkerConfig) -> float | None:
-        """Return the instant, if the cursor belongs to this schedule."""
-        return self.at if (self.cron, self.timezone) == (config.cron, config.timezone) else None
+    def of(self, config: WorkerConfig, state: WorkerState) -> float | None:
+        """Return the instant, if the cursor belongs to this schedule and still holds."""
+        if (self.cron, self.timezone) != (config.cron, config.timezone):
+            return None
+        outdated = config.cron is None and (state.last_ended or 0.0) > (self.over or 0.0)
+        return None if outdated else self.at
 
 
 class Fire(Struct, kw_only=True):
@@ -66,7 +113,9 @@ class Fire(Struct, kw_only=True):
     why: str | None = None
     """Why those are skipped."""
     cursor: float | None = None
-    """How far a cron schedule has fired with this; store it after the jobs. None for intervals."""
+    """How far the schedule has fired with this; store it after the jobs. None for an interval that needs no cursor."""
+    pulled_back: float = 0.0
+    """By how many seconds `cursor` was pulled back, because the clock was set back; 0 if it was not."""
     next_at: float | None = None
     """When to ask again; None means after the worker's next run has ended, or never."""
 
@@ -78,22 +127,25 @@ def fire(
     state: WorkerState,
     live: bool,
     now: float,
+    moves: int = 0,
     grace_seconds: float = 30.0,
 ) -> Fire:
-    """Return which runs of this worker are due now.
+    """Return which runs of this worker are due now. `cursor` is `Cursor.of`, `moves` is `Cursor.moves`.
 
     An interval counts from the end of the last run, so nothing is due while a job of the worker is live; a worker of
     which no run has ended is due at once. A cron expression fires after the cursor; a worker without a cursor is new,
     and starts from now. A disabled worker fires nothing; when it is enabled again, `catch_up` decides about what it has
-    missed.
+    missed. What lies ahead of the clock because that was set back is pulled back to now.
     """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED or not state.enabled:
         return Fire(cursor=cursor)
     if config.cron is None:
-        return _fire_interval(config, state, live=live, now=now)
+        return Fire() if live else _fire_interval(config, state, cursor=cursor, moves=moves, now=now)
     cron = _Cron(config.cron, config.timezone)
     if cursor is None:
         return Fire(cursor=now, next_at=cron.after(now))
+    if cursor > now + CRON_AHEAD_SECONDS:
+        return Fire(cursor=now, pulled_back=cursor - now, next_at=cron.after(now))
     due = cron.between(cursor, now)
     times, why = _caught_up(config, due, now - grace_seconds)
     if times and live and config.overlap == "skip":
@@ -167,10 +219,24 @@ def _counted(n: float, unit: str, *, each: bool) -> str:
     return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
 
 
+def five_fields(expression: str) -> str:
+    """Return a cron expression with a nickname such as "@daily" written out."""
+    return _NICKNAMES.get(expression.strip().lower(), expression)
+
+
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
-    if len(expression.split()) != _FIELDS:
-        return f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week"
+    fields = len(expression.split())
+    if expression.startswith("@"):
+        known = ", ".join(_NICKNAMES)
+        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+    if fields == _FIELDS + 1:
+        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+    if fields != _FIELDS:
+        return (
+            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
+            "for example '0 3 * * *', every day at 03:00"
+        )
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
     except CronSimError as error:
@@ -188,23 +254,45 @@ def zone_problem(name: str) -> str | None:
         known = available_timezones()
         if not known:
             return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
-        return f"{name!r} is not a time zone; {nearest(name, known)}"
+        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
     return None
+
+
+def _zone_hint(name: str, known: set[str]) -> str:
+    example = _ABBREVIATIONS.get(name.upper())
+    if example is not None:
+        return f"write an IANA name, for example {example}"
+    city = name.strip().replace(" ", "_").lower()
+    places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
+    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    return hint if hint.startswith("did you mean") else "write an IANA name, for example Europe/Vienna or UTC"
 
 
 # ── intervals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _fire_interval(config: WorkerConfig, state: WorkerState, *, live: bool, now: float) -> Fire:
-    if live:
-        return Fire()
-    if state.last_ended is None:
+def pause(config: WorkerConfig) -> float:
+    """Return how long after the end of a run the next one is due, for a worker with an interval."""
+    return max(config.interval_seconds, SHORTEST_PAUSE)
+
+
+def past(ended_at: float | None, now: float) -> float:
+    """Return what to count an interval from if the job of its fire time exists and has ended: the end of that job."""
+    return now if ended_at is None else min(ended_at, now)
+
+
+def _fire_interval(config: WorkerConfig, state: WorkerState, *, cursor: float | None, moves: int, now: float) -> Fire:
+    ended = state.last_ended if cursor is None else cursor
+    if ended is None:
         # Two leaders may see it for the first time at different instants; it must be one job all the same.
         return Fire(times=[now], ids=[f"{config.name}@first"])
-    due = state.last_ended + max(config.interval_seconds, SHORTEST_PAUSE)
+    if ended > now + INTERVAL_AHEAD_SECONDS:
+        return Fire(cursor=now, pulled_back=ended - now, next_at=now + pause(config))
+    due = ended + pause(config)
     if now < due:
-        return Fire(next_at=due)
-    return Fire(times=[due], ids=[fire_id(config.name, due)])
+        return Fire(cursor=cursor, next_at=due)
+    suffix = "" if cursor is None else f"~{moves}"
+    return Fire(times=[due], ids=[fire_id(config.name, due) + suffix], cursor=cursor)
 
 
 # ── cron ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ import string
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -26,6 +26,8 @@ from shiftwork.errors import (
     SignatureError,
     nearest,
 )
+from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
+from shiftwork.handles.parameters import read_parameters
 from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
 from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.context import Context
@@ -50,16 +52,9 @@ class Signature:
     def __init__(self, worker: str, function: Callable[..., Any], mode: WorkerExecutionMode, *, max_bytes: int) -> None:
         self._worker = worker
         self._max_bytes = max_bytes
-        self._context_first = False
-        self._context_name: str | None = None
-        parameters = _parameters(worker, function)
-        hints = _hints(worker, function, mode)
-        if mode is WorkerExecutionMode.TRIGGERED:
-            parameters = self._take_context(parameters, hints)
-            self._names = tuple(parameters)
-        else:
-            self._context_first = _takes_context(worker, parameters, mode)
-            parameters, self._names = {}, ()
+        self._takes = takes = read_parameters(worker, function, mode)
+        parameters, hints = takes.payload, takes.hints
+        self._names = tuple(parameters)
         self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
         self._hints = {name: hints[name] for name in parameters if name in hints}
         self._shape = _shape(worker, parameters, hints)
@@ -71,33 +66,26 @@ class Signature:
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
         self._result = _result_decoder(hints.get("return", Any))
 
-    def _take_context(
-        self, parameters: dict[str, inspect.Parameter], hints: Mapping[str, Any]
-    ) -> dict[str, inspect.Parameter]:
-        wanted = [name for name in parameters if hints.get(name) in (Context, Context | None)]
-        if len(wanted) > 1:
-            message = f"worker {self._worker}: there is one Context; it cannot be both {wanted[0]!r} and {wanted[1]!r}"
-            raise SignatureError(message)
-        if wanted and parameters[wanted[0]].kind is _KINDS.POSITIONAL_ONLY:
-            self._context_first = True
-        elif wanted:
-            self._context_name = wanted[0]
-        return {name: parameter for name, parameter in parameters.items() if name not in wanted}
-
     # ── arguments ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments by name, however they were passed."""
         if len(args) > len(self._places):
-            takes = f"{counted(len(self._places), 'positional argument')} ({', '.join(self._places)})"
-            message = f"{self._worker} takes {takes}, not {len(args)}"
-            raise PayloadTypeError(message)
+            raise PayloadTypeError(self._too_many(len(args)))
         arguments = dict(zip(self._places, args, strict=False))
         twice = arguments.keys() & kwargs.keys()
         if twice:
             message = f"{self._worker}: {min(twice)!r} is given twice"
             raise PayloadTypeError(message)
         return arguments | dict(kwargs)
+
+    def _too_many(self, given: int) -> str:
+        if self._takes.assumed is not None:
+            return unexpected_payload(self._worker, self._takes.assumed)
+        if not self._places:
+            return f"{self._worker} takes no positional arguments, not {given}"
+        takes = f"{counted(len(self._places), 'positional argument')} ({', '.join(self._places)})"
+        return f"{self._worker} takes {takes}, not {given}"
 
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
         """Return the payload for these arguments, which must be exactly what the function takes."""
@@ -170,11 +158,11 @@ class Signature:
 
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
         for name in arguments.keys() - set(self._names):
-            message = f"{self._worker} takes no argument {name!r}: {nearest(name, self._names)}"
-            raise PayloadTypeError(message)
+            if self._takes.assumed is not None:
+                raise PayloadTypeError(unexpected_payload(self._worker, self._takes.assumed))
+            raise PayloadTypeError(unknown_argument(self._worker, name, self._names, arguments))
         for name in sorted(self._required - arguments.keys()):
-            message = f"{self._worker} needs the argument {name!r}"
-            raise PayloadTypeError(message)
+            raise PayloadTypeError(missing_argument(self._worker, name, self._hints))
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Return the arguments in a payload, with their types."""
@@ -196,9 +184,9 @@ class Signature:
     def bind(self, payload: bytes, context: Context) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments to call the function with."""
         arguments = self.decode(payload)
-        if self._context_name is not None:
-            arguments[self._context_name] = context
-        return ((context,) if self._context_first else ()), arguments
+        if self._takes.context_name is not None:
+            arguments[self._takes.context_name] = context
+        return ((context,) if self._takes.context_first else ()), arguments
 
     def key(self, template: str, arguments: Mapping[str, Any]) -> str:
         """Return the concurrency key of a job with these arguments: a parameter's value, or a filled template."""
@@ -357,51 +345,6 @@ def _check_plain(worker: str, arguments: Mapping[str, Any], schema: Mapping[str,
         if kinds is not None and not (isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)):
             message = f"{worker}: argument {name!r}: Expected `{wanted['type']}`, got `{type(value).__name__}`"
             raise PayloadTypeError(message)
-
-
-def _parameters(worker: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        message = f"worker {worker}: {function!r} is a generator, which is never iterated; remove its yield"
-        raise SignatureError(message)
-    try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError) as error:
-        message = f"worker {worker}: {function!r} cannot be called: {error}"
-        raise SignatureError(message) from None
-
-
-def _hints(worker: str, function: Callable[..., Any], mode: WorkerExecutionMode) -> dict[str, Any]:
-    target: Any = function
-    while hasattr(target, "func"):  # functools.partial
-        target = target.func
-    if not inspect.isroutine(target) and not inspect.isclass(target):
-        target = type(target).__call__
-    try:
-        return get_type_hints(target, include_extras=True)
-    except NameError as error:
-        if mode is not WorkerExecutionMode.TRIGGERED:
-            return {}  # its one argument is the Context, whatever it is annotated
-        message = f"worker {worker}: an annotation of {target.__qualname__} cannot be resolved: {error}"
-        raise SignatureError(message) from None
-    except TypeError:
-        return {}
-
-
-def _takes_context(worker: str, parameters: dict[str, inspect.Parameter], mode: WorkerExecutionMode) -> bool:
-    positional = {_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD}
-    required = [
-        p
-        for p in parameters.values()
-        if p.default is _KINDS.empty and p.kind not in {_KINDS.VAR_KEYWORD, _KINDS.VAR_POSITIONAL}
-    ]
-    if len(required) > 1 or any(p.kind not in positional for p in required):
-        names = ", ".join(p.name for p in required)
-        message = (
-            f"worker {worker}: a {mode} function takes nothing or one argument, its Context; this one needs {names}. "
-            "A worker with arguments of its own is TRIGGERED: use @app.task"
-        )
-        raise SignatureError(message)
-    return any(p.kind in {*positional, _KINDS.VAR_POSITIONAL} for p in parameters.values())
 
 
 def _shape(worker: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> type[msgspec.Struct]:

@@ -1,10 +1,14 @@
 """A `Job`: the handle of a job that the store holds."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
-from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine, Progress
+from msgspec import Struct
+
+from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
 from shiftwork.handles.codec import plain
 from shiftwork.handles.redaction import Secrets
@@ -12,11 +16,39 @@ from shiftwork.store.protocol import Store
 
 R = TypeVar("R")
 
+logger: Final = logging.getLogger("shiftwork")
+
+SLOW_SECONDS: Final = 10.0
+"""A caller that has waited this long for a job that no process serves finds that in its log."""
+
+
+class Unfinished(Struct, frozen=True):
+    """What a job that has not ended is doing."""
+
+    text: str
+    unserved: bool
+    """Whether no running process would run it."""
+
+
+Look = Callable[[JobRecord], Awaitable[Unfinished]]
+"""Finds out what a job that has not ended is doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How far a job is. A dataclass, which web frameworks encode as JSON."""
+
+    done: float
+    total: float | None
+    message: str | None
+    at: float
+    """When it was reported, in epoch seconds."""
+
 
 class Job(Generic[R]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
-    __slots__ = ("_decode", "_open_store", "_record", "secrets")
+    __slots__ = ("_decode", "_look", "_open_store", "_record", "secrets")
 
     def __init__(
         self,
@@ -24,7 +56,9 @@ class Job(Generic[R]):
         open_store: Callable[[], Awaitable[Store]],
         decode: Callable[[bytes | None], Any] | None = None,
         secrets: Secrets | None = None,
+        look: Look | None = None,
     ) -> None:
+        self._look = look
         self._record = record
         self.secrets = secrets
         """Tells which of its arguments must not be shown; None if all may be."""
@@ -69,12 +103,47 @@ class Job(Generic[R]):
         return plain(self.record.payload)
 
     @property
+    def cause(self) -> str:
+        """Return why it exists: "enqueued", "scheduled" or "triggered"."""
+        return self.record.cause
+
+    @property
+    def created_at(self) -> float:
+        """Return when it was added, in epoch seconds."""
+        return self.record.created_at
+
+    @property
+    def run_at(self) -> float:
+        """Return when it is or was due, in epoch seconds; after a failed attempt, when the next one is due."""
+        return self.record.run_at
+
+    @property
+    def started_at(self) -> float | None:
+        """Return when its last attempt started, in epoch seconds; None if none has."""
+        return self.record.started_at
+
+    @property
+    def ended_at(self) -> float | None:
+        """Return when it ended, in epoch seconds; None if it has not."""
+        return self.record.ended_at
+
+    @property
+    def instance(self) -> str | None:
+        """Return the instance that runs it or ran it last: NODE/POOL#NUMBER; None if none has."""
+        return self.record.instance
+
+    @property
     def attempt(self) -> int:
-        """Return how many attempts have begun."""
+        """Return the number of its newest attempt that counts, from 1; 0 before the first."""
         return self.record.attempt
 
     @property
-    def attempts(self) -> tuple[Attempt, ...]:
+    def attempts(self) -> int:
+        """Return how many attempts have begun and count, including the one that runs."""
+        return self.record.attempt
+
+    @property
+    def history(self) -> tuple[Attempt, ...]:
         """Return every attempt that did not succeed, with error and traceback."""
         return self.record.attempts
 
@@ -89,10 +158,13 @@ class Job(Generic[R]):
         return self.record.error
 
     @property
-    def progress(self) -> Progress | None:
-        """Return the progress that it last reported."""
-        progress = self.record.progress
-        return None if progress is None or progress.done is None else progress
+    def progress(self) -> JobProgress | None:
+        """Return the progress that it last reported; all of it, once it is completed."""
+        told = self.record.progress
+        if told is None or told.done is None:
+            return None
+        whole = told.total if self.status is JobStatus.COMPLETED and told.total is not None else told.done
+        return JobProgress(whole, told.total, told.message, told.at)
 
     @property
     def logs(self) -> tuple[LogLine, ...]:
@@ -134,6 +206,7 @@ class Job(Generic[R]):
         """Wait until it is completed, dead or cancelled, and return which."""
         store = await self._open_store()
         bell = store.listen({"ended"})
+        slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._report_unserved)
         looks = 0
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -148,11 +221,26 @@ class Job(Generic[R]):
         except TimeoutError:
             if not (await self.refresh()).status.live:
                 return self.status
-            message = f"job {self.id} of {self.worker} has not ended within {timeout_seconds:g} s; it is {self.status}"
+            message = f"job {self.id} of {self.worker} is not finished after {timeout_seconds:g} s: {await self._why()}"
             raise ResultTimeoutError(message) from None
         finally:
+            slow.cancel()
             bell.close()
         return self.status
+
+    async def _why(self) -> str:
+        return f"it is {self.status}" if self._look is None else (await self._look(self.record)).text
+
+    def _report_unserved(self) -> None:
+        """Log that the job waits for a process that does not run, once: its caller may wait for ever."""
+        if self._look is not None and self.status is JobStatus.QUEUED:
+            task = asyncio.ensure_future(self._look(self.record))
+            task.add_done_callback(self._log_unserved)
+
+    def _log_unserved(self, looked: "asyncio.Future[Unfinished]") -> None:
+        if not looked.cancelled() and looked.exception() is None and looked.result().unserved:
+            text = looked.result().text
+            logger.warning("job %s of %s is not finished after %g s: %s", self.id, self.worker, SLOW_SECONDS, text)
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.worker}: {self.status}>"

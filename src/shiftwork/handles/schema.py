@@ -1,8 +1,19 @@
-"""The JSON Schema of a worker's payload, as it is stored."""
+"""The JSON Schema of a worker's payload: as it is stored, and what a typed text means by it."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
+
+_KIND_OF: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
 def read_schema(body: bytes | None) -> dict[str, Any] | None:
@@ -16,3 +27,34 @@ def read_schema(body: bytes | None) -> dict[str, Any] | None:
     properties = schema.get("properties", {})
     is_sound = isinstance(properties, dict) and all(isinstance(one, dict) for one in properties.values())
     return schema if is_sound else None
+
+
+def value_of(text: str, name: str, schema: Mapping[str, Any] | None) -> Any:
+    """Return the value of an argument that a person typed: JSON if that fits the schema, otherwise the text itself."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text
+    wanted = {} if schema is None else schema.get("properties", {}).get(name, {})
+    kinds = _kinds(wanted, {} if schema is None else schema.get("$defs", {}))
+    kind = _KIND_OF[type(value)]
+    fits = kinds is None or kind in kinds or (kind == "integer" and "number" in kinds)
+    return text if not fits and kinds is not None and "string" in kinds else value
+
+
+def _kinds(wanted: Any, parts: Mapping[str, Any], depth: int = 0) -> set[str] | None:
+    """Return the kinds of JSON values that a schema allows; None if it does not say."""
+    if not isinstance(wanted, Mapping) or depth > _DEEPEST:
+        return None
+    if "$ref" in wanted:
+        return _kinds(parts.get(str(wanted["$ref"]).rpartition("/")[2]), parts, depth + 1)
+    if "enum" in wanted:
+        return {_KIND_OF.get(type(value), "object") for value in wanted["enum"]}
+    if "anyOf" in wanted:
+        each = [_kinds(one, parts, depth + 1) for one in wanted["anyOf"]]
+        return None if None in each else {kind for kinds in each if kinds is not None for kind in kinds}
+    kinds = wanted.get("type")
+    return {kinds} if isinstance(kinds, str) else None
+
+
+_DEEPEST: Final = 10

@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
+from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.job import Job
@@ -108,6 +109,13 @@ class Worker(Generic[P, R]):
         copy: Worker[P, R] = Worker(self.config, self.function, signature=self.signature, submitter=self._submitter)
         copy._options = options
         return copy
+
+    if not TYPE_CHECKING:  # a type checker knows the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            known = [one for one in dir(type(self)) if not one.startswith("_")]
+            message = f"a Worker has no attribute {name!r}: {nearest(name, known)}"
+            raise AttributeError(message, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {self.config.execution_mode} in pool {self.config.pool}>"

@@ -63,43 +63,51 @@ class ManualClock:
     """A clock that stands still until a test moves it."""
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
-        self._now = now
+        self._passed = now
+        self._set_by = 0.0
         self._timers: list[tuple[float, int, _ManualTimer]] = []
         self._order = count()
 
     def now(self) -> float:
-        return self._now
+        return self._passed + self._set_by
 
     def follow(self, server_time: float) -> None:
         """Nothing to do: only the test moves this clock."""
 
     def monotonic(self) -> float:
-        return self._now
+        return self._passed
 
     def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        return self.call_at(self._now + seconds, callback)
+        return self._call(self._passed + seconds, callback)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        return self._call(when - self._set_by, callback)
+
+    def _call(self, passed: float, callback: Callable[[], None]) -> Timer:
         timer = _ManualTimer(callback)
-        heappush(self._timers, (when, next(self._order), timer))
+        heappush(self._timers, (passed, next(self._order), timer))
         return timer
 
     def jump(self, seconds: float) -> None:
         """Let this much time pass unnoticed, as for a machine that sleeps. Timers that are due fire with `advance`."""
-        self._now += seconds
+        self._passed += seconds
+
+    def step(self, seconds: float) -> None:
+        """Set the clock ahead, or back, although no time passes."""
+        self._set_by += seconds
 
     async def advance(self, seconds: float) -> None:
         """Let this much time pass, stopping at each timer on the way so that its callback sees the right time."""
-        end = self._now + seconds
+        end = self._passed + seconds
         await settle()
         while self._timers and self._timers[0][0] <= end:
             when, _, timer = heappop(self._timers)
             if timer.cancelled:
                 continue
-            self._now = max(self._now, when)
+            self._passed = max(self._passed, when)
             timer.callback()
             await settle()
-        self._now = end
+        self._passed = end
         await settle()
 
 

@@ -116,7 +116,7 @@ class Service:
                 try:
                     await control.store.open_to_change()
                     node = self._node = self._compose(definition, store, control)
-                    async with self._served(definition):
+                    async with self._served(definition, control):
                         await node.start()
                         announcer.started()
                         self._started = True
@@ -131,7 +131,7 @@ class Service:
                         self._end.cancel()
 
     @asynccontextmanager
-    async def _served(self, definition: Definition) -> AsyncIterator[None]:
+    async def _served(self, definition: Definition, control: Control) -> AsyncIterator[None]:
         """Serve the web beside the node, if it is wanted and possible, until the node has stopped."""
         listener = None if self._web is None else await _listener(self._web)
         if listener is None or self._web is None:
@@ -150,14 +150,17 @@ class Service:
             log_level=self._setup.log_level or "info",
             log_format=self._setup.log_format,
         )
-        process = WebProcess(listener, setup, report=self._report, publish=self._hook_process.fire)
+
+        def report() -> NodeReport:
+            return NodeReport(
+                not_ready=self._why_not_ready(), store_fault=control.voice.fault, strays=dict(self._strays())
+            )
+
+        process = WebProcess(listener, setup, report=report, publish=self._hook_process.fire)
         try:
             yield
         finally:
             await process.stop()
-
-    def _report(self) -> NodeReport:
-        return NodeReport(not_ready=self._why_not_ready(), strays=dict(self._strays()))
 
     def _hurry(self) -> None:
         if self._node is not None:

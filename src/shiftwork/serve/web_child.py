@@ -42,7 +42,7 @@ class NodeConnection:
     def __init__(self, sock: socket.socket) -> None:
         self.setup: asyncio.Future[WebSetup] = asyncio.get_running_loop().create_future()
         self.over = asyncio.Event()
-        self._report = NodeReport(not_ready="the node has not reported yet", strays={})
+        self._report = NodeReport(not_ready="the node has not reported yet", store_fault=None, strays={})
         self._reported_at = time.monotonic()
         self._link = Link(sock, NodeToWeb, receive=self._received, closed=self.over.set, wrap=WebToNode)
 
@@ -58,6 +58,10 @@ class NodeConnection:
     def strays(self) -> Mapping[str, int]:
         """Return how many runs of the node were given up on, by instance."""
         return self._report.strays
+
+    def store_fault(self) -> str | None:
+        """Return which write of the node fails now, if one does."""
+        return self._report.store_fault
 
     def why_not_alive(self) -> str | None:
         """Return that the node hangs, if it does."""
@@ -94,7 +98,9 @@ async def _serve(listening: socket.socket, sock: socket.socket) -> None:
     setup = await node.setup
     set_up_logging(setup.log_level, setup.log_format)
     store = open_store(setup.store, namespace=setup.namespace)
-    control = Control(store, hooks=node, strays=node.strays, lease_seconds=setup.lease_seconds)
+    control = Control(
+        store, hooks=node, strays=node.strays, store_fault=node.store_fault, lease_seconds=setup.lease_seconds
+    )
     server = WebServer(
         control,
         Listener(listening, setup.host),

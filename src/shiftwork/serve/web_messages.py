@@ -23,6 +23,8 @@ class NodeReport(Struct, frozen=True, kw_only=True, tag=True):
 
     not_ready: str | None
     """Why the node is not ready; None if it is."""
+    store_fault: str | None
+    """Which write of the node fails now; None if none does. A store that is full cannot hold it."""
     strays: dict[str, int]
     """How many runs were given up on and go on regardless, by instance."""
 

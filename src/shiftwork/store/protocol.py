@@ -59,6 +59,8 @@ class Claims(Struct, frozen=True):
     jobs: list[Claimed]
     next_at: float | None = None
     """When the first job that only time holds back (rate limit, breaker) may start: claim again then."""
+    stale: bool = False
+    """Whether the store has lost the definitions that the claim relies on: publish them again, then claim."""
 
 
 class Promoted(Struct, frozen=True):
@@ -182,15 +184,18 @@ class Store(Protocol):
         job with a `key` is parked as `core.parking` says.
         """
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
         """Hand up to `n` queued jobs of pool and workers to an instance, by rank (then id), as `core.admission` admits.
 
         Each becomes processing, held by the instance, under a fence higher than every fence the store handed out
         before, with `attempt` one higher, `started_at` now, `ended_at` and `progress` None. The worker's `last_started`
         becomes `now`, and a rate limit moves on. A claim never returns more jobs than asked for, nor a job that another
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
-        cannot be decoded counts as absent. The cost does not depend on how many jobs are parked, gated, scheduled, dead
-        or completed.
+        cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
+        definitions are gone (`core.edition`): the claim changes nothing and returns `stale`. The cost does not depend
+        on how many jobs are parked, gated, scheduled, dead or completed.
         """
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:

@@ -14,8 +14,9 @@
 Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 """
 
+from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
@@ -43,14 +44,35 @@ _named: Final[dict[tuple[str, str], MemoryStore]] = {}
 _naming: Final = Lock()
 
 
+def store_of(given: Any, *, namespace: str = "default") -> Store:
+    """The store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
+    if isinstance(given, str):
+        return open_store(given, namespace=namespace)
+    if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
+        store: Store = given
+        return store
+    raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
+
+
+def _instead(given: Any) -> str:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return f"write tick_interval={given!r}"
+    if isinstance(given, Path):
+        return f"write {f'sqlite:///{given}'!r}"
+    if given is None:
+        return "leave it out for sqlite:///shiftwork.db, or set the variable that it comes from"
+    return "for example 'sqlite:///shiftwork.db'"
+
+
 def open_store(url: str, *, namespace: str = "default") -> Store:
     """The store that a URL names. Nothing is connected or created before its `open`."""
     scheme, mark, rest = url.partition("://")
-    scheme = scheme.lower()
+    scheme = "postgresql" if scheme.lower() == "postgres" else scheme.lower()
     if not mark:
         raise UnknownStoreError(_no_scheme(url))
     if scheme not in SCHEMES:
-        raise UnknownStoreError(f"unknown store scheme {scheme!r}; {nearest(scheme, SCHEMES)}")
+        hint = "" if "+" not in scheme else " The driver is chosen for you"
+        raise UnknownStoreError(f"unknown store scheme {scheme!r}; {nearest(scheme, SCHEMES)}{hint}")
     if scheme not in ("memory", "sqlite"):
         check_login(scheme, rest)
     place, _, query = rest.partition("?")

@@ -49,9 +49,10 @@ async def claims(
     instance: str = "i",
     pool: str = "p",
     workers: Sequence[str] = ALL_WORKERS,
+    edition: str | None = None,
 ) -> Claims:
     """Claim, and return everything that `claim` returns."""
-    return await store.claim(instance, pool, n, now, workers)
+    return await store.claim(instance, pool, n, now, workers, edition=edition)
 
 
 async def claim(store: Store, n: int = 10, **more: Any) -> list[Claimed]:

@@ -22,6 +22,19 @@ def explanation_of(record: JobRecord, waits: list[Wait]) -> Explanation:
     return Explanation(record.id, record.status, _text(record, waits), waits)
 
 
+def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | None, now: float) -> str:
+    """Return what a job that has not ended is doing. `attempts`: how many it has at most, if that is known."""
+    attempt = f"attempt {record.attempt}" + (f" of {attempts}" if attempts is not None else "")
+    if record.status is JobStatus.FAILED:
+        return f"{attempt} failed ({record.error}), next in {max(0.0, record.run_at - now):.0f} s"
+    if record.status is JobStatus.SCHEDULED:
+        return f"it is due in {max(0.0, record.run_at - now):.0f} s"
+    if record.status is JobStatus.PROCESSING:
+        seconds = max(0.0, now - (record.started_at or now))
+        return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
+    return "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+
+
 def _text(record: JobRecord, waits: list[Wait]) -> str:
     if waits:
         return "waits: " + "; ".join(_wait_text(wait) for wait in waits)

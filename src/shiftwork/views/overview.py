@@ -146,8 +146,8 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
 def _worker(config: WorkerConfig, seen: Snapshot) -> WorkerView:
     name = config.name
     lane = seen.facts.lanes.get(name) or Lane(state=WorkerState(worker=name))
-    due = next_due(config, cursor=seen.cursors.get(name), state=lane.state) if lane.state.enabled else None
-    if due is not None and due <= seen.at and lane.live:
+    due = next_due(config, cursor=seen.cursors.get(name), state=lane.state, live=lane.live)
+    if not lane.state.enabled or (due is not None and due <= seen.at and lane.live):
         due = None
     return WorkerView(
         config=config,

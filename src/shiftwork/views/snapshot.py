@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.edition import Edition
 from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
 from shiftwork.core.model import (
     Beat,
@@ -22,7 +23,7 @@ from shiftwork.core.model import (
     WorkerStats,
 )
 from shiftwork.core.plan import bounded
-from shiftwork.core.schedule import upcoming
+from shiftwork.core.schedule import Cursor, pause, upcoming
 from shiftwork.core.worker_state import is_failing
 
 
@@ -37,9 +38,11 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Every published worker."""
     pools: dict[str, PoolConfig]
     """Every published pool."""
-    cursors: dict[str, float]
-    """How far each cron schedule has fired."""
+    cursors: dict[str, Cursor]
+    """How far the schedules have fired."""
     plan: Plan
+    edition: Edition | None = None
+    """Which definitions the store holds."""
 
 
 def judged(
@@ -62,6 +65,7 @@ def judged(
             pools=_pool_facts(seen, live),
             breakers=seen.facts.breakers,
             leader=leader_of(seen.instances, seen.at) is not None,
+            edition=seen.edition,
         ),
         seen.at,
     )
@@ -82,18 +86,24 @@ def _unknown(seen: Snapshot, nodes: Sequence[Beat], there: Container[str]) -> di
 
 def _worker_facts(config: WorkerConfig, seen: Snapshot) -> WorkerFacts:
     lane = seen.facts.lanes.get(config.name) or Lane(state=WorkerState(worker=config.name))
-    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state)
+    due = next_due(config, cursor=seen.cursors.get(config.name), state=lane.state, live=False)
     retrying = seen.stats.workers.get(config.name, WorkerStats()).retrying
     return WorkerFacts(config=config, state=lane.state, next_due=due, live=lane.live, retrying=retrying)
 
 
-def next_due(config: WorkerConfig, *, cursor: float | None, state: WorkerState) -> float | None:
-    """Return when the worker's schedule runs it next; None without a schedule, or before the first run."""
+def next_due(config: WorkerConfig, *, cursor: Cursor | None, state: WorkerState, live: bool) -> float | None:
+    """Return when the worker's schedule runs it next; None without a schedule, or before the first run.
+
+    An interval counts from the end of the last run, so it is not known while a job of the worker is `live`: while it
+    waits, runs, or is to be retried.
+    """
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
         return None
+    at = None if cursor is None else cursor.of(config, state)
     if config.cron is not None:
-        return None if cursor is None else next(iter(upcoming(config, cursor, 1)), None)
-    return None if state.last_ended is None else state.last_ended + config.interval_seconds
+        return None if at is None else next(iter(upcoming(config, at, 1)), None)
+    ended = state.last_ended if at is None else at
+    return None if live or ended is None else ended + pause(config)
 
 
 def _node_facts(known: InstanceRecord, machine: NodeBeat, lease_seconds: float) -> NodeFacts:

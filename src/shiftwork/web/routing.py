@@ -6,6 +6,7 @@
 The types decide what is accepted, and the OpenAPI document is made from them; there is no second description.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
@@ -145,8 +146,11 @@ class Route(Struct, frozen=True, kw_only=True):
         try:
             return {"body": _decode(raw or b"{}", self.decode, self.body)}
         except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}") from None
+            hint = _field_hint(str(error), self.body)
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}{hint}") from None
 
+
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
 
 ROUTES: Final[list[Route]] = []
 """All routes, once `shiftwork.web.routes` has been imported."""
@@ -219,6 +223,13 @@ def _read(name: str, text: Any, kind: Any) -> Any:
 
 def _is_number(kind: Any) -> bool:
     return (get_args(kind)[0] if get_origin(kind) is Annotated else kind) in {int, float}
+
+
+def _field_hint(error: str, body: Any) -> str:
+    """Return the field that was probably meant where a body has an unknown one."""
+    unknown = _UNKNOWN_FIELD.fullmatch(error)
+    known = getattr(body, "__struct_fields__", ())
+    return f": {nearest(unknown[1], known)}" if unknown and known else ""
 
 
 def _decode(raw: bytes, decoder: msgspec.json.Decoder[Any], body: type[Body]) -> Any:

@@ -28,9 +28,9 @@ async def main() -> None:
         await asyncio.sleep(0.01)
     print([line.message for line in job.logs])
     Path(os.environ["FALL"]).touch()
-    while not (await job.refresh()).attempts:
+    while not (await job.refresh()).history:
         await asyncio.sleep(0.01)
-    print(job.attempts[0].kind, [line.message for line in job.attempts[0].log])
+    print(job.history[0].kind, [line.message for line in job.history[0].log])
     await app.stop(0)
 
 

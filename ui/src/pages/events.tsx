@@ -30,7 +30,9 @@ const NAMES = [
   "leader.elected",
   "breaker.opened",
   "breaker.closed",
+  "store.emptied",
   "schedule.skipped",
+  "schedule.pulled_back",
   "health.problem",
   "health.recovered",
 ];
@@ -41,6 +43,7 @@ const TONES: Record<string, Tone> = {
   "worker.disabled": "bad",
   "worker.enabled": "ok",
   "node.lost": "bad",
+  "store.emptied": "bad",
   "pool.paused": "warn",
   "pool.resumed": "ok",
   "pool.failing": "bad",

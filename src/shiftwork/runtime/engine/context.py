@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.model import Claimed, LogLine, Progress, WorkerConfig
-from shiftwork.errors import JobCancelledError
+from shiftwork.core.model import Claimed, LogLine, Progress, RunState, WorkerConfig
+from shiftwork.errors import JobCancelledError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 
@@ -20,7 +20,7 @@ class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
     __slots__ = (
-        *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_transact"),
+        *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_state", "_transact"),
         *("cancelled", "deadline", "stopping", "worker"),
     )
 
@@ -28,6 +28,7 @@ class Context:
         self,
         claimed: Claimed,
         worker: WorkerConfig,
+        state: RunState,
         *,
         deadline: float | None,
         clock: "Clock",
@@ -36,6 +37,7 @@ class Context:
         discreet: Callable[[str], str],
     ) -> None:
         self._claimed = claimed
+        self._state = state
         self._clock = clock
         self._report = report
         self._transact = transact
@@ -65,6 +67,36 @@ class Context:
     def fence(self) -> int:
         """A number that grows with every claim: write `where fence < :fence`, and no stale run overwrites a newer."""
         return self._claimed.fence
+
+    @property
+    def last_run(self) -> float | None:
+        """When the worker last started before this run, in epoch seconds; None if this is its first run."""
+        return self._state.last_started
+
+    @property
+    def last_success(self) -> float | None:
+        """When a run of the worker last succeeded, in epoch seconds; None if none ever did."""
+        return self._state.last_success
+
+    @property
+    def last_error(self) -> str | None:
+        """The worker's last error, in one line; a success does not clear it. None if no attempt ever failed."""
+        return self._state.last_error
+
+    @property
+    def consecutive_failures(self) -> int:
+        """How many runs of the worker have failed in a row."""
+        return self._state.failures
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the worker was enabled when this run began."""
+        return self._state.enabled
+
+    @property
+    def is_running(self) -> bool:
+        """True: this run is running."""
+        return True
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
@@ -111,7 +143,9 @@ class Context:
         # The pattern passes a function its configuration; we pass a context, which stands for both.
         if name in WorkerConfig.__struct_fields__:
             return getattr(self.worker, name)
-        message = f"Context has no attribute {name!r}, and neither does its worker's configuration"
+        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        hint = nearest(name, [*known, *WorkerConfig.__struct_fields__])
+        message = f"Context has no attribute {name!r}, and neither does its worker's configuration: {hint}"
         raise AttributeError(message)
 
     def __repr__(self) -> str:

@@ -5,15 +5,16 @@ outcomes. The engine puts them together, and reports to its pool what happens.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from shiftwork.core.model import Beat, Claimed, PoolConfig
+from shiftwork.core.model import Beat, Claimed, PoolConfig, WorkerState
 from shiftwork.errors import StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.isolation import Isolation
 from shiftwork.runtime.engine.job_claimer import JobClaimer
 from shiftwork.runtime.engine.outbox import Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
@@ -51,9 +52,11 @@ class Engine:
         runner: Runner,
         isolation: Isolation | None,
         listener: EngineListener,
+        states: Mapping[str, WorkerState],
         store: Store,
         clock: Clock,
         outbox: Outbox,
+        publication: Publication,
         bell: Bell,
         stopwatch: Stopwatch,
         unasked_hand_backs: UnaskedHandBacks,
@@ -77,6 +80,7 @@ class Engine:
             registry,
             runner,
             isolation,
+            states=states,
             settler=settler,
             clock=clock,
             begun=begun,
@@ -96,6 +100,7 @@ class Engine:
             runs=runs,
             settler=settler,
             outbox=outbox,
+            publication=publication,
         )
         runner.attach(self)
 
@@ -140,6 +145,12 @@ class Engine:
         if slots != self._claimer.slots:
             self._claimer.slots = slots
             self._bell.ring()
+
+    def adopt(self, workers: Iterable[str]) -> None:
+        """Claim jobs of these workers too: they were registered after the start."""
+        self._workers = tuple(sorted({*self._workers, *workers}))
+        self._claimer.workers = frozenset(self._workers)
+        self._bell.ring()
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@ from typing import Final
 from shiftwork.core.model import JobFilter, JobRecord, JobStatus
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
@@ -36,13 +37,15 @@ class JobClaimer:
         runs: Runs,
         settler: Settler,
         outbox: Outbox,
+        publication: Publication,
     ) -> None:
         self.slots = 0
         """How many jobs may run at a time."""
         self.in_doubt = False
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
+        self.workers = frozenset(workers)
+        """The workers whose jobs it claims."""
         self._pool = pool
-        self._workers = frozenset(workers)
         self._store = store
         self._clock = clock
         self._stopwatch = stopwatch
@@ -51,6 +54,7 @@ class JobClaimer:
         self._runs = runs
         self._settler = settler
         self._outbox = outbox
+        self._publication = publication
 
     @property
     def free(self) -> int:
@@ -65,9 +69,17 @@ class JobClaimer:
         if free <= 0:
             return Claims([])
         self.in_doubt = True
+        edition = self._publication.edition
         claims = await self._stopwatch.time(
-            CLAIMS, self._store.claim(instance, self._pool, free, self._clock.now(), self._workers)
+            CLAIMS,
+            self._store.claim(instance, self._pool, free, self._clock.now(), self.workers, edition=edition),
         )
+        if claims.stale and edition is not None:
+            self.in_doubt = False
+            await self._publication.renew(edition)
+            return Claims([], next_at=self._clock.now())
+        if claims.jobs:
+            self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
         if self._serves_as(instance):
             for job in claims.jobs:
                 self._runs.start(job)

@@ -87,6 +87,7 @@ class LocalRunner:
         run.context = Context(
             run.job,
             run.config,
+            run.state,
             deadline=None if timeout is None else run.started_at + timeout,
             clock=self._clock,
             report=self._report,

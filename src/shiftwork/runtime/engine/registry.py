@@ -1,13 +1,16 @@
 """What the runtime is given: the configuration of each worker, and how to call its function. And publishing it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.docs import GATES, POOL_CONFIG, SCHEMA, WORKER
-from shiftwork.core.model import Doc, PoolConfig, WorkerConfig
+from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.runtime.engine.context import Context
 from shiftwork.store.protocol import Store
+
+OFF: Final = "registered with enabled=False"
+"""The reason for which a worker is disabled that was registered so."""
 
 
 class WorkerDefinition(Protocol):
@@ -52,12 +55,17 @@ class Registry:
         self.workers = workers
         self.pools = pools
         self.gates = gates
-        self.callees = callees or {}
+        self.callees = {} if callees is None else callees
         """The workers that can be run in this process."""
 
+    def extend(self, other: "Registry") -> None:
+        """Take over what another registry has, which knows everything that this one knows."""
+        self.workers, self.pools, self.gates, self.callees = other.workers, other.pools, other.gates, other.callees
 
-async def publish(registry: Registry, store: Store) -> None:
+
+async def publish(registry: Registry, store: Store, now: float) -> None:
     """Write the definitions into the store, for every process that shares it."""
+    await _switch(registry, store, now)
     wanted = _definitions(registry)
     kinds = {kind for kind, _ in wanted}
     stored = {(kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
@@ -66,6 +74,17 @@ async def publish(registry: Registry, store: Store) -> None:
         if not there.version or there.body != body:
             # Losing this race means that another process has just written its definition: the last one to start wins.
             await store.put(Doc(kind, name, body, there.version))
+
+
+async def _switch(registry: Registry, store: Store, now: float) -> None:
+    """Disable new workers that are registered so, until a person enables them or their registration changes."""
+    lanes = (await store.survey(registry.workers, now)).lanes
+    for name, worker in [*registry.workers.items()]:
+        state = lanes[name].state if name in lanes else WorkerState(worker=name)
+        if not worker.config.enabled and state.enabled and state.changed_at is None:
+            await store.switch(name, enabled=False, reason=OFF, now=now)
+        elif worker.config.enabled and not state.enabled and state.reason == OFF:
+            await store.switch(name, enabled=True, reason=None, now=now)
 
 
 def _definitions(registry: Registry) -> dict[tuple[str, str], bytes]:

@@ -103,8 +103,8 @@ class Reporter:
 
     def _accepted(self, settled: Settled) -> None:
         outcome = settled.outcome
-        state = self._states.get(outcome.worker)
-        if state is not None:
+        if outcome.worker in self._registry.workers:
+            state = self._states.setdefault(outcome.worker, WorkerState(worker=outcome.worker))
             state.last_started = max(state.last_started or 0.0, settled.started_at)
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)
@@ -157,5 +157,5 @@ def _about(event: Event) -> dict[str, Any]:
 
 _LOUD: Final = {
     *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
-    *("pool.failing", "node.lost"),
+    *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),
 }

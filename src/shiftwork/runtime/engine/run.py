@@ -1,8 +1,8 @@
 """One job in the hands of this process: what is known of its run, and who owns it."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from shiftwork.core.model import Claimed, LogLine, Outcome, WorkerConfig
+from shiftwork.core.model import Claimed, LogLine, Outcome, RunState, WorkerConfig
 from shiftwork.core.retry import End, EndKind
 
 if TYPE_CHECKING:
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from shiftwork.runtime.engine.context import Context
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
+
+
+_NEVER_RUN: Final = RunState()
 
 
 class RunOwner(Protocol):
@@ -29,12 +32,21 @@ class Run:
 
     __slots__ = (
         *("callee", "config", "context", "ended", "job", "log", "outcome", "owner", "patience"),
-        *("span", "started_at", "stopped_as", "task", "thread"),
+        *("span", "started_at", "state", "stopped_as", "task", "thread"),
     )
 
-    def __init__(self, job: Claimed, config: WorkerConfig, started_at: float, owner: RunOwner) -> None:
+    def __init__(
+        self,
+        job: Claimed,
+        config: WorkerConfig,
+        started_at: float,
+        owner: RunOwner,
+        state: RunState = _NEVER_RUN,
+    ) -> None:
         self.job = job
         self.config = config
+        self.state = state
+        """The worker's state when the run began, as far as this node knew it."""
         self.started_at = started_at
         self.owner = owner
         self.ended = False

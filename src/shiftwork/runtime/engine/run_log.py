@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from shiftwork.core.model import Claimed, JobStatus, Outcome, WorkerExecutionMode
 from shiftwork.core.plurals import counted
+from shiftwork.core.printable import printable
 from shiftwork.core.retry import EndKind
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.registry import WorkerDefinition
@@ -217,6 +218,5 @@ def in_words(seconds: float) -> str:
 
 
 def _one_line(text: str) -> str:
-    text = " ".join(text.split())
-    text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    text = printable(" ".join(text.split()))
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

@@ -1,9 +1,9 @@
 """The runs of one instance, from their start to their end: where each takes place, and when its time is over."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from shiftwork.core.model import Claimed
+from shiftwork.core.model import Claimed, RunState, WorkerState
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.deadlines import Deadlines
@@ -23,6 +23,7 @@ class Runs:
         runner: Runner,
         isolation: Isolation | None,
         *,
+        states: Mapping[str, WorkerState],
         settler: Settler,
         clock: Clock,
         begun: Callable[[Claimed], None],
@@ -35,6 +36,7 @@ class Runs:
         self._runner = runner
         self._isolation = isolation
         self._isolated: set[str] = set()
+        self._states = states
         self._settler = settler
         self._clock = clock
         self._begun = begun
@@ -45,7 +47,9 @@ class Runs:
 
     def start(self, job: Claimed) -> None:
         """Run a job. One that has crashed before runs alone, where that can be had."""
-        run = self.active[job.id] = Run(job, self._registry.workers[job.worker].config, self._clock.now(), self)
+        state = RunState.of(self._states.get(job.worker))
+        config = self._registry.workers[job.worker].config
+        run = self.active[job.id] = Run(job, config, self._clock.now(), self, state)
         if job.crashes and self._isolation is not None:
             self._isolate([run], self._isolation)
             return
@@ -65,7 +69,7 @@ class Runs:
         again = []
         for suspect in suspects:
             suspect.ended = True
-            again.append(Run(suspect.job, suspect.config, self._clock.now(), self))
+            again.append(Run(suspect.job, suspect.config, self._clock.now(), self, suspect.state))
             self.active[suspect.job.id] = again[-1]
         self._isolate(again, self._isolation)
 

@@ -67,7 +67,7 @@ class Historian:
         page = self._page
         if page is None or page.hour.number != int(now // HOUR):
             page = self._page = await self._open_page(now)
-        if self._before is None:
+        if self._before is None or self._before.at > now:  # the clock was set back
             self._before = ended(await take_sample(self._store, now))
         if now < self._before.at + MINUTE:
             return self._before.at + MINUTE

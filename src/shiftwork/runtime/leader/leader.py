@@ -79,6 +79,10 @@ class Leader:
         """Take over the jobs of instances that are gone; return how many there were."""
         return await self._recovery.recover()
 
+    def adopt(self) -> None:
+        """Lead the workers too that were registered after the start."""
+        self._schedules.adopt()
+
     async def depose(self, nodes: Collection[str]) -> None:
         """Let another node lead at once if one of these dead ones has led."""
         await self._leadership.depose(nodes)
@@ -96,7 +100,7 @@ class Leader:
         await self._leadership.resign()
 
     async def _prune(self, now: float) -> float:
-        if now >= self._prune_at:
+        if not now < self._prune_at <= now + PRUNE_SECONDS:
             pruned = await self._store.prune(BATCH, now)
             self._prune_at = now if pruned >= BATCH else now + PRUNE_SECONDS
         return self._prune_at

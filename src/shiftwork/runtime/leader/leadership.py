@@ -54,7 +54,9 @@ class Leadership:
     async def keep(self, now: float) -> bool:
         """Take or renew the lease if that is due; return whether this node leads."""
         leading = self.state is LeaderState.LEADING
-        if self._resigned() or (leading and now < self.renew_at):
+        # A lease that ends later than a new one would was taken before the clock was set back.
+        fresh = self._held_until - self._ttl <= now < self.renew_at
+        if self._resigned() or (leading and fresh):
             return leading
         granted = await self._store.hold(LEASE, self._node, 1, self._ttl, now)
         if self._resigned():  # while the store was asked

@@ -88,13 +88,13 @@ class Recovery:
 
     def note_poll(self, now: float) -> None:
         """Take note that this node polls now, leading or not."""
-        if now - self._polled_at > self._ttl / 2:
+        if abs(now - self._polled_at) > self._ttl / 2:
             self._recovers_at = now + self._ttl / 2
         self._polled_at = now
 
     async def poll(self, now: float) -> float | None:
         """Recover, unless it must wait; return when to poll again."""
-        if now < self._recovers_at:
+        if now < self._recovers_at <= now + self._ttl / 2:
             return self._recovers_at
         return now if await self.recover() == BATCH else None
 
@@ -102,7 +102,7 @@ class Recovery:
         """Take over the jobs of instances that are gone, and settle them; return how many there were."""
         async with self._turn:
             now = self._clock.now()
-            if now >= min(self._look_at, self._first_end):
+            if not now < min(self._look_at, self._first_end) <= now + self._ttl / 4:
                 self._look_at = now + self._ttl / 4
                 await self._look(await self._store.instances(), now)
             return await self._recover_jobs(now)

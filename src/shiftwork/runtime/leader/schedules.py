@@ -1,16 +1,24 @@
 """Firing schedules: fire times that have come become jobs, and cursors move past them.
 
 Jobs are added first, cursors move second. A crash in between fires the same ids again, and the same id is the same job.
+
+An interval usually needs no cursor: its fire time follows from the end of the last run. If the clock was set back, that
+fire time may be one that has run already. Its job exists and has ended, so nothing would ever run again; then, and only
+then, a cursor is written that counts from the end of that job. It is written before the next job is added, by
+compare-and-set: of two leaders one moves it, and both fire the same id.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from shiftwork.core.admission import Lane
 from shiftwork.core.docs import SCHEDULE
-from shiftwork.core.model import Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model import Added, Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
-from shiftwork.core.schedule import Cursor, Fire, fire
+from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.store.docs import stored_all, write
@@ -18,8 +26,41 @@ from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
+REPORTED_SECONDS: Final = 60.0
+"""How far a schedule must have been pulled back for people to hear of it."""
 NO_ARGUMENTS: Final = b"\x80"
 """The payload of a scheduled run: an empty map."""
+
+
+class KnownSchedule(Struct, frozen=True):
+    """What the store knows about the schedule of one worker."""
+
+    config: WorkerConfig
+    lane: Lane
+    doc: Doc
+    cursor: Cursor | None
+
+    @property
+    def at(self) -> float | None:
+        """Where the cursor stands, if it holds."""
+        return None if self.cursor is None else self.cursor.of(self.config, self.lane.state)
+
+    @property
+    def moves(self) -> int:
+        """How often the cursor of an interval was moved."""
+        return 0 if self.cursor is None else self.cursor.moves
+
+    def fire(self, now: float) -> Fire:
+        """Return which runs are due."""
+        lane = self.lane
+        return fire(self.config, cursor=self.at, state=lane.state, live=lane.live, now=now, moves=self.moves)
+
+    def moved(self, at: float) -> Cursor:
+        """Return the cursor at another place."""
+        config = self.config
+        if config.cron is not None:
+            return Cursor(at, config.cron, config.timezone)
+        return Cursor(at, None, config.timezone, over=self.lane.state.last_ended, moves=self.moves + 1)
 
 
 class Schedules:
@@ -29,9 +70,14 @@ class Schedules:
         self._registry = registry
         self._store = store
         self._reporter = reporter
+        self._timed: dict[str, WorkerConfig] = {}
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Fire the schedules of all workers that are registered now."""
         self._timed = {
             name: worker.config
-            for name, worker in registry.workers.items()
+            for name, worker in self._registry.workers.items()
             if worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED
         }
 
@@ -39,25 +85,31 @@ class Schedules:
         """Fire what is due; return when something will be due next."""
         if not self._timed:
             return None
-        docs = await stored_all(self._store, SCHEDULE)
-        cursors = {name: _cursor(docs.get(name), config) for name, config in self._timed.items()}
-        fires = await self._fires(cursors, now)
+        known = await self._known(now)
+        fires = {name: one.fire(now) for name, one in known.items() if one.lane.state.enabled}
         jobs = [job for name, fired in fires.items() for job in self._jobs(self._timed[name], fired, now)]
-        if jobs:
-            await self._store.add(jobs, now)
+        added = await self._store.add(jobs, now) if jobs else []
         for name, fired in fires.items():
             self._report_skipped(name, fired)
-            if fired.cursor is not None and fired.cursor != cursors[name]:
-                await self._advance(name, fired.cursor, docs.get(name))
-        return min((fired.next_at for fired in fires.values() if fired.next_at is not None), default=None)
+            if fired.cursor is not None and fired.cursor != known[name].at:
+                await self._advance(known[name], fired, fired.cursor)
+        times = [fired.next_at for fired in fires.values() if fired.next_at is not None]
+        repeated = self._repeated(jobs, added)
+        if repeated and await self._pass_over(repeated, known, now):
+            times.append(now)
+        return min(times, default=None)
 
-    async def _fires(self, cursors: dict[str, float | None], now: float) -> dict[str, Fire]:
-        known = (await self._store.survey(self._timed, now)).lanes
-        lanes = {name: known.get(name) or Lane(state=WorkerState(worker=name)) for name in self._timed}
+    async def _known(self, now: float) -> dict[str, KnownSchedule]:
+        docs = await stored_all(self._store, SCHEDULE)
+        lanes = (await self._store.survey(self._timed, now)).lanes
         return {
-            name: fire(self._timed[name], cursor=cursors[name], state=lane.state, live=lane.live, now=now)
-            for name, lane in lanes.items()
-            if lane.state.enabled
+            name: KnownSchedule(
+                config,
+                lanes.get(name) or Lane(state=WorkerState(worker=name)),
+                docs.get(name) or Doc(SCHEDULE.name, name, b""),
+                _cursor(docs.get(name)),
+            )
+            for name, config in self._timed.items()
         }
 
     def _jobs(self, config: WorkerConfig, fired: Fire, now: float) -> list[NewJob]:
@@ -81,19 +133,49 @@ class Schedules:
             message = f"the schedule of {name} skipped {counted(len(fired.skipped), 'fire time')}: {fired.why}"
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
 
-    async def _advance(self, name: str, at: float, doc: Doc | None) -> None:
-        """Move the cursor. Losing this race means that another leader has just moved it."""
-        config = self._timed[name]
-        cursor = Cursor(at, config.cron, config.timezone)
-        await write(self._store, SCHEDULE, cursor, over=doc or Doc(SCHEDULE.name, name, b""))
+    async def _advance(self, known: KnownSchedule, fired: Fire, at: float) -> None:
+        if await self._move(known, at) and fired.pulled_back >= REPORTED_SECONDS:
+            name, ahead = known.config.name, duration(round(fired.pulled_back, 1))
+            message = f"the schedule of {name} was {ahead} ahead of the clock, which was set back; it goes on from now"
+            self._reporter.emit("schedule.pulled_back", name, message, seconds=fired.pulled_back)
+
+    async def _move(self, known: KnownSchedule, at: float) -> bool:
+        """Move the cursor. False if another leader has just moved it."""
+        return await write(self._store, SCHEDULE, known.moved(at), over=known.doc)
+
+    # ── fire times that have run already ─────────────────────────────────────────────────────────────────────────
+
+    def _repeated(self, jobs: Sequence[NewJob], added: Sequence[Added]) -> list[NewJob]:
+        """Return the jobs of intervals that existed already. A cron cursor moves past them anyway."""
+        return [
+            job
+            for job, one in zip(jobs, added, strict=True)
+            if not one.created and self._timed[job.worker].cron is None
+        ]
+
+    async def _pass_over(self, jobs: Sequence[NewJob], known: dict[str, KnownSchedule], now: float) -> bool:
+        """Move the cursors of intervals past jobs that have ended; return whether there may be something to fire now.
+
+        If another leader has just added the job, and it has ended since, the end of the last run has moved, and this
+        cursor holds no longer. If another leader has moved the cursor, this one is not written.
+        """
+        again = False
+        for job, record in zip(jobs, await self._store.get([job.id for job in jobs]), strict=True):
+            if record is not None and record.status.live:
+                continue
+            again = True
+            if record is not None:
+                await self._move(known[job.worker], past(record.ended_at, now))
+        return again
 
 
-def _cursor(doc: Doc | None, config: WorkerConfig) -> float | None:
+def _cursor(doc: Doc | None) -> Cursor | None:
     if doc is None:
         return None
     cursor = SCHEDULE.decode(doc.body)
-    if cursor is not None:
-        return cursor.of(config)
-    why = SCHEDULE.damage(doc.body)
-    logger.warning("the schedule record of %s cannot be read; the schedule starts again from now: %s", doc.name, why)
-    return None
+    if cursor is None:
+        why = SCHEDULE.damage(doc.body)
+        logger.warning(
+            "the schedule record of %s cannot be read; the schedule starts again from now: %s", doc.name, why
+        )
+    return cursor

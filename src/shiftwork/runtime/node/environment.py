@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from shiftwork.core.model import Claimed, ProcessMark
+from shiftwork.core.model import Claimed, ProcessMark, WorkerState
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
@@ -25,12 +26,15 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     mark: ProcessMark | None
     """The mark of this process, by which others on this machine can prove its death."""
     registry: Registry
+    states: dict[str, WorkerState]
+    """What this node last knew of its workers' states."""
     store: Store
     clock: Clock
     settings: Settings
     gauge: OwnGauge
     notebook: Notebook
     outbox: Outbox
+    publication: Publication
     emit: Emit
     unasked_hand_backs: UnaskedHandBacks
     voice: StoreVoice

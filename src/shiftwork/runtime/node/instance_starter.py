@@ -42,9 +42,11 @@ class InstanceStarter:
             runner=runner,
             isolation=self._isolation if shares else None,  # a run that is alone already needs no other place
             listener=listener,
+            states=here.states,
             store=here.store,
             clock=here.clock,
             outbox=here.outbox,
+            publication=here.publication,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
             unasked_hand_backs=here.unasked_hand_backs,

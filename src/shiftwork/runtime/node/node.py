@@ -20,6 +20,7 @@ from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
+from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
@@ -49,6 +50,8 @@ logger: Final = logging.getLogger("shiftwork")
 
 FLUSH_SECONDS: Final = 10.0
 """How long a stopping node tries to write its last outcomes; the rest is recovered once its leases have ended."""
+ADOPTION_SECONDS: Final = 3600.0
+"""How often a node looks for workers to adopt. It is told of each at once."""
 LEAVE_SECONDS: Final = 6.0
 """How long a stopping node waits for its processes to end."""
 
@@ -97,6 +100,7 @@ class Node:
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
+        self._publication = Publication(registry, store=store, clock=clock, emit=reporter.emit, beat=self._beat)
         self.leader = leader = Leader(
             registry,
             store=store,
@@ -122,12 +126,14 @@ class Node:
             node=self.name,
             mark=mark,
             registry=registry,
+            states=states,
             store=store,
             clock=clock,
             settings=settings,
             gauge=self.gauge,
             notebook=notebook,
             outbox=outbox,
+            publication=self._publication,
             emit=reporter.emit,
             unasked_hand_backs=UnaskedHandBacks(),
             voice=voice,
@@ -138,12 +144,21 @@ class Node:
         self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
         self._loop_watch = LoopWatch(self._instances.runs)
+        self._newest: Registry | None = None
+        """What was registered after the start, until the node serves it."""
+        self._adoption: Duty | None = None
+        self._leading: Duty | None = None
         for pool in registry.pools.values():
             self._serve(pool)
 
-    def _serve(self, pool: PoolConfig) -> None:
+    async def _beat(self) -> None:
+        await self._lease_keeper.beat()
+
+    def _serve(self, pool: PoolConfig) -> Duty:
         self._pools[pool.name] = pool
-        self._duties.append(self._instances.add(pool))
+        duty = self._instances.add(pool)
+        self._duties.append(duty)
+        return duty
 
     def add_duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
@@ -227,7 +242,7 @@ class Node:
         if self._settings.leads and self._settings.apart != "all" and self._settings.pulse_in_thread:
             self._loop_watch.start()
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
-        self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}")
+        self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {self._store.url}")
 
     async def _enter(self) -> None:
         await enter(
@@ -240,7 +255,7 @@ class Node:
             beat=self._lease_keeper.beat,
             leave=self._leave,
         )
-        await publish(self._registry, self._store)
+        await self._publication.begin()
         workers, now = self._registry.workers.keys(), self._clock.now()
         for pool in await left_pools(self._store, registered=self._pools, workers=workers, now=now):
             self._serve(pool)
@@ -248,16 +263,43 @@ class Node:
     def _add_duties(self) -> None:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
-            self.add_duty("leader", self._lead, "leader")
+            self._leading = self.add_duty("leader", self._lead, "leader")
             self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
             historian = Historian(self._store, self._clock, lambda: self.leader.leading)
             self.add_duty("historian", historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
             self.add_duty("instances", self._look, every=LOOK_SECONDS)
+            self._adoption = self.add_duty("adoption", self._adopt, every=ADOPTION_SECONDS)
         else:
             self.add_duty("promoter", self.leader.promote, "leader")
 
     # ── while it runs ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def adopt(self, registry: Registry) -> None:
+        """Serve what was registered after the start, soon. Safe from any thread."""
+        self._newest = registry
+        if self._adoption is not None:
+            self._adoption.ring()
+
+    async def _adopt(self) -> None:
+        newest = self._newest
+        if newest is None:
+            return
+        await publish(newest, self._store, self._clock.now())
+        self._registry.extend(newest)
+        for pool in newest.pools.values():
+            if pool.name not in self._pools:
+                self._serve(pool).start()
+        for engine in self.engines:
+            engine.adopt(newest.workers)
+        self.leader.adopt()
+        await self.reporter.refresh()
+        self._poke()  # the plan gives slots to pools that a beat has named
+        self._planning.soon()
+        if self._leading is not None:
+            self._leading.ring()
+        if self._newest is newest:
+            self._newest = None
 
     async def plan(self) -> Planned:
         """Decide how many slots each pool has, here and elsewhere."""

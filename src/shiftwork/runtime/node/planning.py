@@ -63,7 +63,7 @@ class Planning:
 
     async def _poll(self) -> float | None:
         now = self._clock.now()
-        if now < self._planned_at + SOON_SECONDS:
+        if self._planned_at <= now < self._planned_at + SOON_SECONDS:
             return self._planned_at + SOON_SECONDS
         if self._leader.leading:
             await self.plan()

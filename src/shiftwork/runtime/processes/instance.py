@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from shiftwork.core.model import Claimed
+from shiftwork.core.model import Claimed, RunState
 from shiftwork.core.retry import End, EndKind
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
@@ -133,7 +133,7 @@ class Instance:
             if not isinstance(message, Start):
                 self._handle(message)
             elif message.job.id not in revoked:
-                self._start(message.job)
+                self._start(message.job, message.state)
 
     def _handle(self, message: FromNode) -> None:
         match message:
@@ -173,14 +173,14 @@ class Instance:
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, job: Claimed) -> None:
+    def _start(self, job: Claimed, state: RunState) -> None:
         assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
         callee = self._callees.get(job.worker)
         if callee is None:
             error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
             self.send(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
             return
-        run = Run(job, callee.config, self.clock.now(), self)
+        run = Run(job, callee.config, self.clock.now(), self, state)
         self._runs[job.id] = run
         try:
             self._runner.start(run)

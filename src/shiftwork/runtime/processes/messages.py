@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from shiftwork.core.admission import Gates
-from shiftwork.core.model import Claimed, Event, Outcome, PoolConfig, Progress, WorkerConfig
+from shiftwork.core.model import Claimed, Event, Outcome, PoolConfig, Progress, RunState, WorkerConfig
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.retry import End, EndKind
 
@@ -34,6 +34,8 @@ class Start(Struct, frozen=True, tag=True):
     job: Claimed
     number: int
     """The position of this message among all `Start` messages, from 1."""
+    state: RunState = RunState()
+    """The state of the worker when the job was claimed."""
 
 
 class Stop(Struct, frozen=True, tag=True):

@@ -152,7 +152,7 @@ class RemoteRunner:
         self._started += 1
         self._runs[run.job.id] = run
         self._numbers[run.job.id] = self._started
-        self._process.send(Start(run.job, self._started))
+        self._process.send(Start(run.job, self._started, run.state))
 
     def stop(self, run: Run) -> None:
         """Ask the process to stop the run; if that does not help, kill the process."""

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc
 
 
@@ -21,8 +22,15 @@ class DocTable:
         self.gates = dict[str, Gates]()
         self.pools = dict[str, PoolDoc]()
         self.breakers = dict[str, BreakerState]()
+        self.editions = dict[str, Edition]()
         self.unreadable: dict[tuple[str, str], str] = {}
         self._docs: dict[tuple[str, str], Doc] = {}
+
+    @property
+    def edition(self) -> str | None:
+        """The token of the definitions."""
+        edition = self.editions.get(EDITION_NAME)
+        return None if edition is None else edition.token
 
     def of_kind(self, kind: str | None) -> list[Doc]:
         return [doc for _, doc in sorted(self._docs.items()) if kind in (None, doc.kind)]
@@ -47,4 +55,4 @@ class DocTable:
             self.unreadable[doc.kind, doc.name] = damaged_doc(doc) or ""
 
     def _decoded(self, kind: str) -> Any:
-        return {"gates": self.gates, "pool": self.pools, "breaker": self.breakers}[kind]
+        return {"gates": self.gates, "pool": self.pools, "breaker": self.breakers, "edition": self.editions}[kind]

@@ -5,7 +5,6 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 `shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -45,6 +44,7 @@ from shiftwork.core.model import (
 from shiftwork.core.statuses import allows
 from shiftwork.core.worker_state import after_end, after_run
 from shiftwork.store.bells import Bells
+from shiftwork.store.machine_clock import SteadyClock
 from shiftwork.store.memory import lanes
 from shiftwork.store.memory.docs import DocTable
 from shiftwork.store.memory.events import EventLog
@@ -61,6 +61,7 @@ class MemoryStore:
 
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
+        self._clock = SteadyClock()
         self._lock = Lock()
         self._bells = Bells()
         self._jobs = JobTable()
@@ -90,7 +91,7 @@ class MemoryStore:
         """Do nothing: the data live as long as this object, also for others who hold it."""
 
     async def server_time(self) -> float:
-        return time.time()
+        return self._clock.time()
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -108,8 +109,12 @@ class MemoryStore:
         self._totals.added(job.pool)
         return Added(job.id, created=True)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
         with self._change() as table:
+            if edition is not None and self._docs.edition != edition:
+                return Claims([], stale=True)
             if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
                 return Claims([])
             candidates = {name: heads for name in workers if (heads := lanes.heads(table, pool, worker=name, n=n))}

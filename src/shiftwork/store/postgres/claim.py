@@ -22,6 +22,10 @@ NO_CHOICE: Final = Choice([], {}, {}, None)
 _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 
+STALE: Final = "stale"
+"""The cause in the row that `shiftwork.claim` returns if the store has another edition."""
+
+
 class Claimer:
     """Claims for one store. It remembers which pools had gates, to try the cheaper way first; both are correct."""
 
@@ -29,31 +33,41 @@ class Claimer:
         self._gated: set[str] = set()
 
     async def claim(
-        self, session: PostgresSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]
+        self,
+        session: PostgresSession,
+        instance: str,
+        pool: str,
+        *,
+        n: int,
+        now: float,
+        workers: Collection[str],
+        edition: str | None,
     ) -> Claims:
-        """Start up to `n` jobs of these workers in this pool for the instance."""
+        """Start up to `n` jobs of these workers in this pool for the instance, if the store has this edition."""
         if n <= 0 or not workers:
             return Claims([])
-        args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)))
+        args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)), edition)
         if pool not in self._gated:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
+            if found[0].cause == STALE:
+                return Claims([], stale=True)
             self._gated.add(pool)
         return await self._choose(session, pool, args)
 
     async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims:
-        namespace, instance, _, n, now, _ = args
+        namespace, instance, _, n, now, _, _ = args
         choice, sent = NO_CHOICE, None
         async with session.quick_transaction():
-            known, ahead = await session.row("consider", args)
+            known, ahead, stale = await session.row("consider", args)
             if known is not None:
                 choice = self._chosen(pool, known, ahead, limit=n, now=now)
             if choice.ids:
                 started = await session.send("start", (namespace, instance, pool, now, arrays.texts(choice.ids)))
                 sent = started, await session.send("note_starts", _starts(namespace, choice))
         if sent is None:
-            return Claims([], choice.next_at)
+            return Claims([], choice.next_at, stale=stale)
         started, noted = sent
         session.ring((await noted.fetchall())[0][0])
         return Claims(_claimed(_started(await started.fetchall()), pool), choice.next_at)

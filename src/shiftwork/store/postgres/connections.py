@@ -4,6 +4,9 @@ start until its node has done its duties.
 
 This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
 and closing, from any thread. The doorbell and the bells live as long as the store.
+
+The number of a namespace is made of its name. So the processes that know it and those that look it up mean the same
+one, even if the tables were emptied in between.
 """
 
 import asyncio
@@ -12,7 +15,9 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
 import psycopg
 from msgspec import Struct
@@ -27,6 +32,7 @@ from shiftwork.store.postgres.session import PostgresSession
 from shiftwork.store.postgres.transaction_pool import TransactionPool
 
 CLOSE_POLL_SECONDS: Final = 0.02
+LARGEST_NUMBER: Final = 2**31 - 1
 SEARCH_SECONDS: Final = 30.0
 """How long a search may take."""
 T = TypeVar("T")
@@ -138,13 +144,18 @@ class Connections:
     async def prepare(self, conn: AsyncConnection[Any]) -> None:
         """Make a new connection ready: bring the schema up to date, and look up or create the namespace."""
         await migrations.upgrade(conn, self._address.schema, after=False)
-        number = await self._find_number(conn)
-        if number is None:
-            await conn.execute(self._sql["add_namespace"].encode(), (self.namespace,))
-            number = await self._find_number(conn)
-        assert number is not None  # noqa: S101 - it was added just now
-        self._number = number
+        self._number = number = await self.enter(conn)
         self.doorbell.start(channel(self._address.schema, number))
+
+    async def enter(self, conn: AsyncConnection[Any]) -> int:
+        """Return the number of the namespace, which gets one if it has none."""
+        for number in count(crc32(self.namespace.encode()) % LARGEST_NUMBER):
+            known = await self._find_number(conn)
+            if known is not None:
+                return known
+            # Where another namespace has this number, nothing is added, and the next one is tried.
+            await conn.execute(self._sql["add_namespace"].encode(), (number % LARGEST_NUMBER + 1, self.namespace))
+        raise AssertionError("there are fewer namespaces than numbers")
 
     async def _find_number(self, conn: AsyncConnection[Any]) -> int | None:
         row = await (await conn.execute(self._sql["find_namespace"].encode(), (self.namespace,))).fetchone()
@@ -154,6 +165,11 @@ class Connections:
     def open(self) -> bool:
         """Whether the schema is known to exist and the doorbell is up."""
         return self._number > 0 and self.doorbell.started
+
+    @property
+    def number(self) -> int:
+        """The number of the namespace, once the store is open."""
+        return self._number
 
     @property
     def channel(self) -> str:

@@ -13,7 +13,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8;
 SELECT no FROM shiftwork.namespaces WHERE name = %s;
 
 -- name: add_namespace
-INSERT INTO shiftwork.namespaces (name) VALUES (%s) ON CONFLICT DO NOTHING;
+INSERT INTO shiftwork.namespaces (no, name) VALUES (%s, %s) ON CONFLICT DO NOTHING;
 
 -- ── hot path ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -31,10 +31,11 @@ SELECT twins, topics FROM shiftwork.add_one(
 
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
-FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
 
 -- name: consider
-SELECT known::text, ahead::text FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[]);
+SELECT known::text, ahead::text, stale
+FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
 
 -- name: start
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
@@ -254,7 +255,7 @@ SELECT shiftwork.record(%s::int, %s::boolean[], %s::bytea[]);
 SELECT seq, body FROM shiftwork.events WHERE namespace = %s AND seq > %s AND seq < %s ORDER BY seq DESC LIMIT %s;
 
 -- name: docs_read
-SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker')
+SELECT kind, name, body FROM shiftwork.docs WHERE namespace = %s AND kind IN ('gates', 'pool', 'breaker', 'edition')
 ORDER BY kind, name;
 
 -- ── in transactions of the user ────────────────────────────────────────────────────────────────────────────────────
@@ -266,7 +267,7 @@ SELECT added.twins, CASE WHEN added.topics <> '{}' THEN pg_notify(
 )::text END
 FROM (
     SELECT a.twins, a.topics, n.channel, array_to_json(ARRAY[''] || a.topics)::text AS payload
-    FROM (SELECT %s::text AS channel, (SELECT no FROM shiftwork.namespaces WHERE name = %s::text) AS no) AS n
+    FROM (SELECT %s::text AS channel, %s::int AS no) AS n
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],

@@ -12,6 +12,7 @@ from msgspec import json, msgpack
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import GATES, READ_BY_CLAIMS, damaged_doc, read_event
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
@@ -63,7 +64,7 @@ async def put(session: PostgresSession, doc: Doc) -> bool:
     read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
     paused = isinstance(read, PoolDoc) and read.paused
     wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
-    guard = read.breaker if isinstance(read, Gates) else None
+    guard = read.breaker if isinstance(read, Gates) else read.token if isinstance(read, Edition) else None
     args = (
         session.namespace,
         doc.kind,

@@ -108,8 +108,16 @@ class PostgresStore:
             return []
         return await self._connections.call_in_batch([(job, now) for job in jobs], _add)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
-        return await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers)
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        claims = await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers, edition=edition)
+        if claims.stale:  # the row of the namespace, which counts the events, may be gone as well
+            await self._call(self._enter)
+        return claims
+
+    async def _enter(self, session: PostgresSession) -> None:
+        await self._connections.enter(session.conn)
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         if not outcomes:
@@ -247,7 +255,7 @@ class PostgresStore:
 
     @property
     def _place(self) -> user_transaction.Place:
-        return self._connections.namespace, self._connections.channel
+        return self._connections.number, self._connections.channel
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:

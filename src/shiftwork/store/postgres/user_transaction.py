@@ -20,8 +20,8 @@ from shiftwork.store.postgres import jobs, rows
 
 ASYNC: Final = "psycopg's AsyncConnection, asyncpg's Connection, SQLAlchemy's AsyncConnection or AsyncSession"
 BLOCKING: Final = "psycopg's Connection, SQLAlchemy's Connection or Session, Django's connection"
-Place = tuple[str, str]
-"""The name of the namespace, and the channel of its notifications."""
+Place = tuple[int, str]
+"""The number of the namespace, and the channel of its notifications."""
 
 
 async def add(connection: Any, statement: str, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:

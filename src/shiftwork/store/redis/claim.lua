@@ -1,7 +1,7 @@
--- claim: now, instance, pool, n, workers. Returns the topics, when to ask again, and id, s, i and payload of each job
--- in one flat list.
+-- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the
+-- store has another edition), and id, s, i and payload of each job in one flat list.
 
-local now, instance, pool, limit, wanted = A[1], A[2], A[3], A[4], A[5]
+local now, instance, pool, limit, wanted, edition = A[1], A[2], A[3], A[4], A[5], A[6]
 local chosen, started, next_at = {}, {}, nil
 local answer = { n = 0 }
 
@@ -275,6 +275,9 @@ local function claim_chosen(workers)
   end
 end
 
+if edition and call('GET', P .. 'edition') ~= edition then
+  return { '', 'stale', {} }
+end
 if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', instance) then
   local workers, gated = ready_workers()
   local claim = gated and claim_chosen or claim_first

@@ -11,10 +11,12 @@ from msgspec import msgpack
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc
 
 ClaimView = tuple[Any, bytes]
-"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, or a breaker; and packed gates."""
+"""Arguments of `put.lua`: until when a breaker is open, whether a pool is paused, a breaker, or the token of an
+edition; and packed gates."""
 
 
 def stored(kind: str, flat: list[bytes]) -> list[Doc]:
@@ -46,6 +48,8 @@ def claim_view(doc: Doc) -> ClaimView:
             return gates.breaker or False, _gates(gates)
         case BreakerState(open=True, until=until):
             return until, b""
+        case Edition(token=token):
+            return token, b""
         case PoolDoc(paused=True):
             return True, b""
     return False, b""

@@ -29,7 +29,7 @@
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
---   paused         set     pools
+--   paused         set     pools                                       edition string token of the definitions
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs
 --   lost           zset    instances that lost their jobs, by the time of the loss

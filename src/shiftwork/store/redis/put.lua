@@ -1,6 +1,6 @@
 -- put: kind, name, version, and the value that claims read (false if they read none): until when a breaker is open,
--- whether a pool is paused, the breaker of gates; followed by the body, and the value for the key `gates`. Returns
--- the topics, and 1 if the doc was written, otherwise 0.
+-- whether a pool is paused, the breaker of gates, the token of an edition; followed by the body, and the value for the
+-- key `gates`. Returns the topics, and 1 if the doc was written, otherwise 0.
 
 local kind, name, version, value, body, packed_gates = A[1], A[2], A[3], A[4], ARGV[3], ARGV[4]
 local key = P .. 'd:' .. kind
@@ -34,12 +34,16 @@ local function put_pool()
   call(value and 'SADD' or 'SREM', P .. 'paused', name)
 end
 
+local function put_edition()
+  call('SET', P .. 'edition', value or '')
+end
+
 if stored_version ~= version then
   return { '', 0 }
 end
 call('HSET', key, name, string.format('%d:', version + 1) .. body)
 call('SADD', P .. 'kinds', kind)
-local read = ({ gates = put_gates, breaker = put_breaker, pool = put_pool })[kind]
+local read = ({ gates = put_gates, breaker = put_breaker, pool = put_pool, edition = put_edition })[kind]
 if read then
   read()
   wake_all()

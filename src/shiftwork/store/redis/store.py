@@ -143,8 +143,12 @@ class RedisStore:
         arguments = msgpack.encode((len(rows), jobs.columns(rows)))
         return self._client.send("add", arguments, self._origin, *behind)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
-        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers))
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers), edition or False)
+        if next_at == b"stale":
+            return Claims([], stale=True)
         found = FoundJobs()
         claimed = jobs.claimed(taken, found.broken)
         await self._bury(found, now, pool)

@@ -21,6 +21,8 @@ T = TypeVar("T")
 LARGEST_GROUP: Final = 256
 SLOW_SECONDS: Final = 0.01
 """A quick call that takes longer than this was not quick: the disk is slow, and the event loop had to wait for it."""
+TRIES: Final = 3
+"""How many servers in a row may turn out to be outdated before the calls fail."""
 CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 
@@ -37,6 +39,10 @@ class QueuedCall:
         self.future: Future[Any] = self.loop.create_future()
         self.value: Any = None
         self.error: BaseException | None = None
+
+    def forget(self) -> None:
+        """Forget how it went: it is served again."""
+        self.value = self.error = None
 
     def settle(self) -> None:
         """Set the future's result. Called on its event loop."""
@@ -74,6 +80,9 @@ class CallServer(Protocol):
 
     def serve_at_once(self, call: QueuedCall) -> bool:
         """Serve the call if that needs no waiting; otherwise do nothing and return False."""
+
+    def outdated(self) -> Exception | None:
+        """Why what it serves is not what the callers mean, if that is so: then another server takes its place."""
 
     def upkeep_due(self) -> bool:
         """Whether `upkeep` has something to do."""
@@ -155,6 +164,9 @@ class CallThread:
         began = time.monotonic()
         try:
             served = server.serve_at_once(call)
+            if served and server.outdated() is not None:
+                call.forget()
+                served = False
             upkeep_due = server.upkeep_due()
         finally:
             self._serving.release()
@@ -197,27 +209,54 @@ class CallThread:
         finally:
             self._started.set()
         try:
-            while self._serve_next(self._server):
+            while self._serve_next():
                 pass
         finally:
             with self._serving:
-                self._server.close()
+                if self._server is not None:
+                    self._server.close()
             self._refuse()
 
-    def _serve_next(self, server: CallServer) -> bool:
+    def _serve_next(self) -> bool:
         """Serve the calls that wait. False at the end."""
         groups, last = self._take()
         group = [call for each in groups for call in each]
         if group:
             with self._serving:
-                _serve(server, group)
+                self._serve_together(group)
             with self._lock:
                 self._unserved -= sum(1 for each in groups if each)
             answer(group)
         with self._serving:
-            if server.upkeep_due():
-                server.upkeep()
+            if self._server is not None and self._server.upkeep_due():
+                self._server.upkeep()
         return not last
+
+    def _serve_together(self, group: list[QueuedCall]) -> None:
+        """Have a group served, again if the server turns out to be outdated: no call has its answer before that."""
+        error: Exception | None = None
+        for _ in range(TRIES):
+            try:
+                server = self._server or self._restart()
+            except Exception as failure:  # noqa: BLE001 - every caller has to get it, whatever it is
+                error = failure
+                break
+            error = server.outdated()
+            if error is None:
+                _serve(server, group)
+                error = server.outdated()
+            if error is None:
+                return
+            for call in group:
+                call.forget()
+            self._server = None  # no other may open anything before this one has closed everything
+            server.close()
+        for call in group:
+            call.error = error
+
+    def _restart(self) -> CallServer:
+        self._server = server = self._start()
+        return server
 
     def _take(self) -> tuple[list[list[QueuedCall]], bool]:
         """The next groups, all that wait up to a bound, and whether they are the last ones."""

@@ -46,10 +46,23 @@ class ReadyJob(NamedTuple):
     key: str | None
 
 
-def claim(session: SqliteSession, instance: str, pool: str, *, n: int, now: float, workers: Collection[str]) -> Claims:
-    """Hand up to `n` jobs of these workers in this pool to the instance."""
-    pool_number = session.pools.find(pool)
+def claim(
+    session: SqliteSession,
+    instance: str,
+    pool: str,
+    *,
+    n: int,
+    now: float,
+    workers: Collection[str],
+    edition: str | None = None,
+) -> Claims:
+    """Hand up to `n` jobs of these workers in this pool to the instance, if the store has this edition."""
     docs = session.docs()
+    if edition is not None and (session.replaced or docs.edition != edition):
+        session.replaced = False
+        session.forget_names()  # their rows may be gone as well
+        return Claims([], stale=True)
+    pool_number = session.pools.find(pool)
     if pool_number is None or n <= 0 or docs.pools.get(pool, PoolDoc()).paused:
         return Claims([])
     holder = session.instances.number(instance)

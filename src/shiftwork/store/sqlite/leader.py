@@ -1,5 +1,6 @@
 """What the leader does: promote due jobs, take back lost ones, delete what need not be kept."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, JobRecord
@@ -25,8 +26,15 @@ def promote(session: SqliteSession, n: int, now: float) -> Promoted:
     return Promoted(len(rows), session.value("next_due", (session.namespace,)))
 
 
-def reap(session: SqliteSession, holder: str, *, n: int, now: float) -> list[JobRecord]:
-    """Take up to `n` jobs from instances without a lease, and hand them to `holder` under new fences."""
+def reap(
+    session: SqliteSession, holder: str, *, n: int, now: float, is_set: Callable[[SqliteSession], bool]
+) -> list[JobRecord]:
+    """Take up to `n` jobs from instances without a lease, and hand them to `holder` under new fences.
+
+    If the clock was set back, leases that were just renewed seem to have ended to a process that does not know of it.
+    """
+    if is_set(session):
+        return []
     taker = session.instances.number(holder)
     orphans = session.run("orphans", (session.namespace, now, taker, n)).fetchall()
     taken = _take(session, taker, orphans, now) if orphans else []

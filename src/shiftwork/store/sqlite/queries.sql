@@ -19,9 +19,33 @@ SELECT fence, changes FROM store WHERE one = 1;
 -- serves: store
 UPDATE store SET fence = ? WHERE one = 1;
 
+-- name: raise_fence
+-- serves: store
+UPDATE store SET fence = max(fence, ?) WHERE one = 1;
+
 -- name: count_change
 -- serves: store
 UPDATE store SET changes = changes + 1 WHERE one = 1;
+
+-- name: read_anchor
+-- serves: clock (one row)
+SELECT wall, ticks, boot FROM clock WHERE one = 1;
+
+-- name: set_anchor
+-- serves: clock
+INSERT OR REPLACE INTO clock (one, wall, ticks, boot) VALUES (1, ?, ?, ?);
+
+-- name: read_votes
+-- serves: clock_votes (all: few rows, mostly none)
+SELECT process, by, since, seen FROM clock_votes;
+
+-- name: vote
+-- serves: clock_votes
+INSERT OR REPLACE INTO clock_votes (process, by, since, seen) VALUES (?, ?, ?, ?);
+
+-- name: void_votes
+-- serves: clock_votes (all: few rows, mostly none)
+DELETE FROM clock_votes;
 
 -- name: read_data_version
 PRAGMA data_version;

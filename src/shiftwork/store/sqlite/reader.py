@@ -10,6 +10,7 @@ from typing import Final
 from shiftwork.store.sqlite import faults
 from shiftwork.store.sqlite.calls import QueuedCall
 from shiftwork.store.sqlite.driver import Error, tolerate_damage
+from shiftwork.store.sqlite.open_file import OpenFile
 from shiftwork.store.sqlite.session import SqliteSession
 
 PATIENCE_SECONDS: Final = 10.0
@@ -19,9 +20,10 @@ NAP_SECONDS: Final = 0.005
 class Reader:
     """A session that reads."""
 
-    def __init__(self, session: SqliteSession, *, path: str) -> None:
+    def __init__(self, session: SqliteSession, *, path: str, file: OpenFile) -> None:
         self._session = session
         self._path = path
+        self._file = file
 
     def serve(self, group: list[QueuedCall]) -> None:
         """Run these calls one after the other, and give each its value or its error."""
@@ -36,6 +38,9 @@ class Reader:
     def serve_at_once(self, call: QueuedCall) -> bool:  # noqa: ARG002 - a search may take long
         """Return False: reading belongs to the thread."""
         return False
+
+    def outdated(self) -> Exception | None:
+        return self._file.gone()
 
     def upkeep_due(self) -> bool:
         return False

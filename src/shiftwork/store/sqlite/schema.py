@@ -3,6 +3,7 @@
 The version is in `PRAGMA user_version`. This module owns the change from one version to the next; there has been none.
 """
 
+import re
 from typing import Final
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
@@ -11,6 +12,7 @@ from shiftwork.store.sqlite.sql import SQL, read
 from shiftwork.store.sqlite.turn import WriteTurn
 
 SCHEMA_VERSION: Final = 1
+_END: Final = re.compile(r";\s*$", re.MULTILINE)
 APPLICATION_ID: Final = 0x73687774
 """Spells "shwt" in the file's header, so that it is not taken for something else."""
 
@@ -55,7 +57,7 @@ def _create(db: Connection) -> None:
 def _statements(script: str) -> list[str]:
     """The statements of a script, one by one: `executescript` would commit first."""
     bare = "\n".join(line.split("--")[0] for line in script.splitlines())
-    return [statement for statement in (part.strip() for part in bare.split(";")) if statement]
+    return [statement for statement in map(str.strip, _END.split(bare)) if statement]
 
 
 def require_ours(db: Connection, path: str) -> None:

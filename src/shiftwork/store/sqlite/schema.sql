@@ -1,7 +1,8 @@
 -- The data model of the SQLite store. One file holds all namespaces. Each name gets a number once, and every other row
 -- and index holds that number, so a namespace costs nothing and two of them cannot mix.
 --
---   store ── one row: the last fence, and a counter that moves whenever a doc that claims read is written
+--   store ── one row: the last fence, and a counter that moves whenever a doc that claims read is written or deleted
+--   clock ── one row: from where the time is counted (shiftwork.core.steady_time), and votes about a step of the clock
 --
 --   namespaces ─┬─▶ pools ────┐
 --               ├─▶ workers ──┼─▶ lanes   per pool and worker: how many jobs, by status, and what only grows. Updated
@@ -28,6 +29,20 @@ CREATE TABLE store (
 );
 
 INSERT INTO store (one, fence, changes) VALUES (1, 0, 0);
+
+CREATE TABLE clock (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    wall  REAL NOT NULL,
+    ticks REAL NOT NULL,
+    boot  TEXT NOT NULL
+);
+
+CREATE TABLE clock_votes (
+    process TEXT PRIMARY KEY,
+    by      REAL NOT NULL,
+    since   REAL NOT NULL,
+    seen    REAL NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE namespaces (
     no   INTEGER PRIMARY KEY,
@@ -196,6 +211,9 @@ CREATE TABLE docs (
     body      BLOB NOT NULL,
     PRIMARY KEY (namespace, kind, name)
 ) WITHOUT ROWID;
+
+-- Only people delete docs. Claims read them again then. (On one line: statements end where a line does.)
+CREATE TRIGGER doc_deleted AFTER DELETE ON docs BEGIN UPDATE store SET changes = changes + 1; END;
 
 CREATE TABLE events (
     namespace INTEGER NOT NULL,

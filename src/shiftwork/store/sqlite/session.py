@@ -16,7 +16,8 @@ from msgspec import json
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.breaker import BreakerState
-from shiftwork.core.docs import READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.docs import EDITION_NAME, READ_BY_CLAIMS, damaged_doc
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, PoolDoc, WorkerState
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.sqlite.driver import Connection
@@ -85,12 +86,24 @@ class Docs:
         self.gates = dict[str, Gates]()
         self.pools = dict[str, PoolDoc]()
         self.breakers = dict[str, BreakerState]()
+        self.editions = dict[str, Edition]()
         self.unreadable: dict[tuple[str, str], str] = {}
+
+    @property
+    def edition(self) -> str | None:
+        """The token of the definitions."""
+        edition = self.editions.get(EDITION_NAME)
+        return None if edition is None else edition.token
 
     @classmethod
     def load(cls, db: Connection, namespace: int) -> "Docs":
         docs = cls()
-        shelves: dict[str, dict[str, Any]] = {"gates": docs.gates, "pool": docs.pools, "breaker": docs.breakers}
+        shelves: dict[str, dict[str, Any]] = {
+            "gates": docs.gates,
+            "pool": docs.pools,
+            "breaker": docs.breakers,
+            "edition": docs.editions,
+        }
         for kind, shelf in shelves.items():
             for name, body, _ in db.execute(SQL["docs_of_kind"], (namespace, kind)):
                 value = READ_BY_CLAIMS[kind].decode(body)
@@ -122,6 +135,8 @@ class SqliteSession:
         self.instances = Names(db, "instance", namespace)
         self.topics: set[str] = set()
         """The topics to ring once the transaction is committed."""
+        self.replaced = False
+        """Whether the file took the place of another one, and no claim has reported that yet."""
         self._docs = Docs()
         self._docs_as_of = -1
         self._data_version = -1
@@ -204,13 +219,17 @@ class SqliteSession:
 
     def forget(self) -> None:
         """Forget everything, because the transaction was rolled back."""
-        self.pools.forget()
-        self.workers.forget()
-        self.instances.forget()
+        self.forget_names()
         self.topics.clear()
         self._docs_as_of = -1
         self._data_version = -1
         self._reset()
+
+    def forget_names(self) -> None:
+        """Look up the numbers of all names again when they are needed."""
+        self.pools.forget()
+        self.workers.forget()
+        self.instances.forget()
 
     # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,6 @@ file it comes from; nothing here looks into the database.
 """
 
 import asyncio
-import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -42,6 +41,7 @@ from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.sqlite import doctor
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.claim import claim
+from shiftwork.store.sqlite.clock import FileClock
 from shiftwork.store.sqlite.docs import docs, drop, hold, put, switch
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
@@ -49,6 +49,7 @@ from shiftwork.store.sqlite.finish import finish, note
 from shiftwork.store.sqlite.instances import beat, instances, leave
 from shiftwork.store.sqlite.jobs import Unreadable, add, bury_unreadable, get
 from shiftwork.store.sqlite.leader import promote, prune, reap
+from shiftwork.store.sqlite.open_file import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.people import events, record, stats
 from shiftwork.store.sqlite.restore import restore, take_over
 from shiftwork.store.sqlite.session import SqliteSession
@@ -57,6 +58,7 @@ from shiftwork.store.sqlite.threads import StoreThreads
 T = TypeVar("T")
 FEW: Final = 4
 """Up to this many jobs are added in less time than it takes to wake a thread."""
+READ_TRIES: Final = 3
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
 
 
@@ -70,6 +72,7 @@ class SqliteStore:
         self._synchronous = synchronous
         self._namespace = namespace
         self.url = f"sqlite:///{self._path}" + ("" if synchronous == "normal" else f"?synchronous={synchronous}")
+        self._clock = FileClock()
         self._threads = StoreThreads(self._path, synchronous=synchronous, namespace=namespace)
         weakref.finalize(self, self._threads.abandon).atexit = False
 
@@ -80,7 +83,12 @@ class SqliteStore:
         pending = self._threads.pending_write()
         if pending is not None:  # a read sees what was called before it
             await asyncio.wait([pending])
-        return await self._threads.read(todo)
+        for _ in range(READ_TRIES):
+            try:
+                return await self._threads.read(todo)
+            except OutdatedReaderError:
+                await self._write(_nothing)  # it opens the file that is there now
+        raise replaced(self._path)
 
     async def _bury(self, broken: Unreadable) -> None:
         if broken:
@@ -98,15 +106,19 @@ class SqliteStore:
         await asyncio.to_thread(self._threads.close)
 
     async def server_time(self) -> float:
-        return time.time()
+        now = await self._read(self._clock.look)
+        return await self._write(self._clock.write) if now is None else now
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         return await self._write(partial(add, jobs=jobs, now=now), quick=len(jobs) <= FEW)
 
-    async def claim(self, instance: str, pool: str, n: int, now: float, workers: Collection[str]) -> Claims:
-        return await self._write(partial(claim, instance=instance, pool=pool, n=n, now=now, workers=workers))
+    async def claim(
+        self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
+    ) -> Claims:
+        todo = partial(claim, instance=instance, pool=pool, n=n, now=now, workers=workers, edition=edition)
+        return await self._write(todo)
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         return await self._write(partial(finish, outcomes=outcomes, now=now))
@@ -124,7 +136,7 @@ class SqliteStore:
         return await self._write(partial(promote, n=n, now=now))
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
-        return await self._write(partial(reap, holder=holder, n=n, now=now))
+        return await self._write(partial(reap, holder=holder, n=n, now=now, is_set=self._clock.is_set))
 
     async def prune(self, n: int, now: float) -> int:
         return await self._write(partial(prune, n=n, now=now))

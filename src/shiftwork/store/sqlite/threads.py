@@ -2,10 +2,16 @@
 
 Nothing is started, opened or created before the first call. Every thread ends with `close`, or when the store that used
 it is garbage-collected.
+
+If the file is deleted or replaced while it is open, the writer's thread closes everything, opens the file that is at
+the path then, and serves the calls that wait on that one. A deleted file is waited for, for a moment, before a new one
+is created.
 """
 
 import asyncio
+import logging
 import threading
+import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, closing
@@ -14,16 +20,23 @@ from typing import Any, Final, TypeVar
 
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
-from shiftwork.store.sqlite import driver, faults, schema
+from shiftwork.store.sqlite import driver, faults, open_file, schema
 from shiftwork.store.sqlite.calls import CallThread
 from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
+from shiftwork.store.sqlite.open_file import OpenFile
 from shiftwork.store.sqlite.poller import Poller
 from shiftwork.store.sqlite.reader import Reader
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.turn import WriteTurn
 from shiftwork.store.sqlite.writer import Writer
 
+logger: Final = logging.getLogger("shiftwork")
+
 T = TypeVar("T")
+MISSING_SECONDS: Final = 5.0
+"""How long a deleted file is waited for before a new one is created in its place."""
+FENCES_AHEAD: Final = 1_000_000
+"""By how many fences another process may have been ahead of what the old file shows."""
 UNSYNCED: Final = ("off", "normal")
 """The settings of `synchronous` under which a commit does not wait for the disk."""
 
@@ -43,6 +56,9 @@ class StoreThreads:
         self._reader: CallThread | None = None
         self._listener: DoorbellListener | Poller | None = None
         self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
+        self._served: Writer | None = None
+        """What the writer's thread serves, or has served last, since the store was opened."""
+        self._missing_since: float | None = None
         self._number = 0
         """The number of the namespace, once the writer has prepared the file."""
 
@@ -100,7 +116,7 @@ class StoreThreads:
         with self._lock:
             self._closed = True
             threads = [thread for thread in (self._listener, self._reader, self._writer) if thread is not None]
-            self._listener = self._reader = self._writer = None
+            self._listener = self._reader = self._writer = self._served = None
         for thread in threads:
             thread.end()
         return threads
@@ -118,7 +134,7 @@ class StoreThreads:
         schema.check_driver()
         with ExitStack() as opened:
             try:
-                writer = self._prepare_writer(opened)
+                writer = self._served = self._prepare_writer(opened)
             except driver.Error as error:
                 raise faults.translate(error, self._path) from error
             except OSError as error:
@@ -130,25 +146,82 @@ class StoreThreads:
         return writer
 
     def _prepare_writer(self, opened: ExitStack) -> Writer:
+        before = self._served
+        if before is not None:
+            self._let_go()
+            self._await_file()
+        turn, db, file = self._open_file(opened)
+        session = SqliteSession(db, self._number)
+        if before is not None:
+            self._go_on(session, turn, before.last_fence)
+        doorbells = opened.enter_context(closing(Doorbells(self._side, self._namespace, self._own_bell)))
+        return Writer(session, turn, path=self._path, file=file, bells=self._bells, doorbells=doorbells)
+
+    def _open_file(self, opened: ExitStack) -> tuple[WriteTurn, driver.Connection, OpenFile]:
+        """Open the file, create what is missing in it, and learn the number of the namespace."""
         self._side.mkdir(exist_ok=True)
         turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
+        before = OpenFile(self._path) if open_file.exists(self._path) else None
         db = opened.enter_context(closing(driver.connect(self._path)))
         turn.patiently(lambda: schema.require_ours(db, self._path))
         turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
+        file = OpenFile(self._path)
+        if before is not None and before.gone() is not None:  # it is not sure which of them was opened
+            raise open_file.replaced(self._path)
         self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
-        doorbells = opened.enter_context(closing(Doorbells(self._side, self._namespace, self._own_bell)))
-        return Writer(SqliteSession(db, self._number), turn, path=self._path, bells=self._bells, doorbells=doorbells)
+        return turn, db, file
+
+    # ── a file that was deleted or replaced ──────────────────────────────────────────────────────────────────────
+
+    def _let_go(self) -> None:
+        """Close what else is open here: two files that share one log's name must not be open in the same process."""
+        with self._lock:
+            others = [thread for thread in (self._listener, self._reader) if thread is not None]
+            self._listener = self._reader = None
+        for thread in others:
+            thread.end()
+            thread.join()
+
+    def _await_file(self) -> None:
+        """Raise an error if the file was deleted a moment ago: a person may be about to put another one there."""
+        if open_file.exists(self._path):
+            self._missing_since = None
+            return
+        now = time.monotonic()
+        if self._missing_since is None:
+            self._missing_since = now
+            logger.error("%s", open_file.deleted(self._path))
+        if now - self._missing_since < MISSING_SECONDS:
+            raise open_file.deleted(self._path)
+        self._missing_since = None
+
+    def _go_on(self, session: SqliteSession, turn: WriteTurn, last_fence: int) -> None:
+        """Let claims report that the file is another one; its fences must be higher than any that was handed out."""
+        logger.error(
+            "%s was deleted or replaced while it was in use. This process goes on with the file that is there now; "
+            "jobs that are only in the old one do not run",
+            self._path,
+        )
+        turn.begin(session.db)
+        session.run("raise_fence", (last_fence + FENCES_AHEAD,))
+        session.db.execute("COMMIT")
+        session.replaced = True
+        self._bells.ring_all()
 
     # ── the reader ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_reader(self, writer: CallThread) -> Reader:
         writer.await_start()
+        served = self._served
+        if served is None or served.outdated() is not None:
+            raise open_file.OutdatedReaderError  # the writer must open the new file first
         try:
+            file = OpenFile(self._path)
             db = driver.connect(self._path)
             driver.prepare_reader(db)
         except driver.Error as error:
             raise faults.translate(error, self._path) from error
-        return Reader(SqliteSession(db, self._number), path=self._path)
+        return Reader(SqliteSession(db, self._number), path=self._path, file=file)
 
     # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,7 @@ from shiftwork.store.sqlite.calls import QueuedCall
 from shiftwork.store.sqlite.checkpoint import Checkpointer
 from shiftwork.store.sqlite.doorbell import Doorbells
 from shiftwork.store.sqlite.driver import Error, tolerate_damage
+from shiftwork.store.sqlite.open_file import OpenFile
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.store.sqlite.turn import WriteTurn
 
@@ -22,11 +23,21 @@ class Writer:
     """A session that writes, in groups."""
 
     def __init__(
-        self, session: SqliteSession, turn: WriteTurn, *, path: str, bells: Bells, doorbells: Doorbells
+        self,
+        session: SqliteSession,
+        turn: WriteTurn,
+        *,
+        path: str,
+        file: OpenFile,
+        bells: Bells,
+        doorbells: Doorbells,
     ) -> None:
         self._session = session
         self._turn = turn
         self._path = path
+        self._file = file
+        self.last_fence = 0
+        """The last fence of the file, once that is gone from its path and this is closed."""
         self._bells = bells
         self._doorbells = doorbells
         self._checkpointer = Checkpointer(session.db, path=path)
@@ -49,6 +60,9 @@ class Writer:
         call.error = error
         return True
 
+    def outdated(self) -> Exception | None:
+        return self._file.gone()
+
     def upkeep_due(self) -> bool:
         return self._checkpointer.due()
 
@@ -56,10 +70,18 @@ class Writer:
         self._checkpointer.checkpoint()
 
     def close(self) -> None:
+        if self.outdated() is not None:
+            self._take_leave()
         self._checkpointer.close()
         self._doorbells.close()
         self._session.db.close()
         self._turn.close()
+
+    def _take_leave(self) -> None:
+        """Copy the log into a file that is gone from its path: where it is now, if anywhere, there is no log."""
+        with suppress(Error, TypeError):
+            self.last_fence = int(self._session.value("read_store"))
+            self._session.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _begin(self) -> None:
         self._turn.begin(self._session.db)

@@ -4,6 +4,8 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from shiftwork.core.docs import EDITION_NAME
+from shiftwork.core.edition import Edition
 from shiftwork.core.model import Claimed, JobPriority, JobStatus, Progress, ProgressNote
 from shiftwork.testing.acts import (
     NOW,
@@ -12,10 +14,13 @@ from shiftwork.testing.acts import (
     claim,
     claim_ids,
     claim_one,
+    claims,
     finish,
+    gate,
     get,
     job,
     outcome,
+    put,
     state,
     statuses,
 )
@@ -143,3 +148,45 @@ async def check_an_instance_that_is_lost_gets_nothing(lab: Lab) -> None:
     await add(lab.store, job("2"))
     equal(await claim_ids(lab.store, instance="gone"), [], "claimed by the one that is lost")
     equal(await claim_ids(lab.store, instance="here"), ["2"], "claimed by another")
+
+
+# ── the definitions that a claim relies on ───────────────────────────────────────────────────────────────────────────
+
+
+async def check_a_claim_gets_nothing_where_its_edition_is_not(lab: Lab) -> None:
+    """A store that was emptied has no rules: it must not hand out jobs to a node that relies on them."""
+    await add(lab.store, job("1"), job("2"), job("3"))
+    empty = await claims(lab.store, edition="one")
+    equal((empty.jobs, empty.stale), ([], True), "a claim where there is no edition")
+    await put(lab.store, "edition", EDITION_NAME, Edition("one"))
+    holds(not (await claims(lab.store, 1, edition="one")).stale, "a claim with the right edition is not stale")
+    other = await claims(lab.store, edition="two")
+    equal((other.jobs, other.stale), ([], True), "a claim with another edition")
+    records = [await get(lab.store, id) for id in ("1", "2")]
+    equal([record.attempt for record in records], [1, 0], "attempts")
+    equal(await claim_ids(lab.store, 1), ["2"], "a claim that names no edition")
+    equal(await claim_ids(lab.store, edition="one"), ["3"], "a claim with the right edition")
+
+
+async def check_an_edition_counts_for_workers_with_gates_too(lab: Lab) -> None:
+    await gate(lab.store, "w", conflicts=("v",))
+    await gate(lab.store, "v", conflicts=("w",))
+    await put(lab.store, "edition", EDITION_NAME, Edition("one"))
+    await add(lab.store, job("1"), job("2", "v"))
+    first = await claim_one(lab.store, "1", edition="one")
+    await finish(lab.store, outcome(first))
+    holds((await claims(lab.store, edition="two")).stale, "a claim with another edition is stale")
+    equal(await claim_ids(lab.store, edition="one"), ["2"], "claimed then")
+
+
+async def check_a_new_edition_counts_at_once_and_a_damaged_one_is_none(lab: Lab) -> None:
+    await put(lab.store, "edition", EDITION_NAME, Edition("one"))
+    await add(lab.store, job("1"))
+    other = await lab.another()
+    holds(not (await claims(other, 0, edition="one")).stale, "a claim with the right edition is not stale")
+    await put(lab.store, "edition", EDITION_NAME, Edition("two"))
+    holds((await claims(other, edition="one")).stale, "a claim with the old edition is stale")
+    await put(lab.store, "edition", EDITION_NAME, b"\xc1")
+    holds((await claims(other, edition="two")).stale, "a claim is stale where the record is damaged")
+    await put(lab.store, "edition", EDITION_NAME, Edition("two"))
+    equal(await claim_ids(other, edition="two"), ["1"], "claimed")

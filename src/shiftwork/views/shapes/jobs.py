@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from shiftwork.core.model import Attempt, JobStatus, LogLine, Progress
+from shiftwork.core.model import Attempt, JobStatus, LogLine
 from shiftwork.handles.codec import plain
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.instants import iso
@@ -115,7 +115,7 @@ def job_shape(job: Job[Any]) -> JobShape:
 
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """Return a whole job."""
-    attempts = [_attempt(attempt) for attempt in job.attempts]
+    attempts = [_attempt(attempt) for attempt in job.history]
     return WholeJobShape(
         **_job(job),
         fence=job.record.fence,
@@ -201,7 +201,7 @@ def _attempt(attempt: Attempt) -> AttemptShape:
     )
 
 
-def _progress(progress: Progress | None) -> ProgressShape | None:
-    if progress is None or progress.done is None:
+def _progress(progress: JobProgress | None) -> ProgressShape | None:
+    if progress is None:
         return None
     return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=iso(progress.at))

@@ -131,7 +131,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         priority=config.priority.name.lower(),
         timeout_seconds=config.timeout_seconds,
         max_retries=config.max_retries,
-        depends_on=config.depends_on,
+        depends_on=config.demands,
         blocks=config.blocks,
         enabled=state.enabled,
         reason=state.reason,

@@ -31,10 +31,21 @@ BEGIN
     );
 END $$;
 
+-- Returns whether the store holds these definitions; any will do for a caller that names none.
+CREATE OR REPLACE FUNCTION shiftwork.holds_edition(ns integer, edition text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN edition IS NULL OR EXISTS (
+        SELECT 1 FROM shiftwork.docs d
+        WHERE d.namespace = ns AND d.kind = 'edition' AND d.name = 'definitions' AND d.guard = edition
+    );
+END $$;
+
 -- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
--- returns one row without an id; the caller then goes through `consider`.
+-- returns one row without an id; the caller then goes through `consider`. Where the edition is another one, the cause
+-- of that row is 'stale'.
 CREATE OR REPLACE FUNCTION shiftwork.claim(
-    ns integer, who text, from_pool text, n integer, at double precision, names text[]
+    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text
 )
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -53,6 +64,12 @@ DECLARE
     now_got integer;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
+    IF NOT shiftwork.holds_edition(ns, edition) THEN
+        RETURN QUERY SELECT
+            NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
+            NULL::double precision, 'stale', NULL;
+        RETURN;
+    END IF;
     lanes := shiftwork.open_lanes(ns, who, from_pool, names);
     IF lanes = '{}' THEN
         RETURN;

@@ -5,10 +5,10 @@
 -- Indices: jobs_ready, docs_pkey, workers_pkey.
 
 -- Lock the workers concerned, so that no other claim starts their jobs until the transaction ends. Returns the facts,
--- and the first ready jobs of each lane.
+-- and the first ready jobs of each lane; nothing but `stale` if the edition is another one.
 CREATE OR REPLACE FUNCTION shiftwork.consider(
-    ns integer, who text, from_pool text, n integer, at double precision, names text[],
-    OUT known json, OUT ahead json
+    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text,
+    OUT known json, OUT ahead json, OUT stale boolean
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -21,6 +21,10 @@ BEGIN
     -- If the process is stopped while it chooses, other claims must not wait for it for ever.
     PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
+    stale := NOT shiftwork.holds_edition(ns, edition);
+    IF stale THEN
+        RETURN;
+    END IF;
     lanes := shiftwork.open_lanes(ns, who, from_pool, names);
     IF lanes = '{}' THEN
         RETURN;

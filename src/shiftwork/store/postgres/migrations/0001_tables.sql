@@ -35,7 +35,7 @@
 -- before
 
 CREATE TABLE shiftwork.namespaces (
-    no     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    no     integer PRIMARY KEY,           -- made of the name (connections.py): the same one if the tables are emptied
     name   text COLLATE "C" NOT NULL UNIQUE,
     events bigint NOT NULL DEFAULT 0,   -- the number of all events ever recorded
     deeds  bigint NOT NULL DEFAULT 0    -- the number of those that people caused
@@ -199,7 +199,7 @@ CREATE TABLE shiftwork.docs (
     body      bytea NOT NULL,
     paused    boolean NOT NULL DEFAULT false,   -- a pool's: whether it is paused
     wakes     boolean NOT NULL DEFAULT false,   -- gates: whether there are dependencies; a breaker: whether it is open
-    guard     text COLLATE "C",                 -- gates: the name of the breaker
+    guard     text COLLATE "C",                 -- gates: the name of the breaker; edition: its token
     ties      text[] COLLATE "C",               -- gates that are not open: all workers tied together
     PRIMARY KEY (namespace, kind, name)
 );

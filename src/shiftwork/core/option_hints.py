@@ -1,0 +1,41 @@
+"""What to write instead of an option that does not exist."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from shiftwork.core.durations import seconds_in
+from shiftwork.errors import meant_by, nearest
+
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "max_workers": "it is an option of a pool: app.register_pool(…, max_workers=…); for one worker, max_running",
+    "min_workers": "it is an option of a pool: app.register_pool(…, min_workers=…)",
+    "kind": "it is an option of a pool: app.register_pool(…, kind=…), and the worker names that pool: pool=…",
+    "delay_seconds": "it is an option of a job: task.with_options(delay_seconds=…).enqueue(…)",
+    "run_at": "it is an option of a job: task.with_options(run_at=…).enqueue(…)",
+    "unique_key": "it is an option of a job: task.with_options(unique_key=…).enqueue(…)",
+    "job_id": "it is an option of a job: task.with_options(job_id=…).enqueue(…)",
+    "interval_seconds": "it is an option of a worker: @app.worker(interval_seconds=…)",
+    "cron": "it is an option of a worker: @app.worker(cron=…)",
+    "max_retries": "it is an option of a worker: @app.task(max_retries=…)",
+    "max_running": "it is an option of a worker; for a pool, max_workers",
+    "max_concurrent": "it is the size of the default pool: WorkerOrchestrator(max_concurrent=…); "
+    "for a worker use max_running, for a pool max_workers",
+}
+"""Options that exist, but not here."""
+
+_UNITS: Final = {"minutes": 60.0, "hours": 3600.0}
+
+
+def option_hint(option: str, value: Any, known: Iterable[str]) -> str:
+    """Return what to write instead: the nearest name, a duration in seconds, or where the option belongs."""
+    names = [*known]
+    if option in _ELSEWHERE:
+        return _ELSEWHERE[option]
+    meant = meant_by(option, names)
+    if meant and meant[0].endswith("_seconds") and (isinstance(value, str | timedelta) or option in _UNITS):
+        seconds = seconds_in(value)
+        if seconds is not None:
+            return f"write {meant[0]}={seconds * _UNITS.get(option, 1.0):g}"
+    elsewhere = [] if meant else meant_by(option, _ELSEWHERE)
+    return _ELSEWHERE[elsewhere[0]] if elsewhere else nearest(option, names)

@@ -1,0 +1,181 @@
+"""Plausible mistakes, each with the words that its message must have: a tired person knows what to type next."""
+
+import dataclasses
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from shiftwork import (
+    Breaker,
+    ConfigurationError,
+    PayloadError,
+    PoolConfig,
+    Retry,
+    ShiftworkError,
+    SignatureError,
+    WorkerConfig,
+    WorkerOrchestrator,
+)
+
+App = WorkerOrchestrator
+
+
+class Session:
+    """Something that cannot be stored with a job."""
+
+
+class Mailer:
+    def send(self, to: str) -> None: ...
+
+
+@dataclasses.dataclass
+class Order:
+    number: int
+    session: Session | None = None
+
+
+def resize(path: str, width: int = 100) -> None: ...
+
+
+def generator() -> Any:
+    yield 1
+
+
+async def fetch() -> None: ...
+
+
+def with_context(ctx, n: int) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+
+
+def customer(customer: str) -> None: ...
+
+
+def session_of(session: Session) -> None: ...
+
+
+def order_of(orders: list[Order]) -> None: ...
+
+
+def worker(**options: Any) -> Callable[[App], object]:
+    return lambda app: app.register_worker("w", fetch, **options)
+
+
+def pool(**options: Any) -> Callable[[App], object]:
+    return lambda app: app.register_pool("mail", **options)
+
+
+def call(*args: Any, **kwargs: Any) -> Callable[[App], object]:
+    return lambda app: app.task(resize).call(*args, **kwargs)
+
+
+MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
+    # ── the options of a worker
+    ("timeout", worker(timeout=30), ["'timeout'", "did you mean 'timeout_seconds'?"]),
+    ("every", worker(every="10s"), ["'every'", "write interval_seconds=10"]),
+    ("interval", worker(interval=timedelta(minutes=5)), ["write interval_seconds=300"]),
+    ("minutes", worker(minutes=5), ["write interval_seconds=300"]),
+    ("interval_seconds in words", worker(interval_seconds="5m"), ["not '5m'", "write 300"]),
+    ("interval_seconds as timedelta", worker(interval_seconds=timedelta(hours=1)), ["write 3600"]),
+    ("queue", worker(queue="mail"), ["did you mean 'pool'?"]),
+    ("max_attempts", worker(max_attempts=3), ["did you mean 'max_retries'?"]),
+    ("concurrency", worker(concurrency=3), ["did you mean 'max_running'?"]),
+    ("countdown", worker(countdown=3), ["task.with_options(delay_seconds=…).enqueue(…)"]),
+    ("eta", worker(eta=3), ["task.with_options(run_at=…).enqueue(…)"]),
+    ("max_workers", worker(max_workers=3), ["option of a pool", "max_running"]),
+    ("tz", worker(cron="0 3 * * *", tz="UTC"), ["did you mean 'timezone'?"]),
+    ("PST", worker(cron="0 3 * * *", timezone="PST"), ["IANA", "America/Los_Angeles"]),
+    ("Vienna", worker(cron="0 3 * * *", timezone="Vienna"), ["did you mean 'Europe/Vienna'?"]),
+    ("offset", worker(cron="0 3 * * *", timezone="+02:00"), ["IANA", "Europe/Vienna"]),
+    ("ZoneInfo", worker(cron="0 3 * * *", timezone=ZoneInfo("UTC")), ["write 'UTC'"]),
+    ("six fields", worker(cron="0 0 3 * * *"), ["none for seconds", "remove the first"]),
+    ("words for cron", worker(cron="every day"), ["five fields", "0 3 * * *"]),
+    ("@reboot", worker(cron="@reboot"), ["@daily"]),
+    ("schedule", worker(schedule="0 3 * * *"), ["did you mean 'cron'?"]),
+    ("priority by name", worker(priority="high"), ["write JobPriority.HIGH"]),
+    ("retry as a number", worker(retry=5), ["Retry(…)", "base_seconds"]),
+    (
+        "a worker as dependency",
+        lambda app: app.register_worker("b", fetch, depends_on=[app.task(resize)]),
+        ["write 'resize'"],
+    ),
+    ("enabled as text", worker(enabled="no"), ["True or False"]),
+    ("rate in words", worker(rate_limit="100 per minute"), ['"100/m"']),
+    # ── policies and pools
+    ("Retry(max_retries)", lambda _: Retry(max_retries=3), ["Retry has no 'max_retries'", "@app.task(max_retries=…)"]),  # type: ignore[call-arg]
+    ("Retry(delay)", lambda _: Retry(delay=3), ["did you mean 'base_seconds'"]),  # type: ignore[call-arg]
+    ("Breaker(threshold)", lambda _: Breaker(threshold=3), ["did you mean 'failures'"]),  # type: ignore[call-arg]
+    ("PoolConfig by place", lambda _: PoolConfig("mail"), ["by name", "PoolConfig(name=…)"]),  # type: ignore[call-arg]
+    ("WorkerConfig without a name", lambda _: WorkerConfig(), ["WorkerConfig", "'name'"]),  # type: ignore[call-arg]
+    ("pool concurrency", pool(concurrency=3), ["did you mean 'max_workers'?"]),
+    ("pool type", pool(type="thread"), ["did you mean 'kind'?"]),
+    ("multiprocessing", pool(kind="multiprocessing"), ["did you mean 'process'?"]),
+    ("pool interval", pool(interval_seconds=3), ["option of a worker"]),
+    ("pool timeout", pool(timeout_seconds=3), ["did you mean 'job_timeout'?"]),
+    # ── functions
+    (
+        "payload of a scheduled worker",
+        lambda app: app.worker(customer),
+        ["'customer'", "annotated str", "@app.task", "customer: Context"],
+    ),
+    ("a method", lambda app: app.task(Mailer.send), ["'self'", "object.method"]),
+    ("a class", lambda app: app.task(Mailer), ["Mailer is a class", "Mailer(…)"]),
+    ("a called function", lambda app: app.register_worker("w", fetch()), ["without parentheses"]),  # type: ignore[arg-type]
+    ("no function", lambda app: app.register_worker("w"), ["has no function", "app.register_worker('w', function, …)"]),
+    ("no name", lambda app: app.register_worker(fetch), ["app.register_worker('fetch', fetch, …)"]),  # type: ignore[arg-type]
+    ("options by place", lambda app: app.register_worker("w", fetch, 60), ["dict of options", "by name"]),
+    ("a generator", lambda app: app.task(generator), ["remove its yield"]),
+    ("a session", lambda app: app.task(session_of), ["session_of", "'session'", "Session", "such as an id"]),
+    ("a session deep inside", lambda app: app.task(order_of), ["'orders'", "Session"]),
+    ("a decorator's name by place", lambda app: app.task("mail"), ["@app.task(name='mail')"]),  # type: ignore[call-overload]
+    # ── calls
+    ("delay in enqueue", call("a", delay_seconds=5), ["resize.with_options(delay_seconds=5).enqueue(path=…)"]),
+    ("countdown in enqueue", call(path="a", countdown=5), ["resize.with_options(delay_seconds=5)"]),
+    ("queue in enqueue", call("a", queue="mail"), ["'queue'", "@app.task(pool=…)"]),
+    ("delay()", lambda app: app.task(resize).delay("a"), ["did you mean 'enqueue'?"]),  # type: ignore[attr-defined]
+    ("apply_async()", lambda app: app.task(resize).apply_async(), ["did you mean 'enqueue'?"]),  # type: ignore[attr-defined]
+    ("an unannotated context", lambda app: app.task(with_context).call(n=1), ["'ctx'", "ctx: Context"]),
+    ("too many", call("a", 1, 2), ["2 positional arguments (path, width)"]),
+    (
+        "naive run_at",
+        lambda app: app.task(resize).with_options(run_at=datetime(2026, 1, 1)),  # noqa: DTZ001
+        ["no time zone"],
+    ),
+    # ── addresses
+    ("a path", lambda _: App("jobs.db"), ["sqlite:///jobs.db"]),
+    ("a Path", lambda _: App(Path("jobs.db")), ["sqlite:///jobs.db"]),  # type: ignore[arg-type]
+    ("tick_interval", lambda _: App(5.0), ["write tick_interval=5.0"]),  # type: ignore[arg-type]
+    ("two slashes", lambda _: App("sqlite://jobs.db"), ["sqlite:///jobs.db"]),
+    ("valkey", lambda _: App("valkey://localhost"), ["did you mean 'redis'?"]),
+    ("a driver", lambda _: App("postgresql+psycopg2://h/d"), ["did you mean 'postgresql'?"]),
+    ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
+    # ── hooks and the web
+    ("job.failed", lambda app: app.on("job.failed", print), ["job.dead", "job.history"]),
+    ("job.completed", lambda app: app.on("job.completed", print), ["job.result()"]),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES])
+def test_the_message_says_what_to_type(make: Callable[[App], object], words: list[str]) -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises((ShiftworkError, AttributeError)) as raised:
+        make(app)
+    assert [word for word in words if word not in str(raised.value)] == []
+
+
+def test_each_kind_of_mistake_has_its_error() -> None:
+    app = WorkerOrchestrator("memory://")
+    with pytest.raises(SignatureError):
+        app.worker(customer)
+    with pytest.raises(ConfigurationError):
+        Retry(max_retries=3)  # type: ignore[call-arg]
+    with pytest.raises(PayloadError):
+        app.task(resize).call(delay_seconds=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("written", "kept"), [("@daily", "0 0 * * *"), (" @Hourly", "0 * * * *")])
+def test_nicknames_of_cron_expressions_are_understood(written: str, kept: str) -> None:
+    assert WorkerOrchestrator("memory://").register_worker("w", fetch, cron=written).config.cron == kept
