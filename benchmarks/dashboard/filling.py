@@ -12,7 +12,6 @@ from benchmarks.dashboard.company import DAY, POOLS, SERVED, WORKERS, company
 from shiftwork import JobPriority, JobStatus, WorkerConfig
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Attempt, Beat, Doc, Event, JobRecord, NewJob, NodeBeat
-from shiftwork.handles.codec import encode_plain
 from shiftwork.store.protocol import Store
 
 BATCH: Final = 5_000
@@ -100,7 +99,7 @@ def _attempt(number: int, began: float, error: str) -> Attempt:
 
 def payload(number: int) -> bytes:
     """A payload of about two hundred bytes."""
-    return encode_plain({"customer": f"customer-{number % 500}", "document": f"doc-{number}", "note": "x" * 140})
+    return msgpack.encode({"customer": f"customer-{number % 500}", "document": f"doc-{number}", "note": "x" * 140})
 
 
 async def _nodes(store: Store, now: float) -> None:

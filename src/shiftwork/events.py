@@ -96,10 +96,11 @@ class Hooks:
         for hook in (*self._hooks.get(event.name, ()), *self._hooks.get("*", ())):
             try:
                 pending = hook(event)
-            except Exception:  # a user's code
-                logger.exception("the hook %r for %s failed", hook, event.name)
+                must_wait = inspect.isawaitable(pending)
+            except BaseException as error:  # noqa: BLE001 - a user's code: not even SystemExit ends the work
+                _report(hook, event, error)
                 continue
-            if inspect.isawaitable(pending):
+            if must_wait:
                 future = asyncio.ensure_future(_guarded(pending, hook, event))
                 self._under_way.add(future)
                 future.add_done_callback(self._under_way.discard)
@@ -119,5 +120,15 @@ class Hooks:
 async def _guarded(pending: Awaitable[None], hook: Hook, event: Event) -> None:
     try:
         await pending
-    except Exception:  # a user's code
-        logger.exception("the hook %r for %s failed", hook, event.name)
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # the event loop is closing
+        _report(hook, event, error)
+
+
+def _report(hook: Hook, event: Event, error: BaseException) -> None:
+    try:
+        logger.error("the hook %r for %s failed", hook, event.name, exc_info=error)
+    except BaseException:  # noqa: BLE001 - its own text is a user's code, too
+        logger.error("a hook for %s failed, and its error cannot be shown", event.name)  # noqa: TRY400

@@ -33,8 +33,9 @@ async def test_hooks_may_be_plain_or_async_decorated_or_handed_over(stage: Stage
     assert heard == ["plain w", "* worker.disabled", "async w"]
 
 
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, asyncio.CancelledError])
 async def test_a_hook_that_fails_is_logged_and_harms_nobody(
-    stage: Stage, tolerated: list[str], caplog: pytest.LogCaptureFixture
+    stage: Stage, tolerated: list[str], caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
     tolerated.append("the hook")
     heard: list[str] = []
@@ -42,11 +43,11 @@ async def test_a_hook_that_fails_is_logged_and_harms_nobody(
 
     @app.on("job.dead")
     def bad(event: Event) -> None:
-        raise RuntimeError("a bad hook")
+        raise error("a bad hook")
 
     @app.on("job.dead")
     async def worse(event: Event) -> None:
-        raise RuntimeError("a worse hook")
+        raise error("a worse hook")
 
     app.on("job.dead", lambda event: heard.append(event.subject))
 

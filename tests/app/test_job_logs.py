@@ -41,6 +41,33 @@ async def test_lines_are_kept_of_a_job_that_completes(stage: Stage) -> None:
     assert found.progress is None
 
 
+async def test_a_line_that_cannot_be_shown_or_stored_fails_nothing(stage: Stage) -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise ValueError("not a word")
+
+        __repr__ = __str__
+
+    app = stage.app()
+
+    @app.task(max_retries=0)
+    async def pack(ctx: Context) -> None:
+        ctx.logger.info("%s", Mute())
+        ctx.logger.info(Mute())
+        ctx.logger.log(logging.INFO + 1, "a level without a good name")
+
+    logging.addLevelName(logging.INFO + 1, "\udcff")
+    await app.start()
+    job = await pack.enqueue()
+    await settle()
+    assert (await job.refresh()).status is JobStatus.COMPLETED
+    assert [(line.level, line.message) for line in job.logs] == [
+        ("info", "(a log line that cannot be shown)"),
+        ("info", "(a log line that cannot be shown)"),
+        ("\\udcff", "a level without a good name"),
+    ]
+
+
 class Heard(logging.Handler):
     """Keeps the lines, as a node would write them."""
 

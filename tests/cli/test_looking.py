@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import msgpack, to_builtins
 
 from shiftwork import JobStatus, WorkerOrchestrator
 from shiftwork.core.model import LogLine
 from shiftwork.handles.call import new_job
-from shiftwork.handles.codec import Packed, encode_plain
+from shiftwork.handles.codec import Packed
 from shiftwork.handles.options import Options
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
@@ -28,7 +28,7 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 async def unchecked(app: WorkerOrchestrator, payload: dict[str, Any]) -> str:
     """A job as a version of the app left it whose function took something else."""
     config, pool = (await app.workers())["resize"], (await app.pools())["images"]
-    job = new_job(config, pool, Packed(encode_plain(payload), None), Options(), now=app.control.now())
+    job = new_job(config, pool, Packed(msgpack.encode(payload), None), Options(), now=app.control.now())
     await (await app.control.store.open()).add([job], app.control.now())
     return job.id
 
@@ -221,6 +221,20 @@ def test_a_payload_beyond_json_is_shown_all_the_same(shop: Terminal) -> None:
     job_id = in_shop(add)
     assert "payload" in shop.ok("job", job_id)
     assert "path" in shop.json("job", job_id)["job"]["payload"]
+
+
+def test_a_job_that_is_too_deep_to_show_hides_no_other(shop: Terminal) -> None:
+    async def add(app: WorkerOrchestrator) -> tuple[str, str]:
+        deep: Any = 0
+        for _ in range(480):
+            deep = [deep]
+        return await unchecked(app, {"path": deep}), await unchecked(app, {"path": "shallow"})
+
+    deep, shallow = in_shop(add)
+    shown = {job["id"]: job["payload"] for job in shop.json("jobs")["jobs"]}
+    assert shown[deep] == {"not shown": "it is nested more than 100 levels deep"}
+    assert shown[shallow] == {"path": "shallow"}
+    assert "not shown" in shop.ok("job", deep)
 
 
 @pytest.mark.parametrize("command", ["job", "explain"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
-from shiftwork.core.retry import CRASH_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
+from shiftwork.core.retry import CRASH_LIMIT, HAND_BACK_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
 
 CONFIG = WorkerConfig(
     name="w",
@@ -206,3 +206,11 @@ class TestBackoff:
         seconds = backoff(retry, attempt, rand)
         assert isfinite(seconds)
         assert 0 <= seconds <= retry.max_seconds * (1 + retry.jitter)
+
+
+@pytest.mark.parametrize("hand_backs", [0, 1, HAND_BACK_LIMIT, HAND_BACK_LIMIT + 1])
+def test_a_job_that_is_handed_back_too_often_without_a_reason_is_dead(hand_backs: int) -> None:
+    job, end = claimed(attempt=2), End(EndKind.DRAINED, unasked=True)
+    outcome = settle(job, end, CONFIG, started_at=STARTED, now=NOW, rand=0.5, hand_backs=hand_backs)
+    assert outcome.status is (JobStatus.DEAD if hand_backs > HAND_BACK_LIMIT else JobStatus.QUEUED)
+    assert (outcome.attempt, outcome.verdict, outcome.disable_after) == (1, "neutral", None)

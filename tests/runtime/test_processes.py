@@ -62,7 +62,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     before = open_files()
     for _ in range(3):
         with pytest.raises(OSError, match="Too many"):
-            Process(receive=lambda _: None, ended=lambda _: None)
+            Process(receive=lambda _: None, ended=lambda _: None, longest=1_000)
     assert open_files() == before
     assert all(child.returncode is not None for child in children)
 
@@ -70,7 +70,7 @@ async def test_a_process_that_cannot_be_started_leaves_nothing_behind(
 async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     before = open_files()
     over = asyncio.Event()
-    process = Process(receive=lambda _: None, ended=lambda _: over.set())
+    process = Process(receive=lambda _: None, ended=lambda _: over.set(), longest=1_000)
     process.kill()
     await over.wait()
     assert open_files() == before
@@ -435,12 +435,21 @@ class Puppet:
 
     pid = 4711
     unsent = False
+    severed: str | None = None
     latest: "Puppet"
 
-    def __init__(self, *, receive: Callable[[Any], None], ended: Callable[[int], None], guard: object) -> None:
+    def __init__(
+        self,
+        *,
+        receive: Callable[[Any], None],
+        ended: Callable[[int], None],
+        refused: Callable[[Any, str], None],
+        longest: int,
+        guard: object,
+    ) -> None:
         Puppet.latest = self
         assert guard is None, "there is no process to guard"
-        self.receive, self.ended = receive, ended
+        self.receive, self.ended, self.refused, self.longest = receive, ended, refused, longest
         self.said: list[Any] = []
         self.killed = False
 
@@ -572,6 +581,25 @@ async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, 
     alone.start(1)
     alone.puppet.ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
+
+
+async def test_who_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
+    alone.start(1)
+    alone.puppet.severed = "closed its connection"
+    alone.puppet.kill()
+    alone.puppet.ended(-9)
+    end = alone.ends["job-1"]
+    assert (end.kind, end.from_outside, end.error) == (EndKind.CRASHED, False, "its process closed its connection")
+
+
+async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(shared: Theatre) -> None:
+    shared.start(1)
+    shared.start(2)
+    start = next(message for message in shared.puppet.said if isinstance(message, Start))
+    shared.puppet.refused(start, "it has 9 bytes; 8 are allowed")
+    shared.puppet.refused(start, "it has 9 bytes; 8 are allowed")  # it has ended already
+    assert {id: end.kind for id, end in shared.ends.items()} == {"job-1": EndKind.UNDECODABLE}
+    assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
 
 async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:

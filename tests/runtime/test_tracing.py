@@ -188,8 +188,9 @@ async def test_state_of_a_vendor_travels_too(stage: Stage, spans: Spans) -> None
     assert seen == ["vendor=a b,other=1"]
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 async def test_a_tracer_that_fails_harms_no_job(
-    stage: Stage, spans: Spans, monkeypatch: pytest.MonkeyPatch, tolerated: list[str]
+    stage: Stage, spans: Spans, monkeypatch: pytest.MonkeyPatch, tolerated: list[str], error: type[BaseException]
 ) -> None:
     tolerated.append("could not be traced")
     app = stage.app()
@@ -200,7 +201,7 @@ async def test_a_tracer_that_fails_harms_no_job(
     job = await work.enqueue()
 
     def broken() -> None:
-        raise ZeroDivisionError
+        raise error
 
     monkeypatch.setattr(trace, "get_tracer_provider", broken)
     await app.start()

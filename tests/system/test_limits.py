@@ -103,6 +103,8 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(mill: 
 
     await until(both_crashed, what=mill.logs)
     for job in jobs:
+        (crash, *_) = (await mill.job(job)).history
+        assert crash.error.startswith("its process closed its connection with the node"), "not killed from outside"
         await mill.app.cancel_job(job.id)
     nap = await mill.ended(await mill.module.nap_apart.enqueue(number=0, seconds=0.0))
     assert nap.status is JobStatus.COMPLETED
@@ -120,3 +122,4 @@ async def test_a_process_that_talks_nonsense_is_ended_and_the_culprit_found(mill
     assert {it.status for it in await mill.all_ended(neighbours)} == {JobStatus.COMPLETED}
     ended = await mill.ended(job)
     assert (ended.status, ended.record.crashes) == (JobStatus.DEAD, 3)
+    assert "its process wrote to its connection with the node" in (ended.error or "")

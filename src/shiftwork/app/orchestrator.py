@@ -25,6 +25,7 @@ from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig
+from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.call import Call
@@ -76,7 +77,7 @@ class WorkerOrchestrator:
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
         lease_seconds: float = 15.0,
-        max_payload_bytes: int = 1_048_576,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -109,6 +110,7 @@ class WorkerOrchestrator:
             lease_seconds=lease_seconds,
         )
         """Every command and every question about the store, in families."""
+        self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
             self._registered, self.control.submission, serving=self._serving, max_payload_bytes=max_payload_bytes
         )
@@ -246,7 +248,9 @@ class WorkerOrchestrator:
     async def _start(self, registry: Registry) -> None:
         try:
             await self.control.store.open_to_change()
-            node = self._new_node(registry, self._settings, setup_of(self, registry, self._clock.now()))
+            now, limit = self._clock.now(), self._max_payload_bytes
+            setup = setup_of(self, registry, now, max_payload_bytes=limit)
+            node = self._new_node(registry, self._settings, setup)
             if self._settings.health_checks:
                 monitor = HealthMonitor(
                     self.control.system.health,
@@ -367,6 +371,7 @@ class WorkerOrchestrator:
             workers=[worker.config for worker in registry.workers.values()],
             pools=list(registry.pools.values()),
             gates=dict(registry.gates),
+            max_payload_bytes=self._max_payload_bytes,
             schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
             hooks=bool(self._hooks),
             encryption_keys=self._keys,

@@ -38,7 +38,7 @@ def json_object(text: str) -> dict[str, Any]:
         text = sys.stdin.read()
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         message = f"a payload is a JSON object, such as '{{\"width\": 320}}': {error}"
         raise click.BadParameter(message) from None
 

@@ -6,7 +6,8 @@
     crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
                  process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
-    drained      queued again in its old place, the attempt uncounted
+    drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
+                 nothing had told its runs to stop
     cancelled    cancelled
     undecodable  dead: the same bytes would not fit next time either
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
@@ -27,6 +28,10 @@ CRASH_LIMIT: Final = 3
 """How many crashes make a job dead."""
 LOSS_LIMIT: Final = 10
 """How many losses make a job dead: it may be what takes the nodes down."""
+HAND_BACK_LIMIT: Final = 10
+HAND_BACK_SECONDS: Final = 60.0
+"""A job that is handed back more often than this within this time, though nothing told its runs to stop, is dead: it
+would start for ever. A node that stops, a lost lease and a neighbour's crash are reasons, however often they occur."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
 
@@ -60,6 +65,8 @@ class End(Struct, frozen=True):
     """Whether its process was killed from outside: the job itself may be innocent."""
     log: tuple[LogLine, ...] = ()
     """The lines it logged."""
+    unasked: bool = False
+    """Whether a drained run was handed back although nothing had told it to stop."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -133,9 +140,11 @@ def settle(
     rand: float,
     instance: str | None = None,
     losses: int = 0,
+    hand_backs: int = 0,
 ) -> Outcome:
     """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
 
+    `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
     Without a `config` the worker is unknown to this process, and defaults apply.
     """
     if end.kind is EndKind.RETURNED:
@@ -149,7 +158,7 @@ def settle(
         case EndKind.LOST:
             return _lost(run, losses + 1)
         case EndKind.DRAINED:
-            return run.outcome(JobStatus.QUEUED, attempt=_uncounted(job))
+            return _drained(run, hand_backs)
         case EndKind.CANCELLED:
             error = end.error or "cancelled"
             keep_until = now + SECONDS_A_DAY
@@ -217,6 +226,17 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     if losses >= LOSS_LIMIT:
         return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
+
+
+def _drained(run: _EndedRun, hand_backs: int) -> Outcome:
+    attempt = _uncounted(run.job)
+    if hand_backs <= HAND_BACK_LIMIT:
+        return run.outcome(JobStatus.QUEUED, attempt=attempt)
+    error = (
+        f"stopped: it started {hand_backs} times within a minute and was handed back each time, without using up an "
+        "attempt. Look for the reason in the log of the node that ran it, then retry the job"
+    )
+    return run.dead(error, blamed=False, attempt=attempt)
 
 
 def _default_error(run: _EndedRun) -> str:

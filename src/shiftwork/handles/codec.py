@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.payload_limits import DEEPEST, MAX_PAYLOAD_BYTES, is_too_deep
 from shiftwork.core.plurals import counted
 from shiftwork.core.sealing import why_unreadable
 from shiftwork.errors import (
@@ -28,11 +29,15 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
 from shiftwork.handles.parameters import read_parameters
-from shiftwork.handles.redaction import is_secret, secrets_of, without_defaults
+from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
 from shiftwork.handles.schema import read_schema
 from shiftwork.runtime.engine.context import Context
 
 _KINDS: Final = inspect.Parameter
+TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
+"""Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
+_MAX_BYTES: Final = "x-max-bytes"
+"""Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -55,6 +60,8 @@ class Signature:
         self._hints = {name: hints[name] for name in parameters if name in hints}
         self._shape = _shape(worker, parameters, hints)
         self._schema: bytes | None = None
+        self._default_texts: set[str] = set()
+        """The forms in which defaults of secret arguments may appear in a text; known once the schema is."""
         self._defaults = {name: p.default for name, p in parameters.items() if p.default is not _KINDS.empty}
         self._decoder = _decoder(worker, self._shape)
         self._required = {name for name, p in parameters.items() if p.default is _KINDS.empty}
@@ -84,19 +91,7 @@ class Signature:
     def encode(self, arguments: Mapping[str, Any]) -> bytes:
         """Return the payload for these arguments, which must be exactly what the function takes."""
         self._check_names(arguments)
-        try:
-            payload = msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            message = (
-                f"{self._worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
-            )
-            raise PayloadEncodingError(message) from None
-        if len(payload) > self._max_bytes:
-            message = (
-                f"{self._worker}: the payload has {len(payload):,} bytes; {self._max_bytes:,} are allowed: "
-                "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
-            )
-            raise PayloadTooLargeError(message)
+        payload = _encoded(self._worker, arguments, self._max_bytes)
         try:
             self._decoder.decode(payload)
         except msgspec.MsgspecError as error:
@@ -119,10 +114,16 @@ class Signature:
         return self._schema
 
     def _described(self) -> bytes:
+        whole = {**self._whole(), _MAX_BYTES: self._max_bytes}
+        self._default_texts = self._find_default_texts(whole)
+        return msgspec.json.encode(without_defaults(whole))
+
+    def _whole(self) -> dict[str, Any]:
+        """Return the schema with all defaults."""
         try:
             whole = msgspec.json.schema(self._shape, schema_hook=_type_schema)
         except TypeError:  # a type that can be encoded, but has no schema
-            return msgspec.json.encode({"type": "object", **self._described_apart()})
+            return {"type": "object", **self._described_apart()}
         parts = whole.pop("$defs")
         shape = parts.pop(whole.pop("$ref").removeprefix("#/$defs/"))
         for name, default in self._defaults.items():
@@ -131,7 +132,19 @@ class Signature:
                     msgspec.json.encode(default, enc_hook=_to_plain)
                 )
         shape.pop("title", None)
-        return msgspec.json.encode(without_defaults(shape | ({"$defs": parts} if parts else {})))
+        return {**shape, **({"$defs": parts} if parts else {})}
+
+    def _find_default_texts(self, whole: Mapping[str, Any]) -> set[str]:
+        found = default_texts(whole)
+        for name, default in self._defaults.items():
+            with suppress(TypeError, ValueError, OverflowError, RecursionError):
+                found |= Secrets(whole).texts({name: plain(msgspec.msgpack.encode(default, enc_hook=_to_plain))})
+        return found
+
+    def hide_secrets(self, text: str, payload: bytes) -> str:
+        """Return a text that a run with this payload produced, without what is secret in it."""
+        secrets = secrets_of(self.schema())
+        return text if secrets is None else hide(text, secrets.texts(plain(payload)) | self._default_texts)
 
     def _described_apart(self) -> dict[str, Any]:
         """Return which arguments are secret, where there is no schema for all of them together."""
@@ -161,6 +174,11 @@ class Signature:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             why = why_unreadable(payload) or self._discreet(error)
             message = f"the payload does not fit {self._worker}: {why}"
+            raise PayloadDecodingError(message) from None
+        except RecursionError:
+            if not is_too_deep(payload):
+                raise  # a type of the user's recurses by itself
+            message = f"the payload of {self._worker} is nested more than {DEEPEST} levels deep"
             raise PayloadDecodingError(message) from None
         values = ((name, getattr(shape, name)) for name in self._names)
         return {name: value for name, value in values if value is not UNSET}
@@ -207,7 +225,9 @@ class Signature:
             return None
         try:
             result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except RecursionError:
+            raise ResultEncodingError(self._too_deep_result()) from None
+        except (TypeError, ValueError, OverflowError) as error:
             message = (
                 f"{self._worker} finished, but its result ({type(value).__name__}) cannot be stored: {error}; "
                 "return numbers, text, lists, dicts or dataclasses, or nothing"
@@ -219,7 +239,15 @@ class Signature:
                 "return a reference to it instead"
             )
             raise ResultEncodingError(message)
+        if is_too_deep(result):
+            raise ResultEncodingError(self._too_deep_result())
         return result
+
+    def _too_deep_result(self) -> str:
+        return (
+            f"{self._worker} finished, but its result is nested more than {DEEPEST} levels deep, or contains itself: "
+            "return a flatter value, or a reference to it"
+        )
 
     def decode_result(self, result: bytes | None) -> Any:
         """Return a result as the function returned it."""
@@ -227,7 +255,7 @@ class Signature:
             return None
         try:
             return self._result.decode(result)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             sealed = why_unreadable(result)
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
             message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
@@ -238,18 +266,38 @@ def plain(payload: bytes) -> Any:
     """Return a payload or result without the function's types. What cannot be read is shown as bytes."""
     try:
         return msgspec.msgpack.decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except RecursionError:
+        return TOO_DEEP
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
         why = why_unreadable(payload)
         return {"encrypted": why} if why else {"unreadable bytes": payload[:200].hex()}
 
 
-def encode_plain(arguments: Mapping[str, Any]) -> bytes:
-    """Encode a payload for a worker whose signature is not known here; it is checked when the job runs."""
+def _encoded(worker: str, arguments: Mapping[str, Any], max_bytes: int) -> bytes:
+    """Return the payload for these arguments. Every payload that a store gets was checked here."""
     try:
-        return msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        message = f"the payload cannot be encoded: {error}; pass numbers, text, lists, dicts"
+        payload = msgspec.msgpack.encode(arguments, enc_hook=_to_plain)
+    except RecursionError:
+        raise PayloadEncodingError(_too_deep(worker)) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        message = f"{worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
         raise PayloadEncodingError(message) from None
+    if len(payload) > max_bytes:
+        message = (
+            f"{worker}: the payload has {len(payload):,} bytes; {max_bytes:,} are allowed: "
+            "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
+        )
+        raise PayloadTooLargeError(message)
+    if is_too_deep(payload):
+        raise PayloadEncodingError(_too_deep(worker))
+    return payload
+
+
+def _too_deep(worker: str) -> str:
+    return (
+        f"{worker}: the payload is nested more than {DEEPEST} levels deep, or contains itself: "
+        "pass a flatter value, or store the data elsewhere and pass a reference to it"
+    )
 
 
 def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes | None = None) -> Packed:
@@ -257,18 +305,19 @@ def pack_plain(config: WorkerConfig, arguments: Mapping[str, Any], schema: bytes
     if arguments and config.execution_mode is not WorkerExecutionMode.TRIGGERED:
         message = f"{config.name} is a {config.execution_mode} worker: it takes no arguments"
         raise PayloadTypeError(message)
-    known = read_schema(schema)
-    if known is not None:
-        _check_plain(config.name, arguments, known)
+    known = read_schema(schema) or {}
+    _check_plain(config.name, arguments, known)
+    max_bytes = known.get(_MAX_BYTES)
+    payload = _encoded(config.name, arguments, max_bytes if isinstance(max_bytes, int) else MAX_PAYLOAD_BYTES)
     template = config.concurrency_key
     if template is None:
-        return Packed(encode_plain(arguments), None)
+        return Packed(payload, None)
     try:
         key = template.format_map(arguments) if "{" in template else str(arguments[template])
     except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
         message = f"{config.name}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
         raise PayloadTypeError(message) from None
-    return Packed(encode_plain(arguments), key)
+    return Packed(payload, key)
 
 
 _PLAIN: Final[Mapping[str, tuple[type[Any], ...]]] = {

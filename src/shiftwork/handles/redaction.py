@@ -4,7 +4,9 @@ The mark is `writeOnly` in the JSON Schema that a worker publishes, so a process
 it too. It also works inside dataclasses, lists and dicts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
@@ -53,18 +55,22 @@ class Secrets:
 
         return self._at(dict(payload), original or {}, unmask)
 
-    def hide(self, text: str, payload: Any) -> str:
-        """Return a text that the function produced, without the secrets of this payload."""
-        if not isinstance(payload, dict):
-            return text
+    def texts(self, payload: Any) -> set[str]:
+        """Return every form in which a secret of this payload may appear in a text."""
         found: set[str] = set()
-        self._at(payload, {}, lambda value, _: found.update(_texts(value)))
-        for secret in sorted(found, key=len, reverse=True):  # one may be a part of another
-            text = text.replace(secret, MASK)
-        return text
+        if isinstance(payload, dict):
+            self._at(payload, {}, lambda value, _: found.update(_texts(value)))
+        return found
 
     def _at(self, payload: Any, other: Any, act: Act) -> Any:
         return _walk(payload, other, self._schema, self._schema.get("$defs", {}), act)
+
+
+def hide(text: str, secret_texts: Iterable[str]) -> str:
+    """Return a text without these texts."""
+    for secret in sorted(secret_texts, key=len, reverse=True):  # one may be a part of another
+        text = text.replace(secret, MASK)
+    return text
 
 
 @lru_cache(maxsize=1024)
@@ -88,23 +94,65 @@ def is_secret(hint: Any) -> bool:
     return get_origin(hint) in (Union, UnionType) and any(is_secret(part) for part in get_args(hint))
 
 
-def without_defaults(schema: Any) -> Any:
-    """Return a schema in which no secret has a default, because that would reveal it."""
+def without_defaults(schema: Node) -> Any:
+    """Return a schema in which no default holds a secret, because that would reveal it."""
+    return _without_defaults(schema, schema.get("$defs", {}))
+
+
+def _without_defaults(schema: Any, parts: Node) -> Any:
     if isinstance(schema, list):
-        return [without_defaults(part) for part in schema]
+        return [_without_defaults(part, parts) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    left_out = {"default", "examples"} if _is_secret(schema) else set()
-    return {name: without_defaults(part) for name, part in schema.items() if name not in left_out}
+    left_out = {"default", "examples"} if _is_secret(schema) or _secrets_in_default(schema, parts) else set()
+    return {name: _without_defaults(part, parts) for name, part in schema.items() if name not in left_out}
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the forms in which a secret may appear in a text: as it is, or quoted by Python or JSON."""
-    if isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-    elif isinstance(value, str | int | float) and len(str(value)) >= SHORTEST:
-        yield from (str(value), repr(str(value))[1:-1], msgspec.json.encode(str(value)).decode()[1:-1])
+def default_texts(schema: Node) -> set[str]:
+    """Return every form in which a secret's default may appear in a text, by a schema that still has its defaults."""
+    found: set[str] = set()
+    todo: list[Any] = [schema]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            for secret in _secrets_in_default(part, schema.get("$defs", {})):
+                found.update(_texts(secret))
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+    return found
+
+
+def _secrets_in_default(node: Node, parts: Node) -> list[Any]:
+    found: list[Any] = []
+    if "default" in node:
+        _walk(node["default"], {}, node, parts, lambda value, _: found.append(value))
+    return [value for value in found if value is not None]
+
+
+def _texts(secret: Any) -> Iterator[str]:
+    """Yield the forms in which a secret may appear in a text, with those of everything inside it."""
+    todo = [secret]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo.extend((*value, *value.values()))
+        elif isinstance(value, list | tuple):
+            todo.extend(value)
+        elif value is not None and not isinstance(value, bool):
+            yield from (form for form in _forms(value) if len(form) >= SHORTEST)
+
+
+def _forms(value: Any) -> Iterator[str]:
+    """Yield a secret as it is, as Python or JSON quote it, and line by line, as some tracebacks print it."""
+    if isinstance(value, bytes):
+        yield from (repr(value)[2:-1], value.hex(), b64encode(value).decode(), urlsafe_b64encode(value).decode())
+        value = value.decode("utf-8", "replace")
+    text = str(value)
+    yield from (text, repr(text)[1:-1], json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+    lines = text.splitlines()
+    if len(lines) > 1:
+        yield from (line.strip() for line in lines)
 
 
 def _mask(value: Any, _was: Any) -> Any:
@@ -112,31 +160,59 @@ def _mask(value: Any, _was: Any) -> Any:
 
 
 def _is_secret(node: Node) -> bool:
-    return node.get("writeOnly") is True or any(_is_secret(one) for one in node.get("anyOf", ()))
+    return any(map(_is_marked, _variants([node], {})))
 
 
-def _walk(value: Any, other: Any, node: Node, parts: Node, act: Act) -> Any:
-    """Apply a function to every secret in a value, and to the same place in another value."""
-    if _is_secret(node):
-        return act(value, other)
-    for variant in node.get("anyOf", ()):
-        value = _walk(value, other, variant, parts, act)
-    if "$ref" in node:
-        return _walk(value, other, parts.get(node["$ref"].removeprefix("#/$defs/"), {}), parts, act)
-    if isinstance(value, dict):
-        known, rest = node.get("properties", {}), node.get("additionalProperties")
-        rest = rest if isinstance(rest, dict) else {}
-        return {
-            name: _walk(part, _place(other, name), known.get(name, rest), parts, act) for name, part in value.items()
-        }
-    if isinstance(value, list):
-        first, rest = node.get("prefixItems", ()), node.get("items")
-        rest = rest if isinstance(rest, dict) else {}
-        return [
-            _walk(part, _place(other, place), first[place] if place < len(first) else rest, parts, act)
-            for place, part in enumerate(value)
-        ]
-    return value
+def _is_marked(node: Node) -> bool:
+    """Return whether a node has the mark, or its keys have it."""
+    names = node.get("propertyNames")
+    return node.get("writeOnly") is True or (isinstance(names, dict) and names.get("writeOnly") is True)
+
+
+def _walk(value: Any, other: Any, schema: Node, parts: Node, act: Act) -> Any:
+    """Apply a function to every secret in a value, and to the same place in another value.
+
+    Without recursion, and with all nodes of the schema that may describe a place at once: a payload may be deep, and a
+    type may contain itself.
+    """
+    whole: list[Any] = [None]
+    todo: list[tuple[Any, Any, Any, Any, list[Node]]] = [(whole, 0, value, other, _variants([schema], parts))]
+    while todo:
+        home, place, value, other, nodes = todo.pop()
+        if any(map(_is_marked, nodes)):
+            home[place] = act(value, other)
+        elif nodes and isinstance(value, dict | list):
+            home[place] = made = dict(value) if isinstance(value, dict) else list(value)
+            below = _below_name if isinstance(value, dict) else _below_place
+            for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+                described = _variants((below(node, name) for node in nodes), parts)
+                todo.append((made, name, part, _place(other, name), described))
+        else:
+            home[place] = value
+    return whole[0]
+
+
+def _variants(nodes: Iterable[Any], parts: Node) -> list[Node]:
+    """Return these nodes of a schema with everything that they stand for: their variants, and what they refer to."""
+    found: dict[int, Node] = {}
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict) and node and id(node) not in found:
+            found[id(node)] = node
+            todo.extend(one for name in ("anyOf", "oneOf", "allOf") for one in node.get(name, ()))
+            if isinstance(reference := node.get("$ref"), str):
+                todo.append(parts.get(reference.removeprefix("#/$defs/")))
+    return list(found.values())
+
+
+def _below_name(node: Node, name: Any) -> Any:
+    return node.get("properties", {}).get(name, node.get("additionalProperties"))
+
+
+def _below_place(node: Node, place: int) -> Any:
+    first = node.get("prefixItems", ())
+    return first[place] if place < len(first) else node.get("items")
 
 
 def _place(other: Any, name: Any) -> Any:

@@ -33,7 +33,7 @@ def value_of(text: str, name: str, schema: Mapping[str, Any] | None) -> Any:
     """Return the value of an argument that a person typed: JSON if that fits the schema, otherwise the text itself."""
     try:
         value = msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return text
     wanted = {} if schema is None else schema.get("properties", {}).get(name, {})
     kinds = _kinds(wanted, {} if schema is None else schema.get("$defs", {}))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
-from shiftwork.handles.codec import Signature, plain
+from shiftwork.handles.codec import Signature
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options, changed
-from shiftwork.handles.redaction import secrets_of
 from shiftwork.handles.submitter import Submitter
 
 P = ParamSpec("P")
@@ -45,8 +44,7 @@ class Worker(Generic[P, R]):
 
     def discreet(self, payload: bytes, text: str) -> str:
         """Return a text that a run with this payload produced, without the payload's secrets."""
-        secrets = secrets_of(self.schema)
-        return text if secrets is None else secrets.hide(text, plain(payload))
+        return text if self.schema is None else self.signature.hide_secrets(text, payload)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call the function itself, without a job and without a store."""

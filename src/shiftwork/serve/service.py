@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.control.control import Control
 from shiftwork.core.model import WorkerConfig, WorkerState
@@ -203,7 +204,7 @@ class Service:
             states=states,
             settings=settings,
             voice=control.voice,
-            setup=self._setup,
+            setup=replace(self._setup, max_payload_bytes=definition.max_payload_bytes),
         )
         if definition.health_checks:
             monitor = HealthMonitor(

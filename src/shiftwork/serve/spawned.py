@@ -20,14 +20,12 @@ from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
-from shiftwork.runtime.processes.process import LEASE, STACK_SIGNAL
+from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
 
-HUNG_UP: Final = 4
-"""The exit status of a process in which a job has closed the connection to the node."""
 NICE: Final = 5
 """The niceness of a process that runs one job at a time: such jobs keep a core busy."""
 
@@ -51,13 +49,16 @@ class Lifeline(threading.Thread):
     def __init__(self, lifeline: int) -> None:
         super().__init__(name="shiftwork lifeline", daemon=True)
         self._lifeline = lifeline
+        self._identity = _identity(lifeline)
 
     def run(self) -> None:
         try:
             self._listen()
         except OSError:  # a job has closed the file descriptor: the node could not stop us, but sees how we end
-            os._exit(HUNG_UP)
+            os._exit(CUT_OFF)
         finally:
+            if _identity(self._lifeline) != self._identity:  # likewise, and has opened something else since
+                os._exit(CUT_OFF)
             with contextlib.suppress(OSError):
                 os.killpg(0, signal.SIGKILL)  # including processes that jobs have started
             os._exit(LEFT_ALONE)
@@ -76,6 +77,15 @@ class Lifeline(threading.Thread):
                 if not words:
                     return
                 (until,) = LEASE.unpack(words[-LEASE.size :])
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    """Return what a file descriptor stands for: a job may close it, and open something else under its number."""
+    try:
+        seen = os.fstat(fd)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 async def _live(sock: socket.socket) -> None:

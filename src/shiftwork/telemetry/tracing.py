@@ -88,7 +88,7 @@ class RunSpan:
         """End the span as the run has ended."""
         try:
             _close(self._span, end)
-        except Exception:  # span processors and exporters are the user's code
+        except BaseException:  # span processors and exporters are the user's code
             logger.exception("the span of a run could not be ended")
 
 
@@ -98,7 +98,7 @@ def processing(job: Claimed) -> RunSpan | None:
         return None
     try:
         return _open(job)
-    except Exception:  # samplers and span processors are the user's code
+    except BaseException:  # samplers and span processors are the user's code
         logger.exception("the run of job %s of %s could not be traced", job.id, job.worker)
         return None
 

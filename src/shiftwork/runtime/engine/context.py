@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model import Claimed, LogLine, Progress, RunState, WorkerConfig
 from shiftwork.errors import JobCancelledError, nearest
+from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 
 if TYPE_CHECKING:
@@ -104,9 +105,9 @@ class Context:
         return JobLogger(logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._discreet)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Report how far the work is. Cheap: only the newest report is kept."""
+        """Report how far the work is. Cheap: only the newest report is kept. A long message is cut."""
         # A value that is not a number, or not text, raises here, in the function; not later, in the store.
-        words = None if message is None else self._discreet(str(message)).encode("utf-8", "backslashreplace").decode()
+        words = None if message is None else one_line(str(message), self._discreet)
         of = None if total is None else float(total)
         self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
         self._report(self._claimed, self._said)

@@ -21,6 +21,7 @@ from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
 from shiftwork.runtime.engine.tenure import Tenure
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import Stopwatch
 from shiftwork.store.protocol import Bell, Claims, Store
 
@@ -58,6 +59,7 @@ class Engine:
         publication: Publication,
         bell: Bell,
         stopwatch: Stopwatch,
+        unasked_hand_backs: UnaskedHandBacks,
         begun: Callable[[Claimed], None],
         node: str,
         name: str,
@@ -73,7 +75,7 @@ class Engine:
         self._workers = tuple(sorted(registry.workers))
         self._started_at = clock.now()
         self._stopping_runs = False
-        self._settler = settler = Settler(registry, outbox, clock, tenure)
+        self._settler = settler = Settler(registry, outbox, clock, tenure, unasked_hand_backs)
         self._runs = runs = Runs(
             registry,
             runner,

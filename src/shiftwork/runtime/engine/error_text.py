@@ -1,4 +1,7 @@
-"""Exceptions as text that a store can keep: short, without secrets, valid UTF-8."""
+"""Exceptions as text that a store can keep: short, without secrets, valid UTF-8.
+
+Nothing here raises, whatever the exception's own code does: a run whose end cannot be described has ended all the same.
+"""
 
 import traceback
 from collections.abc import Callable
@@ -6,6 +9,11 @@ from typing import Final
 
 LONGEST_ERROR: Final = 1_000
 LONGEST_TRACEBACK: Final = 20_000
+LONGEST_SEARCHED: Final = 10_000_000
+"""How much of a text is searched for secrets. It is far more than is kept, so half a secret is never kept."""
+INDESCRIBABLE: Final = "an exception that cannot be described"
+_NO_WORDS: Final = "(its message cannot be shown)"
+_NO_TRACEBACK: Final = "(the traceback cannot be shown)"
 
 
 def _unchanged(text: str) -> str:
@@ -15,19 +23,30 @@ def _unchanged(text: str) -> str:
 def describe(error: BaseException, discreet: Callable[[str], str] = _unchanged) -> str:
     """An exception in one line."""
     try:
-        words = str(error)
-    except Exception:  # noqa: BLE001 - a user's code
-        words = "(it cannot be shown)"
-    # Before it is cut short: half a secret would not be recognised.
-    text = discreet(f"{type(error).__qualname__}: {words}" if words else type(error).__qualname__)
-    return storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
+        # Not `type(error).__qualname__`, which a metaclass may define.
+        name = exact(type.__dict__["__qualname__"].__get__(type(error)))
+        words = _words(error)
+        return one_line(f"{name}: {words}" if words else name, discreet, f"{name} {_NO_WORDS}")
+    except BaseException:  # noqa: BLE001 - a user's code
+        return INDESCRIBABLE
 
 
 def trace_of(error: BaseException, discreet: Callable[[str], str] = _unchanged) -> str:
     """The traceback, from the user's function on."""
-    behind_us = error.__traceback__.tb_next if error.__traceback__ else None
-    text = "".join(traceback.format_exception(type(error), error, behind_us))
-    return shortened(discreet(text))
+    try:
+        return shortened(discreet(_formatted(error)[-LONGEST_SEARCHED:]))
+    except BaseException:  # noqa: BLE001 - a user's code
+        return _NO_TRACEBACK
+
+
+def one_line(text: str, discreet: Callable[[str], str] = _unchanged, instead: str = _NO_WORDS) -> str:
+    """A text of the user's, cut to what is kept; another text instead if its secrets cannot be hidden."""
+    # Before it is cut short: half a secret would not be recognised.
+    try:
+        text = discreet(exact(text)[:LONGEST_SEARCHED])
+    except BaseException:  # noqa: BLE001 - a user's types take part in reading the payload
+        text = instead
+    return storable(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")
 
 
 def shortened(text: str) -> str:
@@ -38,3 +57,24 @@ def shortened(text: str) -> str:
 def storable(text: str) -> str:
     """Text that UTF-8 can encode. File names may hold bytes that it cannot, and turn up in errors."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def exact(text: str) -> str:
+    """The text of a `str` whose class may have methods of its own."""
+    return str.__str__(text)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return exact(str(error))
+    except BaseException:  # noqa: BLE001 - a user's code
+        return _NO_WORDS
+
+
+def _formatted(error: BaseException) -> str:
+    raised = BaseException.__dict__["__traceback__"].__get__(error)
+    behind_us = raised.tb_next if raised else None
+    try:
+        return "".join(traceback.format_exception(type(error), error, behind_us))
+    except BaseException:  # noqa: BLE001 - notes, causes and groups are the user's code, too; the frames are not
+        return "".join([*traceback.format_tb(behind_us), describe(error)])

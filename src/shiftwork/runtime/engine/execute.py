@@ -1,14 +1,19 @@
-"""Run one function and return how it ended. Nothing here writes to a store or decides what happens next."""
+"""Run one function and return how it ended. Nothing here writes to a store or decides what happens next.
+
+Whatever the function, its arguments, its result or its exception raises, the run ends with a text. One exception
+passes: the cancellation of a coroutine's task, because only the runner knows what cancelled it.
+"""
 
 import asyncio
-import inspect
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
+from types import CoroutineType
 from typing import Any
 
 from shiftwork.core.retry import End, EndKind
 from shiftwork.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
-from shiftwork.runtime.engine.error_text import describe, trace_of
+from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_line, trace_of
 from shiftwork.runtime.engine.log_context import log_as
 from shiftwork.runtime.engine.run import Run
 
@@ -16,56 +21,67 @@ from shiftwork.runtime.engine.run import Run
 async def run_async(run: Run) -> End:
     """Run a coroutine function on this event loop."""
     try:
-        function, args, kwargs = _bound(run)
-        value = await function(*args, **kwargs)
-    except asyncio.CancelledError:
-        return _cancelled(run)
-    except (KeyboardInterrupt, GeneratorExit):  # meant for the event loop, not for the function
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever a user's function raises is its outcome
-        return _failed(run, error)
-    return _returned(run, value)
+        call = _bound(run)
+    except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
+        return _unbound(run, error)
+    return await _awaited(run, call)
 
 
 def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. If it returns a coroutine, that is returned, to be run on the loop."""
     run.thread = threading.get_ident()
     try:
-        function, args, kwargs = _bound(run)
-        value = function(*args, **kwargs)
+        call = _bound(run)
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _unbound(run, error)
+    try:
+        value = call()
     except BaseException as error:  # noqa: BLE001 - as above; nothing interrupts this thread
         return _failed(run, error)
-    return value if inspect.iscoroutine(value) else _returned(run, value)
+    # Not `isinstance`, which asks the value itself for its class.
+    return value if type(value) is CoroutineType else _returned(run, value)
 
 
 async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function returned."""
     log_as(run.job.id, run.job.worker, run.job.attempt)
+    return await _awaited(run, lambda: rest)
+
+
+def escaped(run: Run, error: BaseException) -> End:
+    """How a run ended whose exception got past everything here."""
+    return End(run.stopped_as or EndKind.RAISED, error=describe(error, run.discreet))
+
+
+def cancelled(run: Run) -> End:
+    """How a run ended whose task was cancelled."""
+    if run.stopped_as is not None:
+        return End(run.stopped_as)
+    return End(EndKind.RAISED, error="the function was cancelled from inside")
+
+
+async def _awaited(run: Run, call: Callable[[], Any]) -> End:
     try:
-        value = await rest
+        value = await call()
     except asyncio.CancelledError:
-        return _cancelled(run)
-    except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - as above
+    except BaseException as error:  # noqa: BLE001 - as above: also SystemExit, KeyboardInterrupt, GeneratorExit
         return _failed(run, error)
     return _returned(run, value)
 
 
-def _bound(run: Run) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+def _bound(run: Run) -> Callable[[], Any]:
     assert run.callee is not None  # noqa: S101 - a local runner sets both before it calls us
     assert run.context is not None  # noqa: S101
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    return run.callee.function, *run.callee.bind(run.job.payload, run.context)
+    args, kwargs = run.callee.bind(run.job.payload, run.context)
+    return partial(run.callee.function, *args, **kwargs)
 
 
-def _cancelled(run: Run) -> End:
-    if run.stopped_as is not None:
-        return End(run.stopped_as)
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():  # not by us: the event loop is shutting down
-        return End(EndKind.DRAINED)
-    return End(EndKind.RAISED, error="the function was cancelled from inside")
+def _unbound(run: Run, error: BaseException) -> End:
+    if type(error) is PayloadDecodingError:
+        return End(EndKind.UNDECODABLE, error=one_line(str(error)))
+    return _failed(run, error)
 
 
 def _returned(run: Run, value: Any) -> End:
@@ -74,18 +90,19 @@ def _returned(run: Run, value: Any) -> End:
     try:
         return End(EndKind.RETURNED, result=run.callee.encode_result(value) if run.callee else None)
     except ResultEncodingError as error:
-        return End(EndKind.UNENCODABLE, error=run.discreet(str(error)))
-    except Exception as error:  # noqa: BLE001 - a user's class may have its own encoding
+        return End(EndKind.UNENCODABLE, error=one_line(str(error), run.discreet))
+    except BaseException as error:  # noqa: BLE001 - a user's class may have its own encoding
         return _with_traceback(run, EndKind.UNENCODABLE, error)
 
 
 def _failed(run: Run, error: BaseException) -> End:
-    if isinstance(error, PayloadDecodingError):
-        return End(EndKind.UNDECODABLE, error=str(error))
-    if run.stopped_as is not None and isinstance(error, JobCancelledError):
+    if run.stopped_as is not None and issubclass(type(error), JobCancelledError):
         return End(run.stopped_as)  # `Context.heartbeat` raised it, because the run was to stop
     return _with_traceback(run, run.stopped_as or EndKind.RAISED, error)
 
 
 def _with_traceback(run: Run, kind: EndKind, error: BaseException) -> End:
-    return End(kind, error=describe(error, run.discreet), traceback=trace_of(error, run.discreet))
+    try:
+        return End(kind, error=describe(error, run.discreet), traceback=trace_of(error, run.discreet))
+    except BaseException:  # noqa: BLE001 - out of memory, or of stack
+        return End(kind, error=INDESCRIBABLE)

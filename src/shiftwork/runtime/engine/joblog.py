@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from shiftwork.core.model import LogLine
 from shiftwork.core.plurals import counted
-from shiftwork.runtime.engine.error_text import describe
+from shiftwork.runtime.engine.error_text import describe, exact, storable
 
 MOST_LINES: Final = 100
 MOST_CHARACTERS: Final = 8_000
 LONGEST_LINE: Final = 1_000
+_UNSHOWABLE: Final = "(a log line that cannot be shown)"
 
 
 class JobLog:
@@ -64,25 +65,38 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
         if level < logging.INFO and not self.isEnabledFor(level):
             return
         text = _text(msg, args)
-        discreet = self._discreet(text)
-        if discreet == text:
+        discreet = self._hidden(text)
+        if discreet == text and text is not _UNSHOWABLE:
             super().log(level, msg, *args, **kwargs)
         else:
             super().log(level, "%s", discreet, **kwargs)
         if level >= logging.INFO:
-            self._keep(logging.getLevelName(level).lower(), _line(discreet, kwargs, self._discreet))
+            self._keep(storable(logging.getLevelName(level).lower()), _line(discreet, kwargs, self._discreet))
+
+    def _hidden(self, text: str) -> str:
+        try:
+            return self._discreet(text)
+        except Exception:  # noqa: BLE001 - a line that cannot be shown does not fail the job
+            return _UNSHOWABLE
 
 
 def _text(msg: object, args: tuple[object, ...]) -> str:
     try:
-        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+        return exact(logging.LogRecord("", 0, "", 0, msg, args, None).getMessage())
     except Exception:  # noqa: BLE001 - `logging` tolerates a format that does not fit, and so do we
+        return _text_as_it_is(msg, args)
+
+
+def _text_as_it_is(msg: object, args: tuple[object, ...]) -> str:
+    try:
         return f"{msg!s} {args!r}"
+    except Exception:  # noqa: BLE001 - likewise
+        return _UNSHOWABLE
 
 
 def _line(text: str, kwargs: MutableMapping[str, Any], discreet: Callable[[str], str]) -> str:
     error = sys.exception()
     if kwargs.get("exc_info") and error is not None:
         text += f" ({describe(error, discreet)})"
-    text = text.encode("utf-8", "backslashreplace").decode()
+    text = storable(text)
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

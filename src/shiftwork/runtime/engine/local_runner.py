@@ -7,11 +7,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import Context
-from shiftwork.runtime.engine.execute import run_async, run_rest, run_sync
+from shiftwork.runtime.engine.execute import cancelled, escaped, run_async, run_rest, run_sync
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
@@ -65,6 +67,7 @@ class LocalRunner:
         self._loop = asyncio.get_running_loop()
         self._stacks = Stacks()
         self._listener: RunnerListener | None = None
+        self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")
 
     @property
     def used(self) -> bool:
@@ -144,6 +147,7 @@ class LocalRunner:
         """Let go of the threads."""
         if not self.dead:
             self.dead, self.open = True, False
+            self._watch.cancel()
             self._threads.close()
             if self._listener is not None:
                 self._listener.runner_gone(self, ())
@@ -154,14 +158,32 @@ class LocalRunner:
         run.task = self._loop.create_task(coroutine, context=run.span.variables if run.span else None)
         run.task.add_done_callback(partial(self._task_done, run))
 
+    async def _watch_loop(self) -> None:
+        """Wait until the event loop ends without a stop: then it cancels every task, and ours are to be handed back.
+
+        A run that is cancelled by anything else has failed: its own function, or something it called, did that.
+        """
+        try:
+            await self._loop.create_future()
+        finally:
+            if not self.dead:
+                self.open = False
+                for run in self._running:
+                    if run.task is not None and run.stopped_as is None:
+                        run.stopped_as = EndKind.DRAINED
+
     def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled() or task.exception():  # before its first step, or the loop was interrupted
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
+        if task.cancelled():
+            self._ended(run, cancelled(run))
         else:
-            self._ended(run, task.result())
+            error = task.exception()
+            self._ended(run, task.result() if error is None else escaped(run, error))
 
     def _in_thread(self, run: Run) -> None:
-        end = run_sync(run)
+        try:
+            end = run_sync(run)
+        except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
+            end = escaped(run, error)
         try:
             self._loop.call_soon_threadsafe(self._thread_done, run, end)
         except RuntimeError:  # the event loop is closed
@@ -172,7 +194,7 @@ class LocalRunner:
             self._ended(run, end)
         elif run.ended or run.stopped_as is not None:
             end.close()
-            self._ended(run, End(run.stopped_as or EndKind.DRAINED))
+            self._ended(run, cancelled(run))
         else:
             self._start_task(run, run_rest(run, end))
 
@@ -181,6 +203,8 @@ class LocalRunner:
         if run.ended:
             self.strays.discard(run)
             return
+        if end.kind is EndKind.DRAINED and run.stopped_as is None:
+            end = replace(end, unasked=True)
         run.ended = True
         self.served += 1
         if run.patience is not None:
@@ -194,8 +218,12 @@ class LocalRunner:
     def _give_up(self, run: Run) -> None:
         if run.ended:
             return
+        assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
         self.strays.add(run)
         what = "its coroutine swallowed the cancellation" if run.task else "its thread cannot be stopped"
+        timed_out = run.stopped_as is EndKind.TIMED_OUT
+        why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
+        self._ended(run, End(run.stopped_as, error=f"{why}, but {what}", traceback=self._stacks.of(run)))
         logger.error(
             "job %s of %s was told to stop (%s), but goes on: %s",
             run.job.id,
@@ -204,7 +232,3 @@ class LocalRunner:
             what,
             extra={"job_id": run.job.id, "worker": run.job.worker},
         )
-        timed_out = run.stopped_as is EndKind.TIMED_OUT
-        why = f"timed out after {run.config.timeout_seconds:g} s" if timed_out else "told to stop"
-        end = End(run.stopped_as or EndKind.DRAINED, error=f"{why}, but {what}", traceback=self._stacks.of(run))
-        self._ended(run, end)

@@ -116,8 +116,15 @@ class Outbox:
             else:
                 accepted = iter(finished.accepted)
                 everything = [settled.written or next(accepted) for settled in batch]
-                self._written(batch, Finished(everything, finished.disabled))
+                self._follow_up(batch, Finished(everything, finished.disabled))
                 return
+
+    def _follow_up(self, batch: Sequence[Settled], finished: Finished) -> None:
+        try:
+            self._written(batch, finished)
+        except Exception:  # the store has the outcomes: writing them again would only be refused
+            with suppress(Exception):  # what failed may be a log handler of the user's
+                logger.exception("cannot report %s", counted(len(batch), "outcome"))
 
     def _report(self, error: Exception, n: int) -> None:
         if isinstance(error, StoreError):

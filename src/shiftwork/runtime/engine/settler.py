@@ -13,6 +13,7 @@ from shiftwork.runtime.engine.outbox import Outbox, Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.tenure import Tenure
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -20,13 +21,16 @@ logger: Final = logging.getLogger("shiftwork")
 class Settler:
     """Settles the runs of one instance."""
 
-    def __init__(self, registry: Registry, outbox: Outbox, clock: Clock, tenure: Tenure) -> None:
+    def __init__(
+        self, registry: Registry, outbox: Outbox, clock: Clock, tenure: Tenure, unasked_hand_backs: UnaskedHandBacks
+    ) -> None:
         self.completed = 0
         self.failed = 0
         self._registry = registry
         self._outbox = outbox
         self._clock = clock
         self._tenure = tenure
+        self._unasked_hand_backs = unasked_hand_backs
 
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""
@@ -49,6 +53,7 @@ class Settler:
             now=self._clock.now(),
             rand=random.random(),
             instance=self._tenure.instance,
+            hand_backs=self._unasked_hand_backs.count(job.id, self._clock.monotonic()) if end.unasked else 0,
         )
         if outcome.status is JobStatus.COMPLETED:
             self.completed += 1
@@ -58,6 +63,8 @@ class Settler:
 
     def _settled_itself(self, run: Run, outcome: Outcome, end: End) -> None:
         """Count a job that its function ended in a transaction; what the function did afterwards does not count."""
+        self.completed += 1
+        self._outbox.put(Settled(outcome, run.started_at, written=True))
         if end.kind is not EndKind.RETURNED:
             logger.warning(
                 "job %s of %s failed after it had completed: %s",
@@ -66,5 +73,3 @@ class Settler:
                 end.error or end.kind,
                 extra={"job_id": run.job.id, "worker": run.job.worker},
             )
-        self.completed += 1
-        self._outbox.put(Settled(outcome, run.started_at, written=True))

@@ -1,10 +1,14 @@
 """Threads for plain functions, as many as there are jobs."""
 
+import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Final
+
+logger: Final = logging.getLogger("shiftwork")
 
 
 class Threads:
@@ -56,7 +60,11 @@ class _Thread(threading.Thread):
             if item is None:
                 return
             context, work = item
-            context.run(work)
+            try:
+                context.run(work)
+            except BaseException:  # an exception that a user's code set on this thread, and that came late
+                with suppress(BaseException):
+                    logger.exception("a thread of %s went on after an exception that is not its own", self.name)
             del context, work, item
             if not self._home.rest(self):
                 return

@@ -10,6 +10,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Setup
@@ -35,6 +36,7 @@ class NodeEnvironment(Struct, frozen=True, kw_only=True):
     outbox: Outbox
     publication: Publication
     emit: Emit
+    unasked_hand_backs: UnaskedHandBacks
     voice: StoreVoice
     begun: Callable[[Claimed], None]
     """Called when a run begins."""

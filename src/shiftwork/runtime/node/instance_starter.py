@@ -49,6 +49,7 @@ class InstanceStarter:
             publication=here.publication,
             bell=bell,
             stopwatch=here.gauge.stopwatch,
+            unasked_hand_backs=here.unasked_hand_backs,
             begun=here.begun,
             node=here.node,
             # Numbered: an instance that ends may still have jobs, and a lease, when the next one begins.

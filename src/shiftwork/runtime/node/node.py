@@ -23,6 +23,7 @@ from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.runtime.engine.reporter import Reporter
+from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
@@ -134,6 +135,7 @@ class Node:
             outbox=outbox,
             publication=self._publication,
             emit=reporter.emit,
+            unasked_hand_backs=UnaskedHandBacks(),
             voice=voice,
             begun=reporter.run_begun,
             setup=setup,

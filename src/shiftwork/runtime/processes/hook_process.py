@@ -11,7 +11,15 @@ from shiftwork.core.model import Event
 from shiftwork.errors import AppImportError
 from shiftwork.events import LONGEST_HOOK_SECONDS
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.processes.messages import CallHooks, Definition, Exit, ProcessFrame, Setup, SetupFailed
+from shiftwork.runtime.processes.link import LONGEST_DEFINITION
+from shiftwork.runtime.processes.messages import (
+    CallHooks,
+    Definition,
+    Exit,
+    ProcessFrame,
+    Setup,
+    SetupFailed,
+)
 from shiftwork.runtime.processes.process import Process, exit_in_words
 
 logger: Final = logging.getLogger("shiftwork")
@@ -78,7 +86,7 @@ class HookProcess:
 
     def _start(self) -> None:
         self._gone.clear()
-        self._process = Process(receive=self._received, ended=self._ended)
+        self._process = Process(receive=self._received, ended=self._ended, longest=LONGEST_DEFINITION)
         self._process.send(replace(self._setup, role="hooks", now=self._clock.now()))
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:

@@ -16,7 +16,7 @@ from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.transactions import Transactions
-from shiftwork.runtime.processes.link import Link
+from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     CallHooks,
     Drain,
@@ -51,7 +51,12 @@ class Instance:
         self.over = asyncio.Event()
         self.clock = SystemClock()
         self.link: Link[NodeFrame] = Link(
-            sock, NodeFrame, receive=self._received, closed=self.over.set, wrap=self._framed
+            sock,
+            NodeFrame,
+            receive=self._received,
+            closed=self.over.set,
+            wrap=self._framed,
+            refused=self._refused,
         )
         self._loop = asyncio.get_running_loop()
         self._callees: Mapping[str, Callee] = {}
@@ -144,6 +149,8 @@ class Instance:
                     self._hooks.fire(message.event)
             case Setup():
                 self.clock.follow(message.now)
+                describes = message.role == "hooks"
+                self.link.longest = LONGEST_DEFINITION if describes else longest_frame(message.max_payload_bytes)
                 self.setup.set_result(message)
             case Drain():
                 if self._runner is not None:
@@ -178,9 +185,9 @@ class Instance:
         try:
             self._runner.start(run)
         except RuntimeError as error:  # out of threads: another instance may run it
-            about = {"job_id": job.id, "worker": job.worker}
-            logger.warning("cannot start job %s of %s: %s; handing it back", job.id, job.worker, error, extra=about)
             self.run_ended(run, End(EndKind.DRAINED))
+            about = {"job_id": job.id, "worker": job.worker}
+            logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
 
     def run_begun(self, run: Run) -> None:
         """A run begins at once here. The node watches its deadline."""
@@ -191,6 +198,14 @@ class Instance:
         self._progress.before_end(run.job.id)
         stray = self._runner is not None and run in self._runner.strays
         self.send(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
+
+    def _refused(self, message: Any, why: str) -> None:
+        """A message is too long for the node, which would hang up on us: the others must not suffer for it."""
+        if isinstance(message, RunEnded):
+            end = End(EndKind.UNENCODABLE, error=f"its end cannot be reported to the node: {why}")
+            self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
+        else:
+            log_refusal(message, why)
 
     def _framed(self, messages: list[Any]) -> ProcessFrame:
         return ProcessFrame(self._seen, messages)

@@ -12,18 +12,38 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import MsgspecError, msgpack
 
+from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
+
 logger: Final = logging.getLogger("shiftwork")
 
 T = TypeVar("T")
 
 _LENGTH: Final = 4
 _CHUNK: Final = 262_144
-LONGEST_FRAME: Final = 1 << 30
-"""Real frames are much shorter. A length beyond this means that the bytes are not a frame."""
+_ROOM: Final = 1_048_576
+"""What a message may need besides a payload or a result: a traceback, log lines, the definition of a large app."""
+
+
+LONGEST_DEFINITION: Final = 1 << 28
+"""How many bytes a frame may have where no jobs run, and an app with many thousands of workers is described."""
+
+
+def longest_frame(max_payload_bytes: int) -> int:
+    """How many bytes a frame may have where payloads and results may have this many."""
+    return 4 * max_payload_bytes + _ROOM
+
+
+def log_refusal(message: Any, why: str) -> None:
+    """Log that a message cannot be sent."""
+    logger.error("cannot send a %s message: %s", type(message).__name__, why)
 
 
 class Link(Generic[T]):
-    """One end of a connection. `receive` gets the frames that arrive; `closed` is called when the other end is gone."""
+    """One end of a connection. `receive` gets the frames that arrive; `closed` is called when the other end is gone.
+
+    No frame is longer than `longest`, in either direction: `refused` gets each message that does not fit into one, or
+    has no encoding, with the reason. Bytes that announce a longer frame are garbage.
+    """
 
     def __init__(
         self,
@@ -33,7 +53,16 @@ class Link(Generic[T]):
         receive: Callable[[list[T]], None],
         closed: Callable[[], None],
         wrap: Callable[[list[Any]], Any],
+        refused: Callable[[Any, str], None] = log_refusal,
+        longest: int = longest_frame(MAX_PAYLOAD_BYTES),
+        most_at_once: int | None = None,
     ) -> None:
+        self.longest = longest
+        self._most_at_once = most_at_once
+        """How many bytes are read before the event loop does something else; None is all that have arrived."""
+        self._refused = refused
+        self.garbage: str | None = None
+        """What the other end sent instead of a frame, if it did. The connection is closed then."""
         sock.setblocking(False)  # noqa: FBT003
         self._sock = sock
         self._receive = receive
@@ -69,12 +98,32 @@ class Link(Generic[T]):
 
     def flush(self) -> None:
         """Send every message now, as far as the socket takes them."""
-        if self._waiting and not self.closed:
+        while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
-            body = self._encoder.encode(self._wrap(messages))
-            self._outgoing += len(body).to_bytes(_LENGTH, "little")
-            self._outgoing += body
+            if not self._put(messages):
+                for message in messages:
+                    self._put_alone(message)
         self._write()
+
+    def _put(self, messages: list[Any]) -> bool:
+        """Write a frame, unless it is too long or has no encoding."""
+        try:
+            body = self._encoder.encode(self._wrap(messages))
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return False
+        if len(body) > self.longest:
+            return False
+        self._outgoing += len(body).to_bytes(_LENGTH, "little")
+        self._outgoing += body
+        return True
+
+    def _put_alone(self, message: Any) -> None:
+        if not self._put([message]):
+            try:
+                size = f"it has {len(self._encoder.encode(message)):,} bytes; {self.longest:,} are allowed"
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                size = f"it cannot be encoded: {error}"
+            self._refused(message, size)
 
     def catch_up(self) -> None:
         """Receive what has arrived, without waiting for the event loop to notice. Allowed while receiving."""
@@ -110,22 +159,12 @@ class Link(Generic[T]):
             self._loop.remove_writer(self._sock)
 
     def _readable(self) -> None:
-        over = False
-        while True:
-            try:
-                chunk = self._sock.recv(_CHUNK)
-            except (BlockingIOError, InterruptedError):
-                break
-            except OSError:
-                chunk = b""
-            if not chunk:
-                over = True
-                break
-            self._incoming += chunk
+        frames: list[T] = []
         try:
-            frames = self._frames()
-        except (MsgspecError, UnicodeDecodeError, ValueError) as error:
+            over = self._read(frames)
+        except (MsgspecError, UnicodeDecodeError, ValueError, RecursionError) as error:
             logger.error("closing a connection whose other end sends garbage: %s", error)  # noqa: TRY400
+            self.garbage = str(error)
             frames, over = [], True
         try:
             if frames:
@@ -134,20 +173,36 @@ class Link(Generic[T]):
             if over:
                 self._end()
 
-    def _frames(self) -> list[T]:
-        frames: list[T] = []
+    def _read(self, frames: list[T]) -> bool:
+        """Add the frames that have arrived; returns whether the other end is gone."""
+        read = 0
+        while self._most_at_once is None or read < self._most_at_once:
+            try:
+                chunk = self._sock.recv(_CHUNK)
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError:
+                return True
+            if not chunk:
+                return True
+            read += len(chunk)
+            self._incoming += chunk
+            self._take_frames(frames)
+        return False
+
+    def _take_frames(self, frames: list[T]) -> None:
         at, data = 0, self._incoming
         while len(data) - at >= _LENGTH:
-            end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "little")
-            if end - at > LONGEST_FRAME:
-                message = f"a frame of {end - at:,} bytes"
+            length = int.from_bytes(data[at : at + _LENGTH], "little")
+            if length > self.longest:
+                message = f"a frame of {length:,} bytes; {self.longest:,} are allowed"
                 raise ValueError(message)
+            end = at + _LENGTH + length
             if len(data) < end:
                 break
             frames.append(self._decoder.decode(memoryview(data)[at + _LENGTH : end]))
             at = end
         del data[:at]
-        return frames
 
     def _end(self) -> None:
         if not self.closed:

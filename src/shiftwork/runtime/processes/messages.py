@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from shiftwork.core.admission import Gates
 from shiftwork.core.model import Claimed, Event, Outcome, PoolConfig, Progress, RunState, WorkerConfig
+from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.core.retry import End, EndKind
 
 # ── from the node ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -23,6 +24,8 @@ class Setup(Struct, frozen=True, kw_only=True, tag=True):
     """Where to look for modules."""
     log_level: str | None = None
     log_format: str = "text"
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES
+    """How many bytes payloads and results may have, which decides how long messages may be."""
 
 
 class Start(Struct, frozen=True, tag=True):
@@ -93,6 +96,7 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     workers: list[WorkerConfig]
     pools: list[PoolConfig]
     gates: dict[str, Gates]
+    max_payload_bytes: int
     schemas: dict[str, bytes]
     """The parameters of each worker, as JSON Schema."""
     hooks: bool

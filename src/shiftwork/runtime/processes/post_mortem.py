@@ -31,6 +31,8 @@ class Death(Struct, frozen=True, kw_only=True):
     """Whether it ended itself because its lease was not renewed in time."""
     starved: bool
     """Whether the system was killing processes for want of memory."""
+    severed: str | None
+    """What it did to its connection, in words, if that is why it was ended."""
     stack: str | None
     """What its threads were doing, as far as that is known."""
 
@@ -38,6 +40,11 @@ class Death(Struct, frozen=True, kw_only=True):
     def from_outside(self) -> bool:
         """Whether a SIGKILL killed it that was neither ours nor, for want of memory, the system's."""
         return self.status == -signal.SIGKILL and not self.killed and not self.starved
+
+    @property
+    def words(self) -> str:
+        """How it ended: "was killed by SIGKILL"."""
+        return self.severed or exit_in_words(self.status)
 
     @property
     def before_ready(self) -> str:
@@ -64,7 +71,7 @@ def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -
         return End(EndKind.DRAINED)
     if together > 1 or death.why is not None:
         return None
-    error = f"its process {exit_in_words(death.status)}"
+    error = f"its process {death.words}"
     return End(EndKind.CRASHED, error=error, traceback=death.stack, from_outside=death.from_outside)
 
 

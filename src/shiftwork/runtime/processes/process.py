@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-from shiftwork.runtime.processes.link import Link
+from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.spawn import SpawnedProcess
@@ -29,6 +29,8 @@ STACK_SIGNAL: Final = signal.SIGUSR2
 STACK_SECONDS: Final = 0.3
 FREEZE_SECONDS: Final = 0.0005
 FREEZE_TRIES: Final = 40
+CUT_OFF: Final = 117
+"""The exit status of a process that has lost its lifeline, because a job closed what was not its own."""
 
 
 class Process:
@@ -39,8 +41,11 @@ class Process:
         *,
         receive: Callable[[Sequence[ProcessFrame]], None],
         ended: Callable[[int], None],
+        longest: int,
+        refused: Callable[[Any, str], None] = log_refusal,
         guard: ProcessGuard | None = None,
     ) -> None:
+        self._cut_off = False
         self._receive = receive
         self._guard = guard
         self._ended = ended
@@ -54,7 +59,14 @@ class Process:
             self.pid = self._popen.pid
             self._watch()
             self._link: Link[ProcessFrame] = Link(
-                spawned.socket, ProcessFrame, receive=self._received, closed=self._disconnected, wrap=NodeFrame
+                spawned.socket,
+                ProcessFrame,
+                receive=self._received,
+                closed=self._disconnected,
+                wrap=NodeFrame,
+                refused=refused,
+                longest=longest,
+                most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
             )
             on_failure.pop_all()
         if guard is not None:
@@ -90,9 +102,21 @@ class Process:
             self._receive(frames)
 
     def _disconnected(self) -> None:
-        """Mostly because it ends; but a job may also have closed what was not its own."""
+        """Mostly because it ends; but a job may also have closed what was not its own, or written to it."""
         if not self._over:
-            self._loop.call_later(SPEECHLESS_SECONDS, self.kill)
+            self._loop.call_later(SPEECHLESS_SECONDS, self._end_severed)
+
+    def _end_severed(self) -> None:
+        if not self._over:
+            self._cut_off = True
+            self.kill()
+
+    @property
+    def severed(self) -> str | None:
+        """What it did to its connection, in words; None if it left that alone."""
+        if self._link.garbage is not None:
+            return f"wrote to its connection with the node, which only shiftwork may: {self._link.garbage}"
+        return CUT_OFF_WORDS if self._cut_off else None
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,8 +205,13 @@ class Process:
             self._stacks.close()
 
 
+CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"
+
+
 def exit_in_words(status: int) -> str:
     """How a process ended: "exited with status 1", "was killed by SIGKILL"."""
+    if status == CUT_OFF:
+        return CUT_OFF_WORDS
     if status >= 0:
         return f"exited with status {status}"
     try:

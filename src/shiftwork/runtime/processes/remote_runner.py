@@ -19,9 +19,11 @@ from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
 from shiftwork.runtime.processes.kill_record import KillRecord
+from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
     Exit,
+    FromNode,
     FromProcess,
     Ping,
     ProcessFrame,
@@ -36,7 +38,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import Death, end_of, suspects
-from shiftwork.runtime.processes.process import Process, exit_in_words
+from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.stack_questions import StackQuestions
 
@@ -99,7 +101,13 @@ class RemoteRunner:
         self._stack = ""
         self._killing: asyncio.Task[None] | None = None
         self._starved = machine.starved()
-        self._process = Process(receive=self._received, ended=self._ended, guard=guard)
+        self._process = Process(
+            receive=self._received,
+            ended=self._ended,
+            refused=self._refused,
+            longest=longest_frame(setup.max_payload_bytes),
+            guard=guard,
+        )
         self.pid = self._process.pid
         self._questions = StackQuestions(self._process)
         self._gauge = Gauge(self.pid, clock.monotonic)
@@ -190,6 +198,15 @@ class RemoteRunner:
         self._forget(run)
         run.ended = True
         run.owner.run_ended(run, end)
+
+    def _refused(self, message: FromNode, why: str) -> None:
+        """A message is too long for the process. Only a payload that was stored under another limit is."""
+        run = self._runs.get(message.job.id) if isinstance(message, Start) else None
+        if run is None:
+            log_refusal(message, why)
+        else:
+            error = f"the payload is too large to be sent to its process: {why}; raise max_payload_bytes"
+            self._end(run, End(EndKind.UNDECODABLE, error=error))
 
     # ── messages from the process ────────────────────────────────────────────────────────────────────────────────
 
@@ -327,6 +344,7 @@ class RemoteRunner:
             alone=self._alone,
             lapsed=self.lapsed,
             starved=machine.starved() > self._starved,
+            severed=self._process.severed,
             stack=self._stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
@@ -345,8 +363,7 @@ class RemoteRunner:
         elif self.ready and not self._closing:
             workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_NAMED])
             ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
-            how = exit_in_words(death.status)
-            logger.warning("process %d %s %s; a new one takes its place", self.pid, how, ran)
+            logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)
 
     def _end_runs(self, death: Death) -> list[Run]:
         """End the runs that died with the process; returns those that are to be tried again, apart."""

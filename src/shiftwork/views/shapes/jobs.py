@@ -11,7 +11,7 @@ from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
 from shiftwork.views.instants import iso
-from shiftwork.views.shapes.values import json_safe
+from shiftwork.views.shapes.values import json_safe, unshowable
 from shiftwork.views.stack import JobStack
 
 
@@ -160,13 +160,20 @@ def _job(job: Job[Any]) -> dict[str, Any]:
 
 def payload_shape(job: Job[Any]) -> Any:
     """Return a job's arguments as they may be shown."""
-    shown = json_safe(job.payload)
+    payload = job.payload
+    instead = unshowable(payload)
+    if instead is not None:
+        return instead
+    shown = json_safe(payload)
     return shown if job.secrets is None or is_sealed(job.record.payload) else job.secrets.redact(shown)
 
 
 def result_shape(job: Job[Any]) -> Any:
     """Return what a job's function returned."""
-    return None if job.record.result is None else json_safe(plain(job.record.result))
+    if job.record.result is None:
+        return None
+    result = plain(job.record.result)
+    return unshowable(result) or json_safe(result)
 
 
 def explanation_shape(why: Explanation) -> ExplanationShape:
