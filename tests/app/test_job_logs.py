@@ -45,6 +45,7 @@ async def test_a_line_that_cannot_be_shown_or_stored_fails_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own could not send such a line on
+
     class Mute:
         def __str__(self) -> str:
             raise ValueError("not a word")
