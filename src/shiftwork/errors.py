@@ -187,6 +187,7 @@ class LifecycleError(ShiftworkError):
 
 
 _SHOWN = 24
+_MISSPELLED = 0.85
 _CLOSE = 0.65
 _SHORTEST_PREFIX = 3
 _MOST_MEANT = 3
@@ -280,14 +281,15 @@ def meant_by(name: str, known: "Iterable[str]") -> list[str]:
     """Return the names that were probably meant: one, seldom two or three, or none."""
     word, names = _plain(name), sorted(known)
     same = same_as(name, names)
+    by_word = {_plain(one): one for one in names}
     for found in (
         [] if same is None else [same],
         [one for one in names if len(word) >= _SHORTEST_PREFIX and _plain(one).startswith(word)],
+        [by_word[one] for one in get_close_matches(word, by_word, n=1, cutoff=_MISSPELLED)],
         [one for one in names if len(one) >= _SHORTEST_PREFIX and word.startswith(_plain(one))],
     ):
         if 0 < len(found) <= _MOST_MEANT:
             return found
-    by_word = {_plain(one): one for one in names}
     return [by_word[one] for one in get_close_matches(word, by_word, n=1, cutoff=_CLOSE)]
 
 

@@ -85,7 +85,11 @@ def works(url: str) -> None:
 
 async def work(url: str) -> None:
     app = WorkerOrchestrator(url)
-    app.task(name="mail", concurrency_key="{to}")(lambda to: f"to {to}")
+
+    @app.task(concurrency_key="{to}")
+    def mail(to: str) -> str:
+        return f"to {to}"
+
     app.task(name="post", rate_limit="1000/s")(lambda: "sent")
     app.worker(name="tick", interval_seconds=3600)(lambda: None)
     await app.start()

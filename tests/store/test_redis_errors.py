@@ -159,7 +159,7 @@ async def test_a_sentinel_names_the_server(valkey_program: Path, valkey_url: str
     ("url", "told"),
     [
         ("redis://", "needs a host: write redis://host:6379/0"),
-        ("redis://host:port/0", "'host:port' is not a host"),
+        ("redis://host:port/0", "the port in the redis:// URL is not a number"),
         ("redis://host/name", "the database of a redis:// URL is a number"),
         ("redis://one,two/0", "has one host; for several, write redis+cluster://"),
         ("redis+cluster://host:7000/1", "a cluster has only database 0"),

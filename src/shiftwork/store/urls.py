@@ -85,8 +85,9 @@ def _bare_store(url: str, namespace: str) -> Store:
     if not mark:
         raise UnknownStoreError(_no_scheme(url))
     if scheme not in SCHEMES:
-        hint = "" if "+" not in scheme else " The driver is chosen for you"
-        raise UnknownStoreError(f"unknown store scheme {scheme!r}; {nearest(scheme, SCHEMES)}{hint}")
+        meant = nearest(scheme, SCHEMES)
+        hint = " The driver is chosen for you" if "+" in scheme and "+" not in meant else ""
+        raise UnknownStoreError(f"unknown store scheme {scheme!r}; {meant}{hint}")
     if scheme not in ("memory", "sqlite"):
         check_login(scheme, rest)
     place, _, query = rest.partition("?")
