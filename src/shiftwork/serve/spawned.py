@@ -6,6 +6,7 @@ node can no longer guarantee its lease: another process may have its jobs by the
 
 import asyncio
 import contextlib
+import errno
 import faulthandler
 import os
 import select
@@ -40,7 +41,12 @@ def main() -> None:
     watch = Lifeline(lifeline)
     watch.start()
     die_with_parent()
-    asyncio.run(_live(socket.socket(fileno=sock)))
+    try:
+        asyncio.run(_live(socket.socket(fileno=sock)))
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        os._exit(CUT_OFF)  # a job has closed what the event loop needs
 
 
 class Lifeline(threading.Thread):
