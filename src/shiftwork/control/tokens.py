@@ -168,7 +168,7 @@ class TokenCheck:
         return self._known.get(id)
 
     async def _read_once(self) -> None:
-        """Read all tokens. Requests that come meanwhile wait for the same answer, so many cost the store no more."""
+        """Read all tokens. Requests that arrive meanwhile share the result, so a crowd costs the store one read."""
         loop = asyncio.get_running_loop()
         reading = self._reading
         if reading is None or reading.done() or reading.get_loop() is not loop:

@@ -7,7 +7,7 @@
                  process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
     drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
-                 nothing had told its runs to stop
+                 nothing had asked its runs to stop
     cancelled    cancelled
     undecodable  dead: the same bytes would not fit next time either
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
@@ -30,7 +30,7 @@ LOSS_LIMIT: Final = 10
 """How many losses make a job dead: it may be what takes the nodes down."""
 HAND_BACK_LIMIT: Final = 10
 HAND_BACK_SECONDS: Final = 60.0
-"""A job that is handed back more often than this within this time, though nothing told its runs to stop, is dead: it
+"""A job that is handed back more often than this within this time, though nothing asked its runs to stop, is dead: it
 would start for ever. A node that stops, a lost lease and a neighbour's crash are reasons, however often they occur."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
@@ -66,7 +66,7 @@ class End(Struct, frozen=True):
     log: tuple[LogLine, ...] = ()
     """The lines it logged."""
     unasked: bool = False
-    """Whether a drained run was handed back although nothing had told it to stop."""
+    """Whether a drained run was handed back although nothing had asked it to stop."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ class Publication:
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)
             before, after = await self._change(lost)
             self.edition = after.token
-            self._report(after, told=before is not None and before.lost_at == after.lost_at)
+            self._report(after, known=before is not None and before.lost_at == after.lost_at)
 
     async def _change(self, lost: str) -> tuple[Edition | None, Edition]:
         token, now = secrets.token_hex(8), self._clock.now()
@@ -75,8 +75,8 @@ class Publication:
             "jobs, pauses and disabled workers from before are gone unless the new store has them"
         )
 
-    def _report(self, after: Edition, *, told: bool) -> None:
-        if told:
+    def _report(self, after: Edition, *, known: bool) -> None:
+        if known:
             logger.warning("the store was emptied or replaced: the definitions of this node were published again")
         else:
             self._emit("store.emptied", "store", after.lost)
