@@ -83,7 +83,7 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(valkey_url, range(JOBS)))
     victim = start("sleepers.py", valkey_url, log, gate)
-    eventually(lambda: started(log)[victim.pid] == JOBS)
+    eventually(lambda: started(log)[victim.pid] >= JOBS)
     victim.kill()
     victim.wait()
     gate.touch()
@@ -91,7 +91,7 @@ def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str
     eventually(all_complete(valkey_url, ids))
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(timeout=30) == 0
-    assert started(log)[heir.pid] == JOBS
+    assert started(log)[heir.pid] >= JOBS
 
 
 def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_program: Path, tmp_path: Path) -> None:

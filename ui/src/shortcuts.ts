@@ -1,6 +1,6 @@
 /** Keyboard shortcuts, active unless the focus is in a field or a dialog. */
 
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { isPaused, pause } from "./data/live";
 import { go, to } from "./router";
 
@@ -13,16 +13,16 @@ export const GOES: Record<string, [string, string]> = {
   n: ["nodes", "Nodes"],
   e: ["events", "Events"],
 };
-const PATIENCE_MS = 1_500;
 
 export function useShortcuts({ help, search }: { help: () => void; search: () => void }) {
-  const pressed = useRef(0);
-  useEffect(() => {
+  const prefixed = useRef(false);
+  // A layout effect listens before the page is painted, so that no key of a quick reader is lost.
+  useLayoutEffect(() => {
     const hear = (event: KeyboardEvent) => {
       const typing = event.target instanceof Element && event.target.closest("input, select, textarea, dialog");
       if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
-      const going = Date.now() - pressed.current < PATIENCE_MS ? GOES[event.key] : undefined;
-      pressed.current = event.key === "g" ? Date.now() : 0;
+      const going = prefixed.current ? GOES[event.key] : undefined;
+      prefixed.current = event.key === "g";
       if (going) go(to([going[0]]));
       else if (event.key === "/") search();
       else if (event.key === "?") help();
