@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +69,6 @@ def checkout() -> Path:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this machine has no program for, and put the longest first."""
-    _tell_apart(items)
     config.stash[LEFT_OUT] = Counter()
     left_out = [item for item in items if _misses_a_program(item, config.stash[LEFT_OUT])]
     if left_out:
@@ -83,19 +81,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return places.get(item.nodeid.partition("::")[0], documents if item.path.suffix == ".md" else others)
 
     items.sort(key=place)
-
-
-def _tell_apart(items: list[pytest.Item]) -> None:
-    """Give each test an id of its own: of several with the same one, xdist runs only one when it shares out by file.
-
-    Schemathesis puts the operation into the name of a test, and this pytest leaves it out of the id.
-    """
-    for item in items:
-        _, bracket, operation = item.name.partition("[")
-        if bracket and "[" not in item.nodeid:
-            item._id = replace(item._id, params=operation.removesuffix("]"))  # noqa: SLF001 - pytest offers no other way
-    ids = Counter(item.nodeid for item in items)
-    assert ids.total() == len(ids), [name for name, n in ids.items() if n > 1]
 
 
 def _misses_a_program(item: pytest.Item, missing: Counter[str]) -> bool:
