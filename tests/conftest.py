@@ -1,13 +1,15 @@
 """What every test may use, and which tests run where, in which order."""
 
+import gc
 import os
 import shutil
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 PROGRAMS_PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"])
 
@@ -52,13 +54,36 @@ LONGEST_FIRST: Final = tuple(
 )
 """Files that take long. They begin first, so that no process is left alone with one at the end."""
 
+TOGETHER: Final = ("tests/browser/",)
+"""Folders whose files run in one process, and share what is started for them."""
+
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
+
+
+class FilesAndFolders(LoadFileScheduling):
+    """Gives each file to one process, and some folders as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndFolders | None:
+    """Replace `--dist loadfile`."""
+    return FilesAndFolders(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure() -> None:
     """Mind SIGINT, also where these tests run in the background of a shell: processes inherit that it is ignored."""
+    gc.disable()  # what is collected stays: there is nothing to find in it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of collected tests out of every later look for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -429,7 +429,7 @@ async def where(store: SqliteStore, *, quick: bool) -> str:
 
 
 async def served_here(store: SqliteStore) -> None:
-    """Wait until a quick call is served by this thread: the store's own looks after its files when it has served one."""
+    """Wait until a quick call is served by this thread: the store's own looks after its files after each call."""
     async with asyncio.timeout(30):
         while await where(store, quick=True) != threading.current_thread().name:
             pass
