@@ -89,11 +89,12 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
 def test_the_status_tells_of_running_jobs_and_of_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
     node = nodes.start(**environment(tmp_path))
     listener.hear("READY=1")
-    nodes.enqueue(nodes.call(1, 5.0))
+    nodes.enqueue(nodes.call(1, 60.0))
     listener.hear("1 job running")
     node.signal(signal.SIGTERM)
     listener.hear("STATUS=stopping: 1 job running")
     listener.hear("WATCHDOG=1")  # while it lets the job finish, it must not be taken for dead
+    nodes.let_finish()
     assert node.end() == 0
 
 
@@ -109,7 +110,7 @@ def test_a_frozen_node_falls_silent(nodes: Nodes, listener: Listener, tmp_path: 
 
 
 def test_a_node_that_cannot_renew_its_lease_falls_silent(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
-    nodes.start(**environment(tmp_path))
+    nodes.start(**environment(tmp_path), SHOP_LEASE="3")
     listener.hear("WATCHDOG=1")
     with closing(sqlite3.connect(nodes.database)) as other:
         other.execute("begin exclusive")  # nobody else can write
