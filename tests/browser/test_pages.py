@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from shiftwork.events import NAMES
 from tests.browser.stage import Site, Watched
@@ -74,10 +74,12 @@ def test_job_page_and_dialogs_are_accessible(watched: Watched, node: Site, axe: 
     expect(page.get_by_role("dialog").get_by_label("width")).to_be_visible()
     assert violations(page, axe) == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Go to Workers")
     assert violations(page, axe) == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     running = node.enqueue("long_report", pages=500)
     page.goto(f"{watched.site.address}#/jobs/{running}")
     expect(page.get_by_role("log")).to_contain_text("page 4 is written")
@@ -152,7 +154,7 @@ def test_graph_is_drawn(watched: Watched) -> None:
     expect(drawing.get_by_role("link")).to_have_count(2)
     page.get_by_label("Distance").select_option("2")
     expect(drawing.get_by_role("link")).to_have_count(4)
-    assert "around=cleanup&hops=2" in page.url
+    expect(page).to_have_url(re.compile("around=cleanup&hops=2"))
     drawing.get_by_role("link", name="cleanup").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("cleanup")
 
@@ -173,8 +175,9 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
 
 def test_every_event_can_be_asked_for(watched: Watched) -> None:
     page = watched.open("events")
-    offered = page.get_by_label("Kind of event").get_by_role("option").all_inner_texts()
-    assert set(offered[1:]) == set(NAMES)
+    offered = page.get_by_label("Kind of event").get_by_role("option")
+    expect(offered).to_have_count(1 + len(NAMES))
+    assert set(offered.all_inner_texts()[1:]) == set(NAMES)
 
 
 def test_events_are_told_with_their_reason(watched: Watched) -> None:
@@ -194,9 +197,15 @@ def test_failed_question_is_said_and_can_be_asked_again(watched: Watched) -> Non
     watched.expects(HTTPStatus.SERVICE_UNAVAILABLE)
     page = watched.page
     broken = {"title": "Store is away", "detail": "nobody answers at its address"}
-    page.route("**/api/v1/dead", lambda route: route.fulfill(status=503, json=broken))
+    held: list[Route] = []
+    page.route("**/api/v1/dead", held.append)
     watched.open("dead")
     expect(page.get_by_label("Loading")).to_be_visible()
+    while not held:
+        page.wait_for_timeout(10)
+    page.route("**/api/v1/dead", lambda route: route.fulfill(status=503, json=broken))  # what it asks from now on
+    for asked in held:
+        asked.fulfill(status=503, json=broken)
     expect(page.get_by_role("alert")).to_contain_text("nobody answers at its address")
     page.unroute("**/api/v1/dead")
     page.get_by_role("button", name="Try again").click()
