@@ -54,7 +54,9 @@ async def endure(mill: Mill, *, jobs: int, shortest: float, longest: float, node
     dice = random.Random(1)
     module = mill.module
     storm = Storm(mill, node_every=node_every)
-    storm.nodes += [await mill.up(mill.node()), await mill.up(mill.node())]
+    storm.nodes += [mill.node(), mill.node()]
+    for node in storm.nodes:
+        await mill.up(node)
     workers = [module.nap_apart, module.nap_in_a_thread, module.nap_in_a_coroutine] * 3
     workers += [module.left, module.right, module.middle]
     calls = [

@@ -23,8 +23,8 @@ def lease() -> float:
 
 async def test_jobs_that_hold_their_process_up_keep_their_node_while_they_are_in_time(mill: Mill) -> None:
     """The lease is four seconds, they hold everything up for ten, and may do so for thirty."""
-    await mill.up(mill.node())
-    await mill.up(mill.node())
+    for node in [mill.node(), mill.node()]:
+        await mill.up(node)
     held = [await getattr(mill.module, holder).enqueue(number=0, seconds=10) for holder in HOLDERS]
     pids = {(await mill.noted(worker))[0].pid for worker in NOTED}
     workers = [mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine]
