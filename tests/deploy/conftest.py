@@ -167,7 +167,11 @@ class Nodes:
 
     def completed(self, ids: Sequence[str], *, within: float = 40.0) -> None:
         """Wait until all of them are."""
-        eventually(lambda: {job.status for job in self.jobs(ids)} == {JobStatus.COMPLETED}, within=within)
+
+        async def ends() -> set[JobStatus]:
+            return {await (await self._app.get_job(job_id)).ended(within) for job_id in ids}
+
+        assert self._in_app(ends()) == {JobStatus.COMPLETED}
 
     def runs(self, what: str) -> Counter[tuple[int, int]]:
         """How often each job has started or ended, by its own word, in which node."""
