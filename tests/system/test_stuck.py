@@ -77,7 +77,7 @@ async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_ba
     frozen.signal(signal.SIGSTOP)
     await until(lambda: gone(children), what=lambda: "its processes go on")
     assert len(mill.lines(what="start")) == 2, "they ended after somebody else had begun"
-    await until(lambda: len(mill.lines(what="start")) == 4, what=mill.logs)
+    await until(lambda: len(mill.lines(what="start")) >= 4, what=mill.logs)
     assert not mill.lines(what="overlap")
     module.gate.touch()
     ended = await mill.all_ended(waiting)
