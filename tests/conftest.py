@@ -83,7 +83,7 @@ TOGETHER: Final = ("tests/browser/",)
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
-class FilesAndFolders(LoadFileScheduling):
+class FilesAndFolders(LoadFileScheduling):  # type: ignore[misc]
     """Gives each file to one process, and some folders as a whole."""
 
     def _split_scope(self, nodeid: str) -> str:
