@@ -429,8 +429,8 @@ async def where(store: SqliteStore, *, quick: bool) -> str:
 
 
 async def served_here(store: SqliteStore) -> None:
-    """Wait until a quick call is served by this thread: the store's own looks after its files after each call."""
-    async with asyncio.timeout(30):
+    """Wait until a quick call is served on this event loop: the thread may not be done with the call before it."""
+    async with asyncio.timeout(60):
         while await where(store, quick=True) != threading.current_thread().name:
             pass
 
