@@ -31,7 +31,7 @@ test: lint provide ## check, and every test but the soak tests
 	@echo "» tests; mypy and the dashboard's checks run beside them, and are shown at the end"
 	@mkdir -p build; ($(SLOW_CHECKS)) > build/checks.txt 2>&1 & checks=$$!; trap "kill $$checks 2> /dev/null" EXIT; \
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder tests docs README.md CONTRIBUTING.md; \
-	tested=$$?; wait $$checks; checked=$$?; cat build/checks.txt; exit $$((tested + checked))
+	tested=$$?; wait $$checks; checked=$$?; trap - EXIT; cat build/checks.txt; exit $$((tested + checked))
 
 check: lint ## lint, format, layers, types
 	@$(SLOW_CHECKS)
