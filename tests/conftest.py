@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 PROGRAMS_PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"])
@@ -79,6 +80,10 @@ LONGEST_FIRST: Final = tuple(
 
 TOGETHER: Final = ("tests/browser/",)
 """Folders whose files run in one process, and share what is started for them."""
+
+# A busy machine may be slow, and what fails once fails again. Soak tests have dice of their own.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
