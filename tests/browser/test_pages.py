@@ -123,10 +123,10 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
     expect(steps).to_contain_text("slots:")
     newest = steps.get_by_role("listitem").filter(has_text="→").first.locator("span").last
     chart = page.get_by_role("img", name="Slots,")
-    eventually(lambda: is_told_along(page, chart, str(newest.text_content())), within=60.0)
+    eventually(lambda: says_somewhere(page, chart, str(newest.text_content())), within=60.0)
 
 
-def is_told_along(page: Page, chart: Locator, words: str) -> bool:
+def says_somewhere(page: Page, chart: Locator, words: str) -> bool:
     """Whether the chart says this while the mouse goes over it, from its newest part to its oldest."""
     box = chart.bounding_box()
     assert box

@@ -69,10 +69,10 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
         proxy.fall_silent()
         calls = [store.add([job(f"{n}")], NOW) for n in range(30)]
         others = [store.stats(NOW), store.find(JobFilter()), store.beat([signs("i", "p")], 15, NOW), store.instances()]
-        told = await soon(asyncio.gather(*calls, *others, return_exceptions=True), "an answer for everybody")
-    assert {type(error) for error in told} == {StoreUnavailableError}
-    assert "has not answered for" in str(told[0])
-    assert "pg_stat_activity" in str(told[0])
+        answers = await soon(asyncio.gather(*calls, *others, return_exceptions=True), "an answer to every call")
+    assert {type(error) for error in answers} == {StoreUnavailableError}
+    assert "has not answered for" in str(answers[0])
+    assert "pg_stat_activity" in str(answers[0])
     proxy.speak()
     await soon(add(store, job("after")), "an answer")
     assert await statuses(store, "before", "after") == ["queued"] * 2
