@@ -317,7 +317,7 @@ async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: Man
     await app.start()
     for name in ("fail", "tick", "elastic", "default", PLAN_NAME, STACKS_NAME, MOVE_NAME, hour_name(0)):
         there = {doc.name: doc.version for doc in await stage.store.docs(kind)}
-        await stage.store.put(Doc(kind, name, body, there.get(name, 0)))
+        await stage.store.put([Doc(kind, name, body, there.get(name, 0))])
     await worker_of(app, "fail").enqueue()
     await clock.advance(200)
     assert runs["fail"] == 1

@@ -100,8 +100,7 @@ async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
 async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
     node = Historian(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
-    for doc in await stage.store.docs(HISTORY.name):
-        await stage.store.put(doc)
+    await stage.store.put(await stage.store.docs(HISTORY.name))
     await note(node, clock, times=3)
     assert len(await minutes(stage)) == 3
 

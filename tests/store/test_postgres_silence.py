@@ -147,7 +147,7 @@ async def test_each_call_is_one_round_trip_whatever_the_batch(store: PostgresSto
 
 
 async def test_a_claim_that_gates_decide_is_two_round_trips(store: PostgresStore, proxy: Proxy) -> None:
-    await store.put(Doc("gates", "w", msgpack.encode(Gates(worker="w", pool="p", max_running=5))))
+    await store.put([Doc("gates", "w", msgpack.encode(Gates(worker="w", pool="p", max_running=5)))])
     await store.add([job(f"{n}") for n in range(20)], NOW)
     assert len(await claim(store, 2)) == 2  # it learns that there are gates
     before = proxy.trips[CALLS]

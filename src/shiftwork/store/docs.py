@@ -38,7 +38,8 @@ async def change(store: Store, kind: Kind[T], name: str, new: Callable[[T | None
 
 async def write(store: Store, kind: Kind[T], value: T, *, over: Doc) -> bool:
     """Write a value over the record as it was read; return False, and write nothing, if it has changed since."""
-    return await store.put(Doc(kind.name, over.name, kind.encode(value), over.version))
+    [written] = await store.put([Doc(kind.name, over.name, kind.encode(value), over.version)])
+    return written
 
 
 async def stored(store: Store, kind: Kind[T], name: str) -> Doc:

@@ -262,11 +262,14 @@ class Store(Protocol):
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        """All docs of a kind, by name; or of every kind, by kind and name."""
+    async def docs(self, *kinds: str) -> list[Doc]:
+        """All docs of these kinds, or of every kind if none is named, by kind and name."""
 
-    async def put(self, doc: Doc) -> bool:
-        """Write the doc as version `doc.version + 1` if the stored version is `doc.version` (0: none); else False."""
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        """Write these docs, each by itself, and return which of them were written, in order; no doc is given twice.
+
+        A doc is written as version `doc.version + 1` if the stored version is `doc.version` (0: none).
+        """
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         """Enable a worker, or disable it with a reason, as `core.worker_state` says. Returns its state."""

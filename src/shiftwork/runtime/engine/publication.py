@@ -16,7 +16,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import Registry, publish
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys
+from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -55,7 +55,7 @@ class Publication:
                 return  # another claim has seen to it
             # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
             await self._beat()
-            await agree_on_keys(self._store)
+            await agree_on_keys(self._store, await keys_in_use(self._store))
             await publish(self._registry, self._store, self._clock.now())
             # Where fences begin again, a stale run from before must not be mistaken for one of the new runs.
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)

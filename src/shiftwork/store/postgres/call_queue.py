@@ -1,7 +1,8 @@
 """One connection of one event loop, on which calls take effect in the order in which they are made.
 
 A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
-completed. While one call is under way, jobs that other callers want to add are gathered, and go in one round trip.
+completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
+add, and single statements that are read or take no locks that others wait for.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
@@ -48,7 +49,7 @@ class PendingCall(Generic[T]):
 
 
 class BatchableCall(PendingCall[Any]):
-    """A call on a list of items, which can be made together with other calls of its kind."""
+    """A call on a list of items, which can be made together with other calls of the same work."""
 
     __slots__ = ("batch_work", "items")
 
@@ -131,8 +132,10 @@ class CallQueue:
         if not isinstance(first, BatchableCall):
             return calls
         size = len(first.items)
-        while self._calls and isinstance(self._calls[0], BatchableCall) and size < MAX_BATCH:
+        while self._calls and size < MAX_BATCH:
             following = self._calls[0]
+            if not isinstance(following, BatchableCall) or following.batch_work != first.batch_work:
+                break
             size += len(following.items)
             calls.append(self._calls.popleft())
         return calls
