@@ -157,6 +157,7 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_uncounted(stage: Sta
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
+    await settle()
     stage.faults.fail("claim", kind="after", times=1)
     job = await worker.enqueue()
     await settle()

@@ -1,5 +1,6 @@
 """The leader's diary: a moment a minute in the store, through changes of the lead; and what the web makes of it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -113,12 +114,12 @@ async def test_nothing_falls_between_two_notes(
     """Whether another leader came in between, or the store failed, after it had written or before."""
     node, put = Historian(stage.store, clock, lambda: True), stage.store.put
 
-    async def fails_once(doc: Doc) -> bool:
+    async def fails_once(docs: Sequence[Doc]) -> list[bool]:
         monkeypatch.setattr(stage.store, "put", put)
         if written:
-            await put(doc)
+            await put(docs)
         if spoilt:
-            return False
+            return [False]
         raise StoreUnavailableError("gone")
 
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
