@@ -46,6 +46,7 @@ class StoreAccess:
         `EncryptionKeyError` if it is encrypted with keys that this process lacks.
         """
         await self._open_if(refuse_to_change)
+        self._may_add = True
         return self._store
 
     async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:

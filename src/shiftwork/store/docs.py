@@ -30,11 +30,11 @@ async def change(
     it must decide from its argument alone. If the record is `known` as it was read just now, it is not read first.
     """
     while True:
-        doc, known = known or await stored(store, kind, name), None
+        doc, known = known or await stored(store, kind, name), None  # the next time, what was known is outdated
         before = kind.decode(doc.body)
         after = new(before)
-        known = before if doc.version else kind.empty
-        if after == known or await write(store, kind, after, over=doc):
+        there = before if doc.version else kind.empty
+        if after == there or await write(store, kind, after, over=doc):
             return before, after
 
 

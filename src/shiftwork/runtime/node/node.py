@@ -246,11 +246,14 @@ class Node:
         """Join the nodes that share the store, in three round trips: read, beat and look around, write."""
         workers, namespace = self._registry.workers.keys(), self._settings.namespace
         guard = NamespaceGuard(self._store, self._clock, node=self.name, workers=workers, namespace=namespace)
+        # A store may have to connect before it can claim, which takes as long as all the rest.
+        ready_to_claim = asyncio.ensure_future(self._store.claim(self.name, "", 0, self._clock.now(), ()))
         try:
             stored: StoredDefinitions
             _, stored = await together(guard.enter(), self._publication.read())
             seen, living = await self._look_around(guard)
         except BaseException:
+            await asyncio.wait([ready_to_claim])
             await self._leave()
             await guard.leave()
             raise
@@ -264,6 +267,7 @@ class Node:
             self._publication.begin(stored),
             self._succeed(seen.instances),
             guard.leave(),
+            ready_to_claim,
         )
         self._follow(planned.plan)
 

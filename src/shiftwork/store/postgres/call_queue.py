@@ -2,7 +2,7 @@
 
 A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
 completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
-add, and single statements that are read or take no locks that others wait for.
+add, and single statements that lock no jobs.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
@@ -33,6 +33,8 @@ ITEM_SECONDS: Final = 0.002
 """How much longer it may take for every item of its batch."""
 ATTEMPTS: Final = 10
 MAX_BATCH: Final = 1_000
+GATHERING_TURNS: Final = 3
+"""Turns of the event loop in which those who call at the same time get to their calls, however deep they are nested."""
 CANCEL_TIMEOUT: Final = 1.0
 """Seconds that a cancelled caller waits for its call to complete, and closing for all of them."""
 
@@ -62,8 +64,12 @@ class BatchableCall(PendingCall[Any]):
 class CallQueue:
     """A connection, the calls that wait for it, and the task that makes them."""
 
-    def __init__(self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None]) -> None:
+    def __init__(
+        self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
+    ) -> None:
         self.loop = asyncio.get_running_loop()
+        self._gathers = gathers
+        """Whether it waits a moment before the first call, for others that are made at the same time."""
         self._address = address
         self._prepare = prepare
         self._silent = silent
@@ -87,6 +93,11 @@ class CallQueue:
         done: asyncio.Future[list[Any]] = self.loop.create_future()
         answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done))
         return answers
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way or waits."""
+        return self.task is not None
 
     def pending(self) -> "asyncio.Future[Any] | None":
         """Return the latest call, unless it is done."""
@@ -117,6 +128,8 @@ class CallQueue:
 
     async def _run(self) -> None:
         try:
+            for _ in range(GATHERING_TURNS if self._gathers else 0):
+                await asyncio.sleep(0)
             while self._calls:
                 await self._make(self._next())
         except asyncio.CancelledError:

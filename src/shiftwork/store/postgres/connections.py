@@ -1,6 +1,6 @@
-"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, claiming, finishing,
-beats), one for what a node does beside that, one for searches, and a pool for transactions of jobs. So no job waits to
-start until its node has done its duties.
+"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, finishing,
+changing), queues for claims, one for what a node does beside that, one for searches, and a pool for transactions of
+jobs. So no job waits to be added or to start until its node has done its duties, or has claimed for its other pools.
 
 This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
 and closing, from any thread. The doorbell and the bells live as long as the store.
@@ -12,7 +12,7 @@ one, even if the tables were emptied in between.
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
@@ -23,10 +23,11 @@ import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection
 
-from shiftwork.core.model import Added
+from shiftwork.core.model import Added, Finished, Outcome
 from shiftwork.store.postgres import jobs, migrations
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue
+from shiftwork.store.postgres.claim_queues import ClaimQueues
 from shiftwork.store.postgres.doorbell import Doorbell, channel
 from shiftwork.store.postgres.queries import statements
 from shiftwork.store.postgres.session import PostgresSession, QueuedStatements, Statements
@@ -44,13 +45,14 @@ class LoopConnections(Struct, frozen=True):
     """The connections of one event loop."""
 
     calls: CallQueue
+    claims: ClaimQueues
     duties: CallQueue
     searches: CallQueue
     transactions: TransactionPool
 
     @property
     def queues(self) -> tuple[CallQueue, ...]:
-        return self.calls, self.duties, self.searches
+        return self.calls, *self.claims.queues, self.duties, self.searches
 
     async def close(self) -> None:
         """Finish all calls and close the connections; on their own event loop."""
@@ -90,8 +92,24 @@ class Connections:
 
     async def call(self, operation: Operation[T], *, items: int = 1) -> T:
         """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
-        return await self.of_this_loop().calls.call(
+        here = self.of_this_loop()
+        for queue in here.claims.queues:
+            await _done(queue)
+        return await here.calls.call(
             lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
+        )
+
+    async def claim(self, operation: Operation[T]) -> T:
+        """Run an operation beside the calls, once those made before it are done, and beside other claims."""
+        here = self.of_this_loop()
+        await _done(here.calls)
+        return await here.claims.next().call(lambda conn: self._run_and_ring(conn, operation))
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        """Write outcomes after the calls of this event loop, but not after its claims."""
+        return await self.of_this_loop().calls.call(
+            lambda conn: self._run_and_ring(conn, lambda session: jobs.finish(session, outcomes, now)),
+            CALL_SECONDS + ITEM_SECONDS * len(outcomes),
         )
 
     async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:
@@ -150,8 +168,14 @@ class Connections:
         if here is None:
             self._forget_ended_loops()
             to = (self._address, self.prepare)
-            calls, duties, searches = (CallQueue(*to, self.doorbell.reconnect) for _ in range(3))
-            here = LoopConnections(calls, duties, searches, TransactionPool(*to))
+            silent = self.doorbell.reconnect
+            here = LoopConnections(
+                calls=CallQueue(*to, silent),
+                claims=ClaimQueues(lambda: CallQueue(*to, silent)),
+                duties=CallQueue(*to, silent, gathers=True),
+                searches=CallQueue(*to, silent),
+                transactions=TransactionPool(*to),
+            )
             with self._lock:
                 self._by_loop[loop] = here
         return here
@@ -159,7 +183,7 @@ class Connections:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def connect(self) -> None:
-        """Open the two connections that every process needs, at the same time."""
+        """Open the connections that every process needs, at the same time."""
         here = self.of_this_loop()
         await asyncio.gather(here.calls.call(_nothing), here.duties.call(_nothing))
 

@@ -82,7 +82,7 @@ SELECT shiftwork.leave(%s::int, %s::text[], %s::float8);
 SELECT shiftwork.hold(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::float8);
 
 -- name: drop
-DELETE FROM shiftwork.places WHERE namespace = %s AND name = %s AND holder = %s;
+DELETE FROM shiftwork.places WHERE namespace = %s AND name = %s AND holder = %s RETURNING 1;
 
 -- name: docs
 SELECT kind, name, body, version FROM shiftwork.docs WHERE namespace = %s AND kind = ANY (%s::text[])

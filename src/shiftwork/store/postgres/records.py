@@ -58,26 +58,31 @@ async def docs(session: Statements, kinds: Collection[str]) -> list[Doc]:
     return [Doc(*row) for row in await session.rows("docs", (session.namespace, arrays.texts(list(kinds))))]
 
 
-async def put(session: PostgresSession, docs: Sequence[Doc]) -> list[bool]:
-    """Write each doc if the stored version is the one it was made from."""
-    if not docs:
-        return []
-    args = (session.namespace, *_columns(docs), any(doc.kind in READ_BY_CLAIMS for doc in docs))
-    if all(doc.kind != GATES.name for doc in docs):
-        kinds, names, topics = await session.row("put", args)
-    else:
-        async with session.quick_transaction():
-            sent = await session.send("put", args)
-            await _tie(session)
-        [(kinds, names, topics)] = await sent.fetchall()
+async def put(session: Statements, docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc, none of them gates, if the stored version is the one it was made from."""
+    return _written(session, docs, await session.row("put", _put_args(session, docs))) if docs else []
+
+
+async def put_gates(session: PostgresSession, docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc, some of them gates, if the stored version is the one it was made from."""
+    async with session.quick_transaction():
+        sent = await session.send("put", _put_args(session, docs))
+        await _tie(session)
+    [row] = await sent.fetchall()
+    return _written(session, docs, row)
+
+
+def _written(session: Statements, docs: Sequence[Doc], row: tuple[Any, ...]) -> list[bool]:
+    kinds, names, topics = row
     session.ring(topics)
     written = {*zip(kinds or (), names or (), strict=True)}
     return [(doc.kind, doc.name) in written for doc in docs]
 
 
-def _columns(docs: Sequence[Doc]) -> tuple[Any, ...]:
+def _put_args(session: Statements, docs: Sequence[Doc]) -> tuple[Any, ...]:
     read = [READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None for doc in docs]
     return (
+        session.namespace,
         arrays.texts([doc.kind for doc in docs]),
         arrays.texts([doc.name for doc in docs]),
         arrays.numbers([doc.version for doc in docs]),
@@ -85,6 +90,7 @@ def _columns(docs: Sequence[Doc]) -> tuple[Any, ...]:
         [isinstance(one, PoolDoc) and one.paused for one in read],
         [bool(one.after) if isinstance(one, Gates) else isinstance(one, BreakerState) and one.open for one in read],
         arrays.texts([_guard(one) for one in read]),
+        any(doc.kind in READ_BY_CLAIMS for doc in docs),
     )
 
 
@@ -128,7 +134,7 @@ async def switch(
     return known.lanes[worker].state
 
 
-async def record(session: PostgresSession, events: Sequence[Event]) -> None:
+async def record(session: Statements, events: Sequence[Event]) -> None:
     """Store these events, with ascending numbers."""
     persons = [event.by_person for event in events]
     bodies = arrays.blobs([msgpack.encode(event) for event in events])

@@ -59,7 +59,7 @@ class PostgresSession(Statements):
         """Run a statement given as text and return its rows."""
         cursor = self.conn.cursor(binary=True)
         await cursor.execute(text.encode(), args)
-        return await _fetched(cursor)
+        return await cursor.fetchall()
 
     async def together(self, statements: Sequence[tuple[str, Arguments]]) -> list[Rows]:
         """Run these named statements in order, in one round trip and one transaction, and return the rows of each."""
@@ -67,7 +67,7 @@ class PostgresSession(Statements):
             return [await self.rows(name, args) for name, args in statements]
         async with self.conn.pipeline():
             sent = [await self.send(name, args) for name, args in statements]
-        return [await _fetched(cursor) for cursor in sent]
+        return [await cursor.fetchall() for cursor in sent]
 
     async def run(self, name: str, args: Sequence[Any] = ()) -> int:
         """Run a named statement that returns no rows, and return how many rows it changed."""
@@ -93,10 +93,6 @@ class PostgresSession(Statements):
         cursor = self.conn.cursor(binary=True)
         await cursor.execute(self.sql[name].encode(), args)
         return cursor
-
-
-async def _fetched(cursor: "AsyncCursor[tuple[Any, ...]]") -> Rows:
-    return await cursor.fetchall() if cursor.description else []
 
 
 class QueuedStatements(Statements):

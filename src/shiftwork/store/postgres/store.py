@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
 from shiftwork.core.model import (
     Added,
@@ -116,7 +117,9 @@ class PostgresStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        claims = await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers, edition=edition)
+        claims = await self._connections.claim(
+            lambda session: self._claimer.claim(session, instance, pool, n=n, now=now, workers=workers, edition=edition)
+        )
         if claims.stale:  # the row of the namespace, which counts the events, may be gone as well
             await self._call(self._enter)
         return claims
@@ -127,7 +130,7 @@ class PostgresStore:
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         if not outcomes:
             return Finished([], [])
-        return await self._connections.call(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
+        return await self._connections.finish(outcomes, now)
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         if not beats:
@@ -167,7 +170,9 @@ class PostgresStore:
         return await self._ask(records.docs, kinds)
 
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
-        return await self._call_beside(records.put, docs)
+        if any(doc.kind == GATES.name for doc in docs):
+            return await self._call_beside(records.put_gates, docs)
+        return await self._ask(records.put, docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)
@@ -213,7 +218,7 @@ class PostgresStore:
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
-            await self._call_beside(records.record, events)
+            await self._ask(records.record, events)
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
         return await self._ask(records.events, after, before, limit)
