@@ -100,7 +100,7 @@ async def test_a_failing_call_harms_no_other(store: SqliteStore) -> None:
     assert type(misspelt) is StoreError
     assert not isinstance(first, BaseException)
     assert not isinstance(second, BaseException)
-    assert put is True
+    assert put == [True]
     assert not isinstance(claims, BaseException | None | bool | list)
     assert [one.id for one in claims.jobs] == ["1", "2"]
     stats = (await store.stats(NOW)).pools["p"]

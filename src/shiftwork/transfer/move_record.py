@@ -81,7 +81,8 @@ async def refuse_to_add(store: Store) -> Departure | None:
     Returns the record of a move that has not ended, or was abandoned.
     """
     found = {doc.kind: doc.body for doc in await store.docs(*STAYING) if doc.name == MOVE_NAME}
-    departure, arrival = (kind.decode(found.get(kind.name, b"")) for kind in (DEPARTURE, ARRIVAL))
+    departure = DEPARTURE.decode(found.get(DEPARTURE.name, b""))
+    arrival = ARRIVAL.decode(found.get(ARRIVAL.name, b""))
     if departure is not None and departure.state == "moved":
         raise MoveError(f"{store.url} has moved to {departure.to}: use that one")
     if arrival is not None and not arrival.done:

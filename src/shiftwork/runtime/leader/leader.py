@@ -67,7 +67,7 @@ class Leader:
         if not await self.stand():
             return now + self._ttl / 3
         duties = self.promote(), self._recovery.poll(now), self._schedules.poll(now), self._prune(now)
-        due = [self._leadership.renew_at, *await together(*duties)]
+        due: list[float | None] = [self._leadership.renew_at, *await together(*duties)]
         return min(at for at in due if at is not None)
 
     async def promote(self) -> float | None:

@@ -97,9 +97,9 @@ class RedisStore:
             return
         self._client.reopen()
         try:
-            await self._agree_on_version()
-            await self._run("get", [])  # a server that denies scripts fails here
-            await asyncio.shield(asyncio.wrap_future(self._listener.start()))
+            listening = asyncio.shield(asyncio.wrap_future(self._listener.start()))
+            first = self._run("get", [])  # a server that denies scripts fails here
+            await asyncio.gather(self._agree_on_version(), first, listening)
         except BaseException:
             await self.close()
             raise
