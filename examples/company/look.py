@@ -4,15 +4,17 @@ import socket
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from examples.company.app import app
 from examples.company.day import Day
 from examples.company.outcome import Sample
 from shiftwork import WorkerExecutionMode
-from shiftwork.core.health import Problem
 from shiftwork.core.model import Event
 from shiftwork.views.overview import Overview, PoolView
+
+if TYPE_CHECKING:
+    from shiftwork.core.health import Problem
 
 HOST: Final = socket.gethostname() + "-"
 QUIET: Final = {"node.started", "node.stopped", "leader.elected", "jobs.amended", "health.problem", "health.recovered"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-CUSTOMERS: Final = 20
+CUSTOMERS: Final = 10
 ROWS_EACH: Final = 1_500
 COLUMNS: Final = ("id", "customer", "day", "article", "quantity", "cents")
 
@@ -18,9 +18,7 @@ def make(path: Path) -> None:
     """Write the table."""
     dice = Random(1)
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT, day TEXT, article TEXT, quantity INT, cents INT)"
-        )
+        db.execute(f"CREATE TABLE orders ({', '.join(COLUMNS)}, PRIMARY KEY (id))")
         db.execute("CREATE INDEX by_customer ON orders (customer, day)")
         db.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)", _rows(dice))
 

@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import psutil
@@ -73,7 +73,7 @@ def _traffic(day: Day, kind: str, took: Took | None) -> dict[str, Any]:
 
 
 def _time(seconds: float) -> str:
-    return (datetime.min + timedelta(seconds=seconds)).time().isoformat("milliseconds")
+    return (datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)).time().isoformat("milliseconds")
 
 
 def _table(name: str, keys: Mapping[str, Any]) -> Iterator[str]:

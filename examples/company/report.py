@@ -37,7 +37,7 @@ class Curves:
 def as_page(curves: Curves, checks: Sequence[str]) -> str:
     """One page of HTML that needs nothing else."""
     lead = (
-        f"A day of 200,000 jobs, compressed to {curves.day.seconds:g} seconds and to 1 job for {curves.day.scale():.0f}."
+        f"A day of 200,000 jobs, compressed to {curves.day.seconds:g} s and with 1 job for {curves.day.scale():.0f}."
         " The planned curves were computed in virtual time, the real ones were measured: images were resized, PDFs"
         " written, mail sent, rows exported and webhooks called, on this machine."
     )

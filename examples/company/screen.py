@@ -26,6 +26,7 @@ LOUD: Final = {
     "health.problem": "yellow",
     "health.recovered": "green",
 }
+LEGEND: Final = f"waiting: full at {PILE} · slots: █ busy ▒ free · not started"
 FRAME_LINES: Final = 11
 """The lines of the frame, besides pools, workers and news."""
 WIDE_ENOUGH: Final = 100
@@ -53,7 +54,7 @@ class Screen:
         news = gathered(picture.news)[-min(max(lines, 3), 14) :]
         health = "; ".join(picture.problems) or "ok"
         return Group(
-            _panel(self._pools(picture), title),
+            _panel(self._pools(picture), title, LEGEND),
             _panel(_workers(workers), "workers that run or wait"),
             _panel(_news(picture.day, news), "what happens, and why"),
             Text(f" health: {health}", style=_shade(health), no_wrap=True, overflow="ellipsis"),
@@ -61,7 +62,7 @@ class Screen:
 
     def _pools(self, picture: Picture) -> Table:
         width = 20 if self._console.width >= WIDE_ENOUGH else 10
-        table = _table("pool", f"waiting, full at {PILE}", "", "slots: █ busy ▒ free", "", "done", "dead")
+        table = _table("pool", "waiting", "", "slots", "", "done", "dead")
         rows = [
             (pool.name, pool.queued, pool.busy, pool.slots, pool.most, pool.completed, pool.dead)
             for pool in picture.pools
@@ -100,8 +101,8 @@ def _news(day: Day, news: Iterable[News]) -> Table:
     return table
 
 
-def _panel(content: RenderableType, title: str) -> Panel:
-    return Panel(content, title=title, title_align="left", border_style="dim")
+def _panel(content: RenderableType, title: str, legend: str | None = None) -> Panel:
+    return Panel(content, title=title, title_align="left", subtitle=legend, subtitle_align="right", border_style="dim")
 
 
 def _shade(health: str) -> str:

@@ -1,0 +1,76 @@
+"""The company's parts: its day, its documents, the servers outside it, and its plan."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pypdf import PdfReader
+
+from examples.company import calls, documents, journal, place, plan
+from examples.company.app import app
+from examples.company.day import BY_HOUR, KINDS, Day
+from examples.company.outcome import Sample, Took
+from examples.company.outside import serving
+from examples.company.picture import draw
+from examples.company.report import Curves, as_page
+
+
+def test_the_day_has_the_shape_of_the_companys() -> None:
+    day = Day(96.0)
+    arrivals = day.arrivals()
+    assert sum(BY_HOUR) == 200_000
+    assert len(arrivals) * day.scale() == pytest.approx(200_000, rel=0.01)
+    assert {kind for _, kind in arrivals} == set(KINDS)
+    assert {kind for at, kind in arrivals if day.hour(at) < 6} == {"send_email", "call_webhook"}
+    peak = [at for at, _ in arrivals if 10 <= day.hour(at) < 14]
+    assert len(peak) == pytest.approx(0.55 * len(arrivals), rel=0.02)
+    assert day.arrivals(9, 14) == [arrival for arrival in arrivals if 9 <= day.hour(arrival[0]) < 14]
+    assert [day.clock(seconds) for seconds in (0.0, 40.0, 41.6, 96.0, 99.0)] == [
+        *("00:00", "10:00", "10:24", "24:00", "24:00")
+    ]
+
+
+def test_a_document_is_read_by_other_programs_as_it_was_written(tmp_path: Path) -> None:
+    lines = [f"{n} × an article (so called), 1\\2 €" for n in range(120)]
+    assert documents.write(tmp_path / "a.pdf", lines) == 3
+    pages = [page.extract_text().splitlines() for page in PdfReader(tmp_path / "a.pdf", strict=True).pages]
+    assert [line for page in pages for line in page] == lines
+
+
+async def test_the_world_outside_speaks_smtp_and_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "PATH", tmp_path / "journal.jsonl")
+    async with serving() as outside:
+        monkeypatch.setattr(place, "SMTP_PORT", outside.smtp_port)
+        monkeypatch.setattr(place, "HTTP_PORT", outside.http_port)
+        outside.broken.add("/accounting")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(calls.mail, "m", "jo", ".a line that begins with a dot"))
+            group.create_task(asyncio.to_thread(calls.post, "w", "/webhooks", "{}"))
+        with pytest.raises(ConnectionError, match="503"):
+            await asyncio.to_thread(calls.post, "b", "/accounting", "1")
+    marks = [(mark.what, mark.subject) for mark in journal.read(journal.PATH).marks]
+    assert sorted(marks) == [("/accounting 503", "b"), ("/webhooks 200", "w"), ("mail", "m")]
+
+
+def test_the_plan_of_the_day_piles_up_with_ten_fixed_slots_and_not_with_elastic_pools() -> None:
+    day = Day(96.0)
+    workers, pools = app.registered()
+    took = {kind: Took(0.05, 0.08) for kind in KINDS} | {"send_email": Took(0.42, 0.5), "call_webhook": Took(0.52, 0.6)}
+    text = plan.scenario(day, pools, {kind: workers[kind].pool for kind in KINDS}, took)
+    fixed, elastic = plan.planned(text, plan.FIXED), plan.planned(text, plan.ELASTIC)
+    two_pm = [sample for sample in fixed if 13.5 < day.hour(sample.seconds) < 14]
+    assert min(sample.queued for sample in two_pm) * day.scale() > 40_000
+    assert max(sample.slots for sample in elastic) == pytest.approx(25)
+    assert elastic[0].slots == pytest.approx(2)
+    after = [sample.queued for sample in elastic if day.hour(sample.seconds) > 14.5]
+    assert max(after) < 50
+
+
+def test_planned_and_real_curves_are_drawn_over_each_other() -> None:
+    curves = Curves(Day(96.0), *([Sample(4.0 * n, float(n + more), 2.0) for n in range(24)] for more in range(4)))
+    page, picture = as_page(curves, ["✔ nothing lost"]), draw(curves)
+    for name, _ in curves.named():
+        assert page.count(f'data-label="{name}"') == 2, "once for the waiting jobs, once for the slots"
+        assert f">{name}</text>" in picture
+    assert picture.count("<polyline") == 8
+    assert "✔ nothing lost" in page
