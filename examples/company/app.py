@@ -20,7 +20,7 @@ if place.FIXED:
     app.register_pool("fixed", kind="thread", min_workers=FIXED_SLOTS, max_workers=FIXED_SLOTS)
 else:
     # A day is compressed to minutes, so pools shrink after a second instead of after a minute.
-    quick: dict[str, Any] = {"scale_up_threshold": 4, "scale_down_after_seconds": 1, "target_latency_seconds": 1}
+    quick: dict[str, Any] = {"scale_up_threshold": 4, "scale_down_after_seconds": 1, "target_latency_seconds": 2}
     # These mostly wait for others, so their slots are threads.
     app.register_pool("mail", kind="thread", min_workers=1, max_workers=9, **quick)
     app.register_pool("webhooks", kind="thread", min_workers=1, max_workers=9, **quick)

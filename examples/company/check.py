@@ -106,18 +106,22 @@ def fixed_piled_up(evidence: Evidence) -> Finding:
 
 
 def mail_not_behind_images(evidence: Evidence) -> Finding:
-    """No mail waited until the pictures that were there before it had begun."""
+    """No process ran both mails and pictures, and mails overtook pictures that had waited before them."""
+    mails, images = evidence.journal.of("send_email"), evidence.journal.of("resize_image")
+    shared = {run.process for run in mails} & {run.process for run in images}
     owed = evidence.owed_at()
-    pictures = sorted((owed[job], began) for job, began in evidence.first_starts("resize_image").items() if job in owed)
-    behind = beside = 0
+    pictures = [(owed[job], began) for job, began in evidence.first_starts("resize_image").items() if job in owed]
+    beside = overtook = 0
     for job, began in evidence.first_starts("send_email").items():
         asked = owed.get(job, began)
         ahead = [start for at, start in pictures if at <= asked < start]
-        if len(ahead) >= 10:
-            beside += 1
-            behind += began > max(ahead)
-    text = f"{beside} mails came while 10 or more pictures waited; {behind or 'none'} had to wait for all of those"
-    return Finding(beside > 0 and not behind, text)
+        beside += bool(ahead)
+        overtook += bool(ahead) and began < max(ahead)
+    text = (
+        f"mails and pictures {'never shared a process' if not shared else f'shared {len(shared)} processes'};"
+        f" of {beside} mails that came while pictures waited, {overtook} began before these"
+    )
+    return Finding(bool(mails and images) and not shared and overtook > 0, text)
 
 
 def killed_ran_again(evidence: Evidence) -> Finding:

@@ -2,26 +2,25 @@
 
 import socket
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from examples.company.app import app
 from examples.company.day import Day
+from examples.company.health import Health
 from examples.company.outcome import Sample
 from shiftwork import WorkerExecutionMode
+from shiftwork.core.health import Problem
 from shiftwork.core.model import Event
 from shiftwork.views.overview import Overview, PoolView
-
-if TYPE_CHECKING:
-    from shiftwork.core.health import Problem
 
 HOST: Final = socket.gethostname() + "-"
 QUIET: Final = {"node.started", "node.stopped", "leader.elected", "jobs.amended", "health.problem", "health.recovered"}
 """Events that are not shown, because the story or the changes of health cover them."""
+RULES: Final = {"dependency", "blocked", "precedence", "breaker", "max_running"}
+"""The reasons to wait that are shown. That a slot is busy is nothing to explain."""
 OWN: Final = "default"
 """The pool of the schedules. It is not one of the five, and not in the sums."""
-UNTIL_LED: Final = "no_leader"
 
 
 @dataclass(frozen=True)
@@ -97,23 +96,30 @@ class Observer:
     def __init__(self, day: Day) -> None:
         self.day = day
         self.samples: list[Sample] = []
-        self.begin()
+        self._midnight: float | None = None
         self._last_event = 0
         self._news: list[News] = []
         self._told: list[News] = []
         self._lost: Counter[str] = Counter()
-        self._problems: dict[tuple[str, str], Problem] = {}
-        self._led = False
+        self._health = Health()
 
     def begin(self, hour: float = 0) -> None:
-        """It is this hour of the day now."""
+        """It is this hour of the day now; the clock has stood still until now."""
         self._midnight = app.control.now() - self.day.at(hour)
         self.samples.clear()
 
     @property
+    def begun(self) -> bool:
+        """Whether the day has begun: before, there is nothing to see."""
+        return self._midnight is not None
+
+    @property
     def now(self) -> float:
         """How many seconds have passed since midnight."""
-        return app.control.now() - self._midnight
+        return self._since_midnight(app.control.now())
+
+    def _since_midnight(self, at: float) -> float:
+        return 0.0 if self._midnight is None else at - self._midnight
 
     def tell(self, text: str) -> None:
         """Add a step of the story to the news."""
@@ -126,8 +132,7 @@ class Observer:
         self._told = []
         self._news += sorted(heard, key=lambda news: news.seconds)
         pools = [_pool(view) for view in seen.pools if view.name != OWN and view.config is not None]
-        problems = tuple(f"{problem.code} ({problem.subject})".replace(HOST, "") for problem in self._problems.values())
-        picture = Picture(self.day, self.now, pools, await self._workers(seen), self._news, problems)
+        picture = Picture(self.day, self.now, pools, await self._workers(seen), self._news, self._health.problems)
         self.samples.append(Sample(picture.seconds, picture.queued, picture.slots))
         return picture
 
@@ -150,19 +155,11 @@ class Observer:
         return heard
 
     def _heard(self, event: Event) -> News:
-        return News(event.at - self._midnight, event.name, event.message.replace(HOST, ""))
+        return News(self._since_midnight(event.at), event.name, event.message.replace(HOST, ""))
 
-    def _changes(self, seen: Overview) -> Iterable[News]:
-        """What has become wrong or right since the last look."""
-        problems = {(problem.code, problem.subject): problem for problem in seen.health.problems}
-        self._led = self._led or UNTIL_LED not in {code for code, _ in problems}
-        if not self._led:
-            return
-        before, self._problems = self._problems, problems
-        for key in problems.keys() - before.keys():
-            yield News(self.now, "health.problem", f"health: {problems[key].message.replace(HOST, '')}")
-        for code, subject in before.keys() - problems.keys():
-            yield News(self.now, "health.recovered", f"health: {code} ({subject.replace(HOST, '')}) is over")
+    def _changes(self, seen: Overview) -> list[News]:
+        problems = {_named(problem): problem.message.replace(HOST, "") for problem in seen.health.problems}
+        return [News(self.now, *change) for change in self._health.changes(problems, app.control.now())]
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +169,7 @@ class Observer:
         for view in seen.workers:
             name, running, state, why = view.config.name, view.stats.processing, "idle", ""
             lane = facts.lanes.get(name)
-            if lane is not None and lane.head is not None and not running:
+            if lane is not None and lane.head is not None and not running and view.config.pool == OWN:
                 why = await self._why(lane.head.id)
             elif view.stats.retrying:
                 why = f"{view.stats.retrying} to be retried"
@@ -184,7 +181,11 @@ class Observer:
 
     async def _why(self, job: str) -> str:
         waits = (await app.explain_job(job)).waits
-        return "; ".join(wait.why for wait in waits).replace(HOST, "")
+        return "; ".join(wait.why for wait in waits if wait.code in RULES).replace(HOST, "")
+
+
+def _named(problem: Problem) -> tuple[str, str]:
+    return problem.code, problem.subject.replace(HOST, "")
 
 
 def _pool(view: PoolView) -> Pool:

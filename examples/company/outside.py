@@ -15,7 +15,7 @@ from typing import Final
 from examples.company import journal
 from examples.company.place import LOOPBACK
 
-MAIL_SECONDS: Final = 0.4
+MAIL_SECONDS: Final = 0.35
 """How long the mail server takes to accept a message."""
 REPLY_SECONDS: Final = 0.5
 """How long a system takes to reply."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, UnidentifiedImageError
 
 SIZE: Final = (1600, 1200)
 
@@ -19,8 +19,8 @@ def make_originals(folder: Path, count: int) -> list[Path]:
 
 
 def resize(original: Path, width: int, into: Path) -> tuple[int, int]:
-    """Write a smaller copy, and return its size. Raises UnidentifiedImageError or OSError if it is not a picture."""
-    with Image.open(original) as picture:
+    """Write a smaller copy; return its size. Raises ValueError if it is not a picture, OSError if half is missing."""
+    with _opened(original) as picture:
         height = round(picture.height * width / picture.width)
         smaller = picture.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
     # Written beside and renamed, so that a process killed while it writes leaves no half a picture.
@@ -28,6 +28,13 @@ def resize(original: Path, width: int, into: Path) -> tuple[int, int]:
     smaller.save(beside, format="JPEG", quality=85)
     beside.replace(into)
     return smaller.size
+
+
+def _opened(path: Path) -> Image.Image:
+    try:
+        return Image.open(path)
+    except UnidentifiedImageError:
+        raise ValueError(f"{path.name} is not a picture") from None
 
 
 def size_of(path: Path) -> tuple[int, int]:

@@ -61,5 +61,6 @@ async def perform(stop: Stop, story: Coroutine[Any, Any, None], observer: Observ
 
 async def _watch(observer: Observer, view: View) -> None:
     while True:
-        view.show(await observer.look())
+        if observer.begun:
+            view.show(await observer.look())
         await asyncio.sleep(LOOK_SECONDS)

@@ -70,7 +70,7 @@ class Story:
         self._observer.tell("midnight: a few mails and webhooks; two slots are enough, and three pools sleep")
 
     async def _accounting_fails(self) -> None:
-        self._observer.tell("6 AM: the accounting system is down; after 3 failures in a row book_order is disabled")
+        self._observer.tell("the accounting system is down; after 3 failures in a row book_order is disabled")
         self._outside.broken.add("/accounting")
         numbers = range(1, 9)
         await order(book_order.with_options(job_id=f"booking-{n}").call(order=n) for n in numbers)
@@ -78,7 +78,7 @@ class Story:
         journal.write("disabled", "book_order")
 
     async def _bad_luck(self) -> None:
-        self._observer.tell("7 AM: a bank that replies at the third attempt, a file that is no picture, half an upload")
+        self._observer.tell("a bank that replies at the third attempt, a file that is no picture, half an upload")
         await order([charge_card.with_options(job_id=check.FLAKY).call(order=4711)])
         (place.ORIGINALS / "holiday.exe").write_bytes(b"MZ, and not a picture")
         photo = (place.ORIGINALS / "photo-0.jpg").read_bytes()
@@ -87,7 +87,7 @@ class Story:
         await order([resize_image.with_options(job_id=check.LATE).call(photo="late.jpg", width=320)])
 
     async def _accounting_is_back(self) -> None:
-        self._observer.tell("9 AM: the accounting system is back: book_order is enabled, its dead jobs are retried")
+        self._observer.tell("the accounting system is back: book_order is enabled, its dead jobs are retried")
         self._outside.broken.discard("/accounting")
         journal.write("enabled", "book_order")
         await app.enable_worker("book_order")
@@ -95,7 +95,7 @@ class Story:
 
     async def _rush(self) -> None:
         kinds = dict(self._day.rushes())[PEAK_HOURS[0]]
-        self._observer.tell(f"10 AM: the shops open: {sum(kinds.values())} jobs at once, and the peak begins")
+        self._observer.tell(f"the shops open: {sum(kinds.values())} jobs at once, and the peak begins")
         await order(self._customers.calls(kinds))
 
     async def _catalogue(self) -> None:
@@ -116,10 +116,10 @@ class Story:
         os.kill(run.process, signal.SIGKILL)
 
     async def _after_the_peak(self) -> None:
-        self._observer.tell("2 PM: the peak is over")
+        self._observer.tell("the peak is over")
 
     async def _partner_fails(self) -> None:
-        self._observer.tell("4 PM: the partner's web server replies 503: the breaker opens, and webhooks wait")
+        self._observer.tell("the partner's web server replies 503: the breaker opens, and webhooks wait")
         self._outside.broken.add("/webhooks")
         journal.write("down", "partner")
         await order(call_webhook.call(order=number) for number in range(9_001, 9_013))
@@ -128,7 +128,7 @@ class Story:
         journal.write("opened", "partner")
 
     async def _partner_is_back(self) -> None:
-        self._observer.tell("6 PM: the partner is back: one probe succeeds, the breaker closes, the webhooks go out")
+        self._observer.tell("the partner is back: one probe succeeds, the breaker closes, the webhooks go out")
         journal.write("up", "partner")
         self._outside.broken.discard("/webhooks")
         await until(self._breaker_is("closed"), "the breaker did not close")
@@ -136,7 +136,7 @@ class Story:
 
     async def _upload_again(self) -> None:
         await until(self._is_dead, "half an upload did not become a dead letter")
-        self._observer.tell("7 PM: the other half of the upload arrives: its dead letter is retried")
+        self._observer.tell("the other half of the upload arrives: its dead letter is retried")
         late = place.ORIGINALS / "late.jpg"
         late.write_bytes((place.ORIGINALS / "photo-0.jpg").read_bytes())
         journal.write("repaired", check.LATE)
@@ -146,7 +146,7 @@ class Story:
         await until(self._is_running, "no job was running")
         pid = await self._server.kill()
         journal.write("killed", str(pid))
-        self._observer.tell(f"9 PM: kill -9 {pid}: the node and all its processes are gone; it is started again")
+        self._observer.tell(f"kill -9 {pid}: the node and all its processes are gone; it is started again")
         await self._server.start()
 
     async def _close(self) -> None:

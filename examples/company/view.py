@@ -3,7 +3,7 @@
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from examples.company.look import News, Picture, Pool, Worker
@@ -75,7 +75,7 @@ def _grows(step: re.Match[str]) -> bool:
 
 
 class PlainView:
-    """Prints the story and what went wrong at once, and every hour of the day the pools and their steps."""
+    """Prints the story and what went wrong at once, and every hour of the day the pools and how they changed."""
 
     EVERY_SECONDS: Final = 2.0
 
@@ -83,7 +83,7 @@ class PlainView:
         self._shown = 0
         self._steps: list[News] = []
         self._waits: set[tuple[str, str]] = set()
-        self._next = float("-inf")
+        self._next = 0.0
 
     def show(self, picture: Picture) -> None:
         for news in picture.news[self._shown :]:
@@ -102,8 +102,9 @@ class PlainView:
         sys.stdout.flush()
 
     def _sum_up(self, picture: Picture) -> None:
-        for news in gathered(self._steps):
-            _print(picture, f"· {news.text}", news.seconds)
+        for pool in sorted({_step(news)["pool"] for news in self._steps}):
+            for text in _change([news.text for news in self._steps if _step(news)["pool"] == pool]):
+                _print(picture, f"· {text}")
         self._steps.clear()
         _print(picture, in_short(picture))
 
@@ -113,6 +114,22 @@ class PlainView:
         if why and key not in self._waits:  # each reason once: schedules wait for each other again and again
             self._waits.add(key)
             _print(picture, f"· {worker.name} waits: {why}")
+
+
+def _step(news: News) -> re.Match[str]:
+    step = SCALED.match(news.text)
+    assert step is not None, "only steps are kept"
+    return step
+
+
+def _change(steps: list[str]) -> Iterator[str]:
+    """What the steps of one pool amount to, with the reason of the last one in that direction; or nothing."""
+    found = [step for step in map(SCALED.match, steps) if step is not None]
+    before, after = int(found[0]["before"]), int(found[-1]["after"])
+    for step in reversed(found):
+        if before != after and _grows(step) == (after > before):
+            yield f"pool {step['pool']}: {before} → {after} slots: {step.string[step.end() :]}"
+            return
 
 
 def in_short(picture: Picture) -> str:

@@ -76,7 +76,7 @@ RIGHT: list[tuple[Callable[[Evidence], Finding], Evidence]] = [
     ),
     (effects.webhooks_delivered, evidence(marks=[("/webhooks 200", "a", 1.0)], jobs=made("call_webhook"))),
     (check.fixed_piled_up, evidence(fixed=fixed(10, 7, 3))),
-    (check.mail_not_behind_images, evidence(*FLOOD, ran("send_email", "m", 5, 6), marks=FLOODED)),
+    (check.mail_not_behind_images, evidence(*FLOOD, ran("send_email", "m", 5, 6, node=2), marks=FLOODED)),
     (check.killed_ran_again, evidence(ran("w", "a", 4, 5, "cut"), ran("w", "a", 8, 9), marks=KILLED, jobs={"a": DONE})),
     (check.disabled_and_enabled, evidence(*CALLS, *CALLED, marks=SWITCHED, jobs={f"c{n}": DONE for n in range(3)})),
     (
@@ -130,7 +130,8 @@ WRONG: list[tuple[str, Callable[[Evidence], Finding], Evidence]] = [
     ("not played", check.fixed_piled_up, evidence()),
     ("lost", check.fixed_piled_up, evidence(fixed=fixed(10, 6, 3))),
     ("no pile", check.fixed_piled_up, evidence(fixed=fixed(10, 10, 0))),
-    ("behind", check.mail_not_behind_images, evidence(*FLOOD, ran("send_email", "m", 20, 21), marks=FLOODED)),
+    ("behind", check.mail_not_behind_images, evidence(*FLOOD, ran("send_email", "m", 20, 21, node=2), marks=FLOODED)),
+    ("shared", check.mail_not_behind_images, evidence(*FLOOD, ran("send_email", "m", 5, 6), marks=FLOODED)),
     ("no flood", check.mail_not_behind_images, evidence(ran("send_email", "m", 5, 6), marks=FLOODED)),
     ("no kill", check.killed_ran_again, evidence(PROCESSED)),
     ("not again", check.killed_ran_again, evidence(ran("w", "a", 4, 5, "cut"), marks=KILLED, jobs={"a": DONE})),

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from examples.company.day import Day
+from examples.company.health import LASTING_SECONDS, Health
 from examples.company.look import News, Picture, Pool, Worker
 from examples.company.screen import Screen
 from examples.company.view import PlainView, bar
@@ -88,8 +89,26 @@ def test_plain_lines_report_news_steps_and_reasons_once(capsys: pytest.CaptureFi
         "00:00 » midnight",
         "10:22 · health: worker book_order is disabled",
         "10:24 · process-data waits: blocked by cleanup, which is running",
-        "10:00 · pool mail: 2 → 8 slots: 94 queued",
-        "10:08 · pool images: 0 → 2 slots: 6 queued",
-        "10:18 · pool mail: 8 → 6 slots: 0 queued",
+        "10:24 · pool images: 0 → 2 slots: 6 queued",
+        "10:24 · pool mail: 2 → 6 slots: 94 queued",
         "10:24   100 waiting ▕███·······▏  8 slots ▕█████▒▒···▏ 1,200 done;  mail 5/6  images 1/2",
     ]
+
+
+def test_health_is_reported_as_what_has_changed_and_lasts() -> None:
+    health = Health()
+    starved = {("pool_starved", name): f"the oldest job of pool {name} has waited" for name in ("mail", "images")}
+    opened = {("breaker_open", "partner"): f"breaker partner is open after {'very ' * 40}many failures"}
+    assert [*health.changes(opened, 0.0)] == [], "it may be over in a moment"
+    ((name, text),) = health.changes(opened, LASTING_SECONDS)
+    assert name == "health.problem"
+    assert text.startswith("health: breaker partner is open after very ")
+    assert len(text) <= 120
+    assert [*health.changes(opened, 2 * LASTING_SECONDS)] == [], "it was reported"
+    assert [*health.changes(opened | starved, 3 * LASTING_SECONDS)] == []
+    changes = [*health.changes(starved, 4 * LASTING_SECONDS)]
+    assert changes == [
+        ("health.problem", "health: pool_starved (mail, images)"),
+        ("health.recovered", "health: over: breaker_open (partner)"),
+    ]
+    assert health.problems == ("pool_starved (mail, images)",)
