@@ -24,12 +24,12 @@ BY_DAY: Final = {"send_email": 0.40, "call_webhook": 0.32, "resize_image": 0.14,
 AT_NIGHT: Final = {"send_email": 0.55, "call_webhook": 0.45}
 """The share of each kind of jobs."""
 KINDS: Final = tuple(BY_DAY)
-RUSH: Final = {"send_email": 30, "call_webhook": 30, "resize_image": 12, "write_pdf": 12, "export_rows": 12}
+RUSH: Final = {"send_email": 30, "call_webhook": 24, "resize_image": 8, "write_pdf": 8, "export_rows": 8}
 """What comes all at once at 10 AM, when the shops open."""
 CATALOGUE_HOUR: Final = 11.5
 CATALOGUE_PER_SECOND: Final = 1.0
 """How many pictures a customer uploads at once at this hour, for each second of the day."""
-SMALLEST_CATALOGUE: Final = 40
+SMALLEST_CATALOGUE: Final = 24
 
 
 @dataclass(frozen=True)

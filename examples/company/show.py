@@ -143,9 +143,9 @@ def _try_next() -> None:
         command = command.relative_to(Path.cwd())
     print(
         "\nNow try:\n"
-        f"  {command} explain {check.BROKEN} --store {place.STORE}     # why a picture is a dead letter\n"
-        f"  {command} plan {SCENARIO}     # the same day in virtual time; change its pools, and plan again\n"
-        f"  less examples/company/app.py     # the whole application: five pools, eleven workers",
+        f"  {command} explain {check.BROKEN} --store {place.STORE}   # why a picture is a dead letter\n"
+        f"  {command} plan examples/company.toml   # the whole day of 200,000 jobs, in virtual time\n"
+        f"  less examples/company/app.py   # the application: five pools, eleven workers",
         flush=True,
     )
 
