@@ -7,14 +7,14 @@ that is over.
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from typing import Any, Final
 
 from examples.company import journal
 from examples.company.app import app
 from examples.company.effects import EFFECTS
-from examples.company.evidence import Evidence, Finding, counted, gather
+from examples.company.evidence import Evidence, Finding, Step, counted, gather
 from examples.company.journal import Run
 from examples.company.outside import BANK_NEEDS
 from shiftwork import JobStatus
@@ -225,14 +225,18 @@ def pools_grew(evidence: Evidence) -> Finding:
 
 
 def pools_shrank(evidence: Evidence) -> Finding:
-    """After the day every pool is back at its minimum."""
+    """After its peak every pool shrank again."""
+    still = [name for name in POOLS if not shrank(name, evidence.steps)]
     last = {step.pool: step.after for step in evidence.steps}
-    above = [f"{name} {last.get(name)}" for name in POOLS if last.get(name) != evidence.pools[name].min_workers]
-    least = sum(evidence.pools[name].min_workers for name in POOLS)
-    text = f"pools shrank again: {least} slots in all at the end of the day" + "".join(
-        f"; still {one}" for one in above
-    )
-    return Finding(not above, text)
+    peak = sum(max((step.after for step in evidence.steps if step.pool == name), default=0) for name in POOLS)
+    text = f"pools shrank again: from {peak} to {sum(last.get(name, 0) for name in POOLS)} slots in all"
+    return Finding(not still, text + (f"; not {' and '.join(still)}" if still else ""))
+
+
+def shrank(pool: str, steps: Sequence[Step]) -> bool:
+    """Whether a pool has shrunk since it was largest."""
+    sizes = [step.after for step in steps if step.pool == pool]
+    return bool(sizes) and min(sizes[sizes.index(max(sizes)) :]) < max(sizes)
 
 
 Check = Callable[[Evidence], Finding]

@@ -102,8 +102,11 @@ async def gather(*, whole: bool = True) -> Evidence:
     jobs = {
         job.id: Ended(job.status, job.error, job.worker, job.payload or {}) for job in await app.find_jobs(limit=MOST)
     }
-    scaled = [event for event in await app.events(limit=100_000) if event.name == "pool.scaled"]
-    steps = tuple(Step(event.subject, event.data["before"], event.data["after"]) for event in scaled)
-    return Evidence(
-        written, jobs, await app.pools(), steps, len(place.letters()), Outcome.read(place.FIXED_HOME), whole
-    )
+    fixed = Outcome.read(place.FIXED_HOME)
+    return Evidence(written, jobs, await app.pools(), await steps(), len(place.letters()), fixed, whole)
+
+
+async def steps() -> tuple[Step, ...]:
+    """Every step in which a pool grew or shrank, in order."""
+    scaled = [event for event in await app.events(limit=MOST) if event.name == "pool.scaled"]
+    return tuple(Step(event.subject, event.data["before"], event.data["after"]) for event in scaled)

@@ -1,5 +1,6 @@
 """Reads from another process what the viewer sees: pools, workers and why they wait, and the news."""
 
+import re
 import socket
 from collections import Counter
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from shiftwork.core.health import Problem
 from shiftwork.core.model import Event
 from shiftwork.views.overview import Overview, PoolView
 
+WHERE: Final = re.compile(r" on \S+#\d+")
+"""The instance on which a job runs, which is another one after each restart."""
 HOST: Final = socket.gethostname() + "-"
 QUIET: Final = {"node.started", "node.stopped", "leader.elected", "jobs.amended", "health.problem", "health.recovered"}
 """Events that are not shown, because the story or the changes of health cover them."""
@@ -181,7 +184,7 @@ class Observer:
 
     async def _why(self, job: str) -> str:
         waits = (await app.explain_job(job)).waits
-        return "; ".join(wait.why for wait in waits if wait.code in RULES).replace(HOST, "")
+        return WHERE.sub("", "; ".join(wait.why for wait in waits if wait.code in RULES))
 
 
 def _named(problem: Problem) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """The picture in the README: planned and real curves over each other, as SVG."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import Final
 
 from examples.company.day import HOURS, PEAK_HOURS, Day
@@ -12,7 +13,7 @@ HIGH: Final = 190
 LEFT: Final = 46
 TOP: Final = 44
 GAP: Final = 34
-COLOURS: Final = {"ten fixed slots": "#d9480f", "elastic pools": "#1971c2"}
+COLOURS: Final = {"elastic pools": "#1971c2", "ten fixed slots": "#d9480f"}
 PLANNED: Final = ' stroke-dasharray="5 4" opacity="0.75"'
 EVERY_HOURS: Final = 2
 
@@ -39,14 +40,14 @@ def draw(curves: Curves) -> str:
 
 
 def _legend() -> Iterator[str]:
-    for place, name in enumerate(f"{who}, {how}" for who in COLOURS for how in ("planned", "real")):
+    for place, name in enumerate(f"{who}, {how}" for who in COLOURS for how in ("real", "planned")):
         x = LEFT + place * 200
         yield f'<line x1="{x}" x2="{x + 26}" y1="14" y2="14" {_style(name)}/>'
         yield f'<text x="{x + 32}" y="18">{name}</text>'
 
 
 def _chart(curves: Curves, top: int, title: str, value: Value) -> Iterator[str]:
-    most = max((value(sample) for _, samples in curves.named() for sample in samples), default=0) or 1
+    most = _rounded(max((value(sample) for _, samples in curves.named() for sample in samples), default=0))
     first, last = (_x(hour) for hour in PEAK_HOURS)
     yield f'<rect x="{first:.0f}" width="{last - first:.0f}" y="{top}" height="{HIGH}" fill="#f1f3f5"/>'
     yield f'<text x="{LEFT}" y="{top - 6}" font-weight="bold">{title}</text>'
@@ -56,6 +57,12 @@ def _chart(curves: Curves, top: int, title: str, value: Value) -> Iterator[str]:
         yield f'<text x="{LEFT - 6}" y="{y + 4:.0f}" fill="#495057" text-anchor="end">{most * share:.0f}</text>'
     for name, samples in curves.named():
         yield _line(name, _points(curves.day, samples, value, most, top))
+
+
+def _rounded(most: float) -> int:
+    """The next number with two digits and zeros behind them that can be halved."""
+    step = 2 * 10 ** max(0, len(str(int(most))) - 2)
+    return max(2, ceil(most / step) * step)
 
 
 def _points(day: Day, samples: Sequence[Sample], value: Value, most: float, top: int) -> str:

@@ -30,7 +30,7 @@ async def play(day: Day, server: Server, observer: Observer) -> None:
     customers = Customers(day, furnish())
     await serve(server)
     observer.begin(FIRST_HOUR)
-    observer.tell(f"9 AM: {FIXED_SLOTS} fixed slots for everything, as it was before")
+    observer.tell(f"{FIXED_SLOTS} fixed slots for everything, as it was before")
     midnight = asyncio.get_running_loop().time() - day.at(FIRST_HOUR)
     async with asyncio.TaskGroup() as group:
         group.create_task(customers.come(midnight, FIRST_HOUR, PEAK_HOURS[1]))

@@ -28,16 +28,16 @@ class Curves:
 
     def named(self) -> Iterable[tuple[str, Sequence[Sample]]]:
         """The curves with their names, in the order in which they are drawn."""
-        yield "ten fixed slots, planned", self.fixed_planned
-        yield "ten fixed slots, real", self.fixed_real
-        yield "elastic pools, planned", self.elastic_planned
         yield "elastic pools, real", self.elastic_real
+        yield "elastic pools, planned", self.elastic_planned
+        yield "ten fixed slots, real", self.fixed_real
+        yield "ten fixed slots, planned", self.fixed_planned
 
 
 def as_page(curves: Curves, checks: Sequence[str]) -> str:
     """One page of HTML that needs nothing else."""
     lead = (
-        f"A day of 200,000 jobs, compressed to {curves.day.seconds:g} s and with 1 job for {curves.day.scale():.0f}."
+        f"A day of 200,000 jobs, compressed to {curves.day.seconds:g} s and with 1 job for {curves.day.scale():,.0f}."
         " The planned curves were computed in virtual time, the real ones were measured: images were resized, PDFs"
         " written, mail sent, rows exported and webhooks called, on this machine."
     )
@@ -64,6 +64,7 @@ def as_page(curves: Curves, checks: Sequence[str]) -> str:
 
 
 def _curve(curves: Curves, name: str, samples: Sequence[Sample], what: str) -> Curve:
-    return Curve(
-        name, [(curves.day.hour(sample.seconds) * SECONDS_AN_HOUR, float(getattr(sample, what))) for sample in samples]
-    )
+    shown = [sample for sample in samples if sample.seconds <= curves.day.seconds]
+    hours = [curves.day.hour(sample.seconds) for sample in shown]
+    values = [float(getattr(sample, what)) for sample in shown]
+    return Curve(name, [(hour * SECONDS_AN_HOUR, value) for hour, value in zip(hours, values, strict=True)])

@@ -59,7 +59,7 @@ class Show:
     def _introduce(self) -> None:
         print(
             f"The company's day, {sum(BY_HOUR):,} jobs of five kinds, in {self._day.seconds:g} seconds"
-            f" and with 1 job for {self._day.scale():.0f}:\n"
+            f" and with 1 job for {self._day.scale():,.0f}:\n"
             "  1. the morning with ten fixed slots: jobs pile up, and mails wait behind pictures\n"
             "  2. the whole day with elastic pools, 2 to 25 slots: real images, PDFs, mail, CSV exports and webhooks\n"
             "  3. meanwhile systems fail and come back, a process is killed in mid-peak, and the node in the evening\n"

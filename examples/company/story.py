@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from examples.company import check, journal, orders, pictures, place
+from examples.company import check, evidence, journal, orders, pictures, place
 from examples.company.app import app, book_order, call_webhook, charge_card, resize_image
 from examples.company.day import CATALOGUE_HOUR, PEAK_HOURS, Day
 from examples.company.journal import Run
@@ -149,7 +149,7 @@ class Story:
 
     async def _close(self) -> None:
         self._observer.tell("midnight: no more customers; the last jobs finish, and the pools shrink")
-        for what in (self._all_ended, self._at_the_minimum):
+        for what in (self._all_ended, self._have_shrunk):
             with suppress(ShowError):  # the checks say what is missing
                 await until(what, "", every=0.5)
 
@@ -200,9 +200,9 @@ class Story:
         live = await app.find_jobs(status=LIVE, limit=100_000)
         return not place.letters() and not any(job.id in awaited for job in live)
 
-    async def _at_the_minimum(self) -> bool:
-        seen = await app.control.system.overview()
-        return all(view.workers <= view.config.min_workers for view in seen.pools if view.config is not None)
+    async def _have_shrunk(self) -> bool:
+        taken = await evidence.steps()
+        return all(check.shrank(pool, taken) for pool in check.POOLS)
 
 
 def _open_runs(worker: str) -> list[Run]:

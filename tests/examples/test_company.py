@@ -60,7 +60,7 @@ def test_the_plan_of_the_day_piles_up_with_ten_fixed_slots_and_not_with_elastic_
     fixed, elastic = plan.planned(text, plan.FIXED), plan.planned(text, plan.ELASTIC)
     two_pm = [sample for sample in fixed if 13.5 < day.hour(sample.seconds) < 14]
     assert min(sample.queued for sample in two_pm) * day.scale() > 40_000
-    assert max(sample.slots for sample in elastic) == pytest.approx(25)
+    assert 20 <= max(sample.slots for sample in elastic) < 25.5
     assert elastic[0].slots == pytest.approx(2)
     after = [sample.queued for sample in elastic if day.hour(sample.seconds) > 14.5]
     assert max(after) < 50
