@@ -39,7 +39,7 @@ def pool_for(name: str) -> str:
 # ── on demand: the five kinds ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@app.task(pool=pool_for("images"), max_retries=2, retry=Retry(base_seconds=0.5))
+@app.task(pool=pool_for("images"), max_retries=2, retry=Retry(base_seconds=0.2))
 def resize_image(ctx: Context, photo: str, width: int) -> tuple[int, int]:
     """Make a picture smaller."""
     with recorded(ctx):
@@ -86,7 +86,7 @@ def call_webhook(ctx: Context, order: int) -> None:
 # ── on demand: what goes wrong ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@app.task(retry=Retry(base_seconds=0.5))
+@app.task(retry=Retry(base_seconds=0.2))
 def charge_card(ctx: Context, order: int) -> None:
     """Ask the bank for the money. It replies in the end, so failures are retried."""
     with recorded(ctx):

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from pypdf import PdfReader
-
 LINES_A_PAGE: Final = 50
 A4: Final = (595, 842)
 LEADING: Final = 15
@@ -28,11 +26,6 @@ def write(path: Path, lines: Sequence[str]) -> int:
     beside.write_bytes(_file([*_head(len(pages)), *_body(pages)]))
     beside.replace(path)
     return len(pages)
-
-
-def first_page_of(path: Path) -> str:
-    """Open a document with another program's reader, and return the text of its first page."""
-    return PdfReader(path, strict=True).pages[0].extract_text()
 
 
 def _head(pages: int) -> Iterator[bytes]:

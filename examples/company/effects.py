@@ -2,9 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
-from examples.company import documents, orders, pictures, place
+from pypdf import PdfReader
+
+from examples.company import orders, pictures, place
 from examples.company.evidence import Ended, Evidence, Finding
 
 Problem = str | None
@@ -26,9 +29,7 @@ def documents_open(evidence: Evidence) -> Finding:
 
     def problem(job: str, ended: Ended) -> Problem:
         title = f"Statement of customer {ended.payload['customer']}\n"
-        return (
-            None if documents.first_page_of(place.DOCUMENTS / f"{job}.pdf").startswith(title) else "has another title"
-        )
+        return None if _first_page(place.DOCUMENTS / f"{job}.pdf").startswith(title) else "has another title"
 
     return _found(evidence, "write_pdf", "PDF", "open with the right title", problem)
 
@@ -54,6 +55,10 @@ def webhooks_delivered(evidence: Evidence) -> Finding:
 
 
 EFFECTS: Final = (pictures_open, documents_open, exports_complete, mail_delivered, webhooks_delivered)
+
+
+def _first_page(path: Path) -> str:
+    return PdfReader(path, strict=True).pages[0].extract_text()
 
 
 def _found(evidence: Evidence, worker: str, noun: str, how: str, problem: Callable[[str, Ended], Problem]) -> Finding:

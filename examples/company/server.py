@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from examples.company.outside import Outside
 from examples.company.place import LOOPBACK
 
 USUAL_PORT: Final = 8421
+PORT_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 30.0
 
 
@@ -49,9 +51,11 @@ class Server:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the node, once its port is free: a killed one keeps it for a moment."""
-        while not _free(self._port):  # noqa: ASYNC110 - another process frees it
-            await asyncio.sleep(0.1)
+        """Start the node. A killed one keeps the dashboard's port for a moment, so wait for it, but not forever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PORT_SECONDS):
+                while not _free(self._port):  # noqa: ASYNC110 - another process frees it
+                    await asyncio.sleep(0.1)
         # In its own session, so that Ctrl-C reaches only the show, which then stops the node gracefully.
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "examples.company.serve", "--port", str(self._port)),

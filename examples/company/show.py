@@ -33,6 +33,7 @@ class Show:
         self._plain = plain
         self._picture = picture
         self._port = dashboard_port()
+        self._dashboard = f"http://{place.LOOPBACK}:{self._port}"
         self._observer = Observer(day)
 
     async def run(self) -> int:
@@ -64,7 +65,7 @@ class Show:
             "  2. the whole day with elastic pools, 2 to 25 slots: real images, PDFs, mail, CSV exports and webhooks\n"
             "  3. meanwhile systems fail and come back, a process is killed in mid-peak, and the node in the evening\n"
             "  4. every job is verified, and the planned day is drawn over the real one\n"
-            f"Dashboard: http://{place.LOOPBACK}:{self._port}\n{LEGEND}\n",
+            f"Dashboard: {self._dashboard}\n{LEGEND}\n",
             flush=True,
         )
 
@@ -100,7 +101,7 @@ class Show:
             await server.stop()
         code = await self._judge(whole=whole)
         if whole and sys.stdin.isatty() and sys.stdout.isatty():
-            print("\nThe dashboard stays until you press Enter.", flush=True)
+            print(f"\nThe dashboard stays at {self._dashboard} until you press Enter.", flush=True)
             await stop.unless(_enter())
         return code if whole else STOPPED
 
