@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ SHORTEST: Final = 6.0
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the show handles it, there is nothing to tidy up
     parser = argparse.ArgumentParser(prog="python -m examples.company", description=__doc__)
     parser.add_argument("--seconds", type=float, default=96.0, help="how long the day takes (default: %(default)g)")
     parser.add_argument("--plain", action="store_true", help="print plain lines, even on a terminal")

@@ -50,7 +50,8 @@ async def perform(stop: Stop, story: Coroutine[Any, Any, None], observer: Observ
         watch.cancel()
         with suppress(asyncio.CancelledError):
             await watch
-        view.show(await observer.look())
+        if observer.begun:
+            view.show(await observer.look())
     except* ShowError as errors:
         raise errors.exceptions[0] from None
     finally:
