@@ -5,8 +5,8 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
 `decide` returns as many as the most demanding of these rules asks for, and which rule that was:
 
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
-  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added before
-  and are not busy yet count as part of that growth, or each look would add as many again before one could start;
+  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added
+  and have not been busy since count as part of that growth, or each look would add as many before one could start;
 * **load** (Little's law): the attempts that become due keep so many slots busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
 * **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
@@ -21,11 +21,12 @@ queued, or it would never be reached: surplus slots finish what they run, and ta
 stops nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, sqrt
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.demand import Demand
@@ -60,6 +61,8 @@ class Memory(Struct, frozen=True):
 
     wants_less_since: float | None = None
     shrunk_at: float | None = None
+    added: int = 0
+    """How many slots were added for a deep queue and have not all been busy since."""
 
 
 class Floor(Struct, frozen=True):
@@ -81,10 +84,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class _Wish(Struct, frozen=True):
-    """A number of slots and the rule that asks for it."""
+    """A number of slots and the rule that asks for it, in words: of all wishes, one is shown."""
 
     n: int
-    why: str
+    why: Callable[[], str]
 
 
 def decide(
@@ -102,13 +105,14 @@ def decide(
     if not load.known:
         target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
-    wish = max((_capped(load, wish) for wish in _wishes(pool, load)), key=lambda wish: wish.n)
-    wish = _bounded(bounds, _raised(floor, wish))
+    unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
+    asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
+    wish = _bounded(bounds, _raised(floor, asked))
     if wish.n >= load.current:
-        return _decision(load, wish.n, wish.why, Memory())
+        return _decision(load, wish.n, wish.why(), Memory(added=unused + max(0, min(asked.n, wish.n) - load.current)))
     if load.current > bounds.high:
-        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
-    return _shrink(pool, load, wish, memory, now=now)
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), Memory())
+    return _shrink(pool, load, wish, replace(memory, added=unused), now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -123,17 +127,17 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
 
 def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, memory: Memory, *, now: float) -> Decision:
     since = now if memory.wants_less_since is None else memory.wants_less_since
-    kept = Memory(since, memory.shrunk_at)
+    kept = replace(memory, wants_less_since=since)
     if load.busy_workers >= load.current:
-        return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
+        return _decision(load, load.current, f"{wish.why()}; but all {load.current} are busy", kept)
     target = max(wish.n, load.busy_workers, load.current - _step(load.current))
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
         fewer = "one" if load.current - target == 1 else f"{load.current - target}"
-        return _decision(load, load.current, f"{wish.why}; {fewer} fewer in {left:.0f} s if that lasts", kept)
+        return _decision(load, load.current, f"{wish.why()}; {fewer} fewer in {left:.0f} s if that lasts", kept)
     if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
-        return _decision(load, load.current, wish.why, kept)
-    return _decision(load, target, wish.why, Memory(since, now))
+        return _decision(load, load.current, wish.why(), kept)
+    return _decision(load, target, wish.why(), Memory(since, now))
 
 
 def _step(current: int) -> int:
@@ -144,37 +148,40 @@ def _step(current: int) -> int:
 # ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
-    yield _by_depth(pool, load)
+def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
+    yield _by_depth(pool, load, unused)
     yield from _by_load(load)
     yield from _by_latency(pool, load)
     yield from _steady(load)
     if load.queue_depth > 0:
-        yield _Wish(1, f"{load.queue_depth} queued")
+        yield _Wish(1, lambda: f"{load.queue_depth} queued")
 
 
-def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
+def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
+    return load.queue_depth > pool.scale_up_threshold
+
+
+def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
     if depth < pool.scale_down_threshold:
-        why = f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}"
-        return _Wish(current - _step(current), why)
-    if depth <= pool.scale_up_threshold:
-        return _Wish(current, f"{depth} queued needs no change")
+        fewer = current - _step(current)
+        return _Wish(fewer, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+    if not _is_deep(pool, load):
+        return _Wish(current, lambda: f"{depth} queued needs no change")
     more = ceil(depth / pool.scale_up_threshold)
     why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
-    idle = max(0, current - load.busy_workers)
-    if not idle:
-        return _Wish(current + more, why)
-    # Slots that were added a moment ago: most of what is wanted must be missing before there are more.
-    missing = more - idle if more > 2 * idle else 0
-    return _Wish(current + missing, f"{why}, with the {idle} that are not busy yet")
+    if not unused:
+        return _Wish(current + more, lambda: why)
+    # Most of what is wanted must be missing before there are more: slots take a moment to start.
+    missing = more - unused if more > 2 * unused else 0
+    return _Wish(current + missing, lambda: f"{why}, counting {unused} just added")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
     demand = load.demand
     if demand.slots is not None:
         n = _at_least(demand.slots)
-        yield _Wish(n, f"{demand.words} keep {n} busy")
+        yield _Wish(n, lambda: f"{demand.words}: that keeps {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
@@ -183,18 +190,24 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         return
     if work is not None:
         n = _at_least(work / latency)
-        queued = f"{load.queue_depth:,} queued, {seconds(work)} of work"
-        yield _Wish(n, f"{queued}, need {n} to be done within {seconds(latency)}")
+        yield _Wish(n, lambda: _backlog(load.queue_depth, work, n, latency))
     if waited is not None and waited > latency and load.busy_workers >= load.current:
-        shown = f"{seconds(waited)}, more than {seconds(latency)}"
-        yield _Wish(load.current + 1, f"the oldest job has waited {shown}: one more")
+        yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
+
+
+def _backlog(depth: int, work: float, n: int, latency: float) -> str:
+    return f"{depth:,} queued, {seconds(work)} of work, need {n} to be done within {seconds(latency)}"
+
+
+def _waiting(waited: float, latency: float) -> str:
+    return f"the oldest job has waited {seconds(waited)}, more than {seconds(latency)}: one more"
 
 
 def _steady(load: PoolLoad) -> Iterator[_Wish]:
     busy = load.demand.busy
     if busy is not None:
         n = floor(busy + SPARE * sqrt(busy))
-        yield _Wish(min(n, load.current), f"{number(busy)} busy on average; {n} leave room to spare")
+        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average; {n} leave room to spare")
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
@@ -202,7 +215,10 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     jobs = load.busy_workers + load.queue_depth
     if wish.n <= max(jobs, load.current):
         return wish
-    return _Wish(max(jobs, load.current), f"{wish.why}; but only {counted(jobs, 'job')} are running or queued")
+    are = "is" if jobs == 1 else "are"
+    return _Wish(
+        max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {are} running or queued"
+    )
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,19 +227,21 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
 def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
     if floor is None or floor.n <= wish.n:
         return wish
-    return _Wish(floor.n, f"{wish.why}; {floor.why}: at least {floor.n}")
+    return _Wish(floor.n, lambda: f"{wish.why()}; {floor.why}: at least {floor.n}")
 
 
 def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
     if wish.n > bounds.high:
-        return _Wish(bounds.high, f"{wish.why}; {_limit(bounds, 'max_workers', bounds.high)}")
+        return _Wish(bounds.high, lambda: f"{wish.why()}; {_limit(bounds, 'max_workers', bounds.high)}")
     if wish.n < bounds.low:
-        return _Wish(bounds.low, f"{wish.why}; {_limit(bounds, 'min_workers', bounds.low)}")
+        return _Wish(bounds.low, lambda: f"{wish.why()}; {_limit(bounds, 'min_workers', bounds.low)}")
     return wish
 
 
 def _limit(bounds: Bounds, option: str, n: int) -> str:
-    return bounds.why if bounds.by == "clock" else f"{option} is {n}"
+    if bounds.by == "clock":
+        return f"the clock's bounds since {bounds.since}: {bounds.low} to {bounds.high}"
+    return f"{option} is {n}"
 
 
 def _at_least(n: float) -> int:
