@@ -120,8 +120,8 @@ CLOCK = Bounds(low=4, high=6, by="clock", since="10:00 Europe/Vienna")
 
 def test_bounds_by_the_clock_are_the_reason() -> None:
     why = "the clock's bounds since 10:00 Europe/Vienna: 4 to 6"
-    for seen, target in (({"current": 1}, 4), ({"current": 5, "queue_depth": 99}, 6), ({"current": 8}, 6)):
-        decision = decided(bounds=CLOCK, **seen)
+    for current, depth, target in ((1, 0, 4), (5, 99, 6), (8, 0, 6)):
+        decision = decided(bounds=CLOCK, current=current, queue_depth=depth)
         assert (decision.target, why in decision.reason) == (target, True)
 
 
@@ -137,10 +137,10 @@ def test_an_expectation_raises_the_minimum_within_the_bounds_and_says_so() -> No
 
 def quiet(current: int, seconds: float, **seen: Any) -> Decision:
     """The last decision about a pool without work, after a look every second."""
-    pool, memory = seen.pop("pool", POOL), Memory()
-    for second in range(int(seconds) + 1):
-        decision = decided(pool, memory, NOW + second, **{"current": current, "busy_workers": 0, **seen})
-        memory = decision.memory
+    pool, facts = seen.pop("pool", POOL), {"current": current, "busy_workers": 0, **seen}
+    decision = decided(pool, **facts)
+    for second in range(1, int(seconds) + 1):
+        decision = decided(pool, decision.memory, NOW + second, **facts)
     return decision
 
 
