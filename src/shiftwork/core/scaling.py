@@ -21,7 +21,7 @@ queued, or it would never be reached: surplus slots finish what they run, and ta
 stops nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, sqrt
 from typing import Final, Literal
 
@@ -87,10 +87,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class _Wish(Struct, frozen=True):
-    """A number of slots and the rule that asks for it."""
+    """A number of slots and the rule that asks for it, in words: of all wishes, one is shown."""
 
     n: int
-    why: str
+    why: Callable[[], str]
 
 
 def decide(
@@ -114,7 +114,7 @@ def decide(
     memory = replace(memory, added=unused, wanted=_wanted(pool, load, memory, wish.n, now))
     if wish.n >= load.current:
         grown = max(0, min(asked.n, wish.n) - load.current)
-        return _decision(load, wish.n, wish.why, replace(memory, added=unused + grown))
+        return _decision(load, wish.n, wish.why(), replace(memory, added=unused + grown))
     if load.current > bounds.high:
         return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
     return _shrink(pool, load, asked, wish, memory, now=now)
@@ -134,9 +134,9 @@ def _shrink(pool: PoolConfig, load: PoolLoad, asked: _Wish, wish: _Wish, memory:
     """Return the next step down. `asked` is the wish before it was bounded."""
     current = load.current
     if load.busy_workers >= current:
-        return _decision(load, current, f"{asked.why}; but all {current} are busy", memory)
+        return _decision(load, current, f"{asked.why()}; but all {current} are busy", memory)
     least = max(wish.n, load.busy_workers, current - _step(current))
-    why = wish.why if least == wish.n else asked.why
+    why = (wish if least == wish.n else asked).why()
     enough = [at for at, n in memory.wanted if n >= current]
     if enough:
         left = enough[-1] + pool.scale_down_after_seconds - now
@@ -170,7 +170,7 @@ def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
     yield from _by_latency(pool, load)
     yield from _steady(load)
     if load.queue_depth > 0:
-        yield _Wish(1, f"{load.queue_depth} queued")
+        yield _Wish(1, lambda: f"{load.queue_depth} queued")
 
 
 def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
@@ -180,23 +180,23 @@ def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
 def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
     if depth < pool.scale_down_threshold:
-        return _Wish(0, f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
     if not _is_deep(pool, load):
-        return _Wish(current, f"{depth} queued needs no change")
+        return _Wish(current, lambda: f"{depth} queued needs no change")
     more = ceil(depth / pool.scale_up_threshold)
     why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
     if not unused:
-        return _Wish(current + more, why)
+        return _Wish(current + more, lambda: why)
     # Most of what is wanted must be missing before there are more: slots take a moment to start.
     missing = more - unused if more > 2 * unused else 0
-    return _Wish(current + missing, f"{why}, counting {unused} just added")
+    return _Wish(current + missing, lambda: f"{why}, counting {unused} just added")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
     demand = load.demand
     if demand.slots is not None:
         n = _at_least(demand.slots)
-        yield _Wish(n, f"{demand.words}: that keeps {n} busy")
+        yield _Wish(n, lambda: f"{demand.words}: that keeps {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
@@ -205,18 +205,24 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         return
     if work is not None:
         n = _at_least(work / latency)
-        queued = f"{load.queue_depth:,} queued, {seconds(work)} of work"
-        yield _Wish(n, f"{queued}, need {n} to be done within {seconds(latency)}")
+        yield _Wish(n, lambda: _backlog(load.queue_depth, work, n, latency))
     if waited is not None and waited > latency and load.busy_workers >= load.current:
-        shown = f"{seconds(waited)}, more than {seconds(latency)}"
-        yield _Wish(load.current + 1, f"the oldest job has waited {shown}: one more")
+        yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
+
+
+def _backlog(depth: int, work: float, n: int, latency: float) -> str:
+    return f"{depth:,} queued, {seconds(work)} of work, need {n} to be done within {seconds(latency)}"
+
+
+def _waiting(waited: float, latency: float) -> str:
+    return f"the oldest job has waited {seconds(waited)}, more than {seconds(latency)}: one more"
 
 
 def _steady(load: PoolLoad) -> Iterator[_Wish]:
     busy = load.demand.busy
     if busy is not None:
         n = floor(busy + SPARE * sqrt(busy))
-        yield _Wish(min(n, load.current), f"{number(busy)} busy on average; {n} leave room to spare")
+        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average; {n} leave room to spare")
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
@@ -224,8 +230,10 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     jobs = load.busy_workers + load.queue_depth
     if wish.n <= max(jobs, load.current):
         return wish
-    there = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} running or queued"
-    return _Wish(max(jobs, load.current), f"{wish.why}; but only {there}")
+    are = "is" if jobs == 1 else "are"
+    return _Wish(
+        max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {are} running or queued"
+    )
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -234,14 +242,14 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
 def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
     if floor is None or floor.n <= wish.n:
         return wish
-    return _Wish(floor.n, f"{wish.why}; {floor.why}: at least {floor.n}")
+    return _Wish(floor.n, lambda: f"{wish.why()}; {floor.why}: at least {floor.n}")
 
 
 def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
     if wish.n > bounds.high:
-        return _Wish(bounds.high, f"{wish.why}; {_limit(bounds, 'max_workers', bounds.high)}")
+        return _Wish(bounds.high, lambda: f"{wish.why()}; {_limit(bounds, 'max_workers', bounds.high)}")
     if wish.n < bounds.low:
-        return _Wish(bounds.low, f"{wish.why}; {_limit(bounds, 'min_workers', bounds.low)}")
+        return _Wish(bounds.low, lambda: f"{wish.why()}; {_limit(bounds, 'min_workers', bounds.low)}")
     return wish
 
 
