@@ -61,7 +61,7 @@ def _chart(curves: Curves, top: int, title: str, value: Value) -> Iterator[str]:
 
 def _rounded(most: float) -> int:
     """The next number with two digits and zeros behind them that can be halved."""
-    step = 2 * 10 ** max(0, len(str(int(most))) - 2)
+    step = 2 * int(10.0 ** max(0, len(str(int(most))) - 2))
     return max(2, ceil(most / step) * step)
 
 

@@ -80,9 +80,11 @@ class Show:
         ]
         environment = {**os.environ, "COMPANY_HOME": str(place.FIXED_HOME), "COMPANY_POOLS": "fixed"}
         place.FIXED_HOME.mkdir()
+        # In its own session, so that Ctrl-C reaches only this process, which then stops the other one gracefully.
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "examples.company.prelude", *arguments),
             stdin=asyncio.subprocess.PIPE,
+            start_new_session=True,
             env=environment,
         )
         try:
