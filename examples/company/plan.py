@@ -1,17 +1,18 @@
-"""The planner's view of the same day: the day as a scenario, with the run times that the prelude measured, simulated.
+"""The planner's view of the same day: the day as a scenario, with the run times that were measured, simulated.
 
 `shiftwork plan day.toml` reads the same file.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psutil
 
-from examples.company.day import KINDS, Day
-from examples.company.outcome import Sample, Took
+from examples.company.day import KINDS, Day, percentile
+from examples.company.journal import Journal
+from examples.company.outcome import Sample
 from shiftwork import PoolConfig
 from shiftwork.sim.reading import read_scenario
 from shiftwork.sim.simulate import simulate
@@ -19,8 +20,6 @@ from shiftwork.sim.simulate import simulate
 ELASTIC: Final = "elastic"
 FIXED: Final = "ten fixed slots"
 SHORTEST_SECONDS: Final = 0.001
-UNKNOWN_SECONDS: Final = 0.1
-"""How long jobs take of which none was measured."""
 OPTIONS: Final = (
     *("kind", "min_workers", "max_workers", "cpu"),
     *("scale_up_threshold", "scale_down_threshold", "scale_down_after_seconds", "target_latency_seconds"),
@@ -28,9 +27,47 @@ OPTIONS: Final = (
 AT_ONCE_SECONDS: Final = 0.1
 
 
-def scenario(day: Day, pools: Mapping[str, PoolConfig], homes: Mapping[str, str], took: Mapping[str, Took]) -> str:
-    """The day as TOML. `homes` is the pool of each kind of jobs, and `took` how long they take."""
-    return "\n".join(_lines(day, pools, homes, took)) + "\n"
+class Took(NamedTuple):
+    """How long the runs of a worker took, in seconds."""
+
+    median: float
+    p95: float
+
+
+UNKNOWN: Final = Took(0.1, 0.1)
+"""How long jobs take of which none was measured."""
+
+
+def measured(journal: Journal) -> dict[str, Took]:
+    """How long the successful runs of each kind took."""
+    times = {kind: [run.ended - run.began for run in journal.of(kind) if run.how == "ok"] for kind in KINDS}
+    return {kind: Took(percentile(all_of, 0.5), percentile(all_of, 0.95)) for kind, all_of in times.items() if all_of}
+
+
+def scenario(
+    day: Day,
+    pools: Mapping[str, PoolConfig],
+    homes: Mapping[str, str],
+    *,
+    elastic: Mapping[str, Took],
+    fixed: Mapping[str, Took],
+) -> str:
+    """The day as TOML. `homes` is the pool of each kind of jobs; `elastic` and `fixed` are how long they take there."""
+    tables = [
+        *(_table(f"pools.{name}", {one: getattr(pools[name], one) for one in OPTIONS}) for name in homes.values()),
+        *(_table(f"workers.{kind}", _traffic(day, kind, homes[kind]) | _run(elastic, kind)) for kind in KINDS),
+        _table(f"configurations.{ELASTIC}", {}),
+        _table(f'configurations."{FIXED}"', {"pool": "fixed"}),
+        _table(f'configurations."{FIXED}".pools.fixed', {"kind": "thread", "min_workers": 10, "max_workers": 10}),
+        *(_table(f'configurations."{FIXED}".workers.{kind}', _run(fixed, kind)) for kind in KINDS),
+    ]
+    top = [
+        f"# The company's day, compressed to {day.seconds:g} s: an hour takes {day.at(1):.3g} s.",
+        f'name = "The company\'s day in {day.seconds:g} s"',
+        f"length = {day.seconds}",
+        _table("nodes.here", {"cores": psutil.cpu_count(), "memory": psutil.virtual_memory().total}),
+    ]
+    return "\n".join([*top, *tables])
 
 
 def planned(text: str, configuration: str) -> list[Sample]:
@@ -42,44 +79,28 @@ def planned(text: str, configuration: str) -> list[Sample]:
     return [Sample(n * simulated.step, *values) for n, values in enumerate(zip(depths, slots, strict=True))]
 
 
-def _lines(
-    day: Day, pools: Mapping[str, PoolConfig], homes: Mapping[str, str], took: Mapping[str, Took]
-) -> Iterator[str]:
-    yield f"# The company's day, compressed to {day.seconds:g} s: an hour takes {day.at(1):.3g} s."
-    yield f'name = "The company\'s day in {day.seconds:g} s"'
-    yield f"length = {day.seconds}"
-    yield from _table("nodes.here", {"cores": psutil.cpu_count(), "memory": psutil.virtual_memory().total})
-    for name in dict.fromkeys(homes.values()):
-        yield from _table(f"pools.{name}", {option: getattr(pools[name], option) for option in OPTIONS})
-    for kind in KINDS:
-        yield from _table(f"workers.{kind}", {"pool": homes[kind], **_traffic(day, kind, took.get(kind))})
-    yield from _table(f"configurations.{ELASTIC}", {})
-    yield from _table(f'configurations."{FIXED}"', {"pool": "fixed"})
-    yield from _table(f'configurations."{FIXED}".pools.fixed', {"kind": "thread", "min_workers": 10, "max_workers": 10})
-
-
-def _traffic(day: Day, kind: str, took: Took | None) -> dict[str, Any]:
-    median = max(took.median, SHORTEST_SECONDS) if took else UNKNOWN_SECONDS
-    p95 = max(took.p95, median) if took else median
+def _traffic(day: Day, kind: str, pool: str) -> dict[str, Any]:
+    bursts = [(day.at(hour), kinds[kind]) for hour, kinds in day.rushes() if kind in kinds]
     return {
+        "pool": pool,
         "arrivals": [round(n, 2) for n in day.jobs(kind)],
-        "run_seconds": {"median": median, "p95": p95},
-        "bursts": [
-            {"at": _time(day.at(hour)), "jobs": kinds[kind], "seconds": AT_ONCE_SECONDS}
-            for hour, kinds in day.rushes()
-            if kind in kinds
-        ],
+        "bursts": [{"at": _time(at), "jobs": n, "seconds": AT_ONCE_SECONDS} for at, n in bursts],
     }
+
+
+def _run(took: Mapping[str, Took], kind: str) -> dict[str, Any]:
+    one = took.get(kind, UNKNOWN)
+    median = max(one.median, SHORTEST_SECONDS)
+    return {"run_seconds": {"median": median, "p95": max(one.p95, median)}}
 
 
 def _time(seconds: float) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)).time().isoformat("milliseconds")
 
 
-def _table(name: str, keys: Mapping[str, Any]) -> Iterator[str]:
-    yield ""
-    yield f"[{name}]"
-    yield from (f"{key} = {_toml(value)}" for key, value in keys.items() if value is not None)
+def _table(name: str, keys: Mapping[str, Any]) -> str:
+    lines = [f"{key} = {_toml(value)}\n" for key, value in keys.items() if value is not None]
+    return f"\n[{name}]\n{''.join(lines)}"
 
 
 def _toml(value: Any) -> str:

@@ -12,7 +12,7 @@ from examples.company import journal, place
 from examples.company.app import FIXED_SLOTS, app
 from examples.company.day import PEAK_HOURS, Day
 from examples.company.look import Observer
-from examples.company.outcome import Outcome, took
+from examples.company.outcome import Outcome
 from examples.company.outside import serving
 from examples.company.serve import stop_at_eof
 from examples.company.server import Server
@@ -52,7 +52,6 @@ async def leave(observer: Observer) -> Outcome:
         completed=sum(status is JobStatus.COMPLETED for status in ends),
         waiting=sum(status in LIVE for status in ends),
         samples=observer.samples,
-        took=took(written),
     )
 
 

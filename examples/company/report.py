@@ -38,8 +38,8 @@ def as_page(curves: Curves, checks: Sequence[str]) -> str:
     """One page of HTML that needs nothing else."""
     lead = (
         f"A day of 200,000 jobs, compressed to {curves.day.seconds:g} s and with 1 job for {curves.day.scale():,.0f}."
-        " The planned curves were computed in virtual time, the real ones were measured: images were resized, PDFs"
-        " written, mail sent, rows exported and webhooks called, on this machine."
+        " The planned curves were computed in virtual time, from the arrivals and the measured run times. The real ones"
+        " were measured: images were resized, PDFs written, mail sent, rows exported, webhooks called."
     )
     drawn = [
         Chart(

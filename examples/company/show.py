@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from examples.company import check, evidence, place, plan
+from examples.company import check, evidence, journal, place, plan
 from examples.company.app import app
 from examples.company.day import BY_HOUR, KINDS, Day
 from examples.company.look import Observer
@@ -126,7 +126,9 @@ class Show:
         assert fixed is not None, "the prelude was played"
         workers, pools = app.registered()
         homes = {kind: workers[kind].pool for kind in KINDS}
-        SCENARIO.write_text(plan.scenario(self._day, pools, homes, fixed.took))
+        before = plan.measured(journal.read(place.FIXED_HOME / journal.PATH.name))
+        now = plan.measured(journal.read())
+        SCENARIO.write_text(plan.scenario(self._day, pools, homes, elastic=now, fixed=before))
         curves = Curves(
             self._day,
             fixed_planned=plan.planned(SCENARIO.read_text(), plan.FIXED),

@@ -9,7 +9,7 @@ from pypdf import PdfReader
 from examples.company import calls, documents, journal, place, plan
 from examples.company.app import app
 from examples.company.day import BY_HOUR, KINDS, Day
-from examples.company.outcome import Sample, Took
+from examples.company.outcome import Sample
 from examples.company.outside import serving
 from examples.company.picture import draw
 from examples.company.report import Curves, as_page
@@ -55,8 +55,13 @@ async def test_the_world_outside_speaks_smtp_and_http(tmp_path: Path, monkeypatc
 def test_the_plan_of_the_day_piles_up_with_ten_fixed_slots_and_not_with_elastic_pools() -> None:
     day = Day(96.0)
     workers, pools = app.registered()
-    took = {kind: Took(0.05, 0.08) for kind in KINDS} | {"send_email": Took(0.42, 0.5), "call_webhook": Took(0.52, 0.6)}
-    text = plan.scenario(day, pools, {kind: workers[kind].pool for kind in KINDS}, took)
+    took = {
+        "send_email": plan.Took(0.36, 0.4),
+        "call_webhook": plan.Took(0.5, 0.6),
+        "resize_image": plan.Took(0.1, 0.2),
+    }
+    crowded = took | {"resize_image": plan.Took(0.3, 0.7)}
+    text = plan.scenario(day, pools, {kind: workers[kind].pool for kind in KINDS}, elastic=took, fixed=crowded)
     fixed, elastic = plan.planned(text, plan.FIXED), plan.planned(text, plan.ELASTIC)
     two_pm = [sample for sample in fixed if 13.5 < day.hour(sample.seconds) < 14]
     assert min(sample.queued for sample in two_pm) * day.scale() > 40_000

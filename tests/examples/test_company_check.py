@@ -35,7 +35,7 @@ def made(worker: str, id: str = "a", **payload: Any) -> dict[str, Ended]:
 
 
 def fixed(owed: int, completed: int, waiting: int) -> Outcome:
-    return Outcome(owed=owed, completed=completed, waiting=waiting, samples=[], took={})
+    return Outcome(owed=owed, completed=completed, waiting=waiting, samples=[])
 
 
 OWED = [("owed", "a", 0.0)]
