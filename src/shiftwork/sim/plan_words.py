@@ -72,7 +72,7 @@ def findings(plan: ScenarioPlan) -> Iterator[str]:
             yield f"{name}: {'; '.join(one.missed)}"
         for pool, course in one.pools.items():
             yield from _troubles(name, pool, course)
-        if name in plan.fixed:
+        if name in plan.fixed and not one.missed:
             sizes = plan.fixed[name]
             slots = sum(sizes.values())
             saved = 1 - one.slot_hours / (slots * hours)
