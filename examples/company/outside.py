@@ -106,5 +106,5 @@ def _politely(talk: Talk) -> Talk:
 async def _until_the_dot(reader: asyncio.StreamReader) -> bytes:
     lines = []
     while (line := await reader.readuntil(b"\r\n")) != b".\r\n":
-        lines.append(line[1:] if line.startswith(b"..") else line)
+        lines.append(line)
     return b"".join(lines)
