@@ -1,6 +1,7 @@
 """The company's parts: its day, its documents, the servers outside it, and its plan."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_document_is_read_by_other_programs_as_it_was_written(tmp_path: Path) 
     assert documents.write(tmp_path / "a.pdf", lines) == 3
     pages = [page.extract_text().splitlines() for page in PdfReader(tmp_path / "a.pdf", strict=True).pages]
     assert [line for page in pages for line in page] == lines
+
+    content = (tmp_path / "a.pdf").read_bytes()  # readers look for objects that are not where the table says
+    entries = rb"xref\n0 (\d+)\n0000000000 65535 f \n((?:\d{10} 00000 n \n)+)trailer\n.*\nstartxref\n(\d+)\n%%EOF\n$"
+    table = re.search(entries, content)
+    assert table is not None
+    assert content[int(table[3]) :].startswith(b"xref")
+    begins = [int(line.split()[0]) for line in table[2].splitlines()]
+    assert len(begins) == int(table[1]) - 1
+    assert all(content[begin:].startswith(b"%d 0 obj\n" % n) for n, begin in enumerate(begins, start=1))
 
 
 async def test_the_world_outside_speaks_smtp_and_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
