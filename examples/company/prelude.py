@@ -15,7 +15,7 @@ from examples.company.look import Observer
 from examples.company.outcome import Outcome
 from examples.company.outside import serving
 from examples.company.serve import stop_at_eof
-from examples.company.server import Server
+from examples.company.server import Server, ShowError
 from examples.company.stage import Stop, perform
 from examples.company.story import LIVE, furnish, serve
 from examples.company.traffic import Customers, order
@@ -62,6 +62,9 @@ async def run(day: Day, port: int, *, plain: bool) -> int:
         server = Server(place.HOME / "server.log", outside, port)
         try:
             played = await perform(stop, play(day, server, observer), observer, open_view(plain=plain))
+        except ShowError as error:
+            print(f"\nThe morning could not continue: {error}. The log is {place.HOME}/server.log", file=sys.stderr)
+            return 1
         finally:
             await server.stop()
             outcome = await leave(observer)
@@ -69,9 +72,7 @@ async def run(day: Day, port: int, *, plain: bool) -> int:
     if not played:
         return 130
     outcome.write(place.HOME)
-    print(
-        f"14:00 » 2 PM: {outcome.waiting} jobs wait, mails behind pictures; that was the morning with ten fixed slots"
-    )
+    print(f"14:00 » {outcome.waiting} jobs wait, mails behind pictures; that was the morning with ten fixed slots")
     return 0
 
 

@@ -71,13 +71,7 @@ class Show:
 
     async def _prelude(self) -> None:
         """Play the morning with fixed slots, in a process of its own that ends with this one."""
-        arguments = [
-            "--seconds",
-            str(self._day.seconds),
-            "--port",
-            str(self._port),
-            *(["--plain"] if self._plain else []),
-        ]
+        arguments = [f"--seconds={self._day.seconds}", f"--port={self._port}", *(["--plain"] if self._plain else [])]
         environment = {**os.environ, "COMPANY_HOME": str(place.FIXED_HOME), "COMPANY_POOLS": "fixed"}
         place.FIXED_HOME.mkdir()
         # In its own session, so that Ctrl-C reaches only this process, which then stops the other one gracefully.

@@ -23,9 +23,9 @@ class Stop:
             asyncio.get_running_loop().add_signal_handler(number, self._ask)
 
     def _ask(self) -> None:
-        self.asked = True
-        if self._task is not None:
+        if self._task is not None and not self.asked:  # only once: what is stopped must be able to tidy up
             self._task.cancel()
+        self.asked = True
 
     async def unless(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do this unless it is stopped, and return whether it came to its end. Raises what it raises."""

@@ -78,7 +78,7 @@ class Story:
         journal.write("disabled", "book_order")
 
     async def _bad_luck(self) -> None:
-        self._observer.tell("a bank that replies at the third attempt, a file that is no picture, half an upload")
+        self._observer.tell("a bank that replies at the third attempt, a file that is not a picture, half an upload")
         await order([charge_card.with_options(job_id=check.FLAKY).call(order=4711)])
         (place.ORIGINALS / "holiday.exe").write_bytes(b"MZ, and not a picture")
         photo = (place.ORIGINALS / "photo-0.jpg").read_bytes()
