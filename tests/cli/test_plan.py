@@ -23,7 +23,7 @@ def test_the_plan_is_a_table_with_what_was_found(planner: Terminal) -> None:
     assert lines[2][:4] == ["CONFIGURATION", "JOBS", "DEEPEST", "SLOTS"]
     assert lines[3][:3] == ["as", "written", "1,000"]
     assert lines[3][-1] == "met"
-    assert "to be as good, fixed pools need 5 slots, which is 2 slot-hours" in said
+    assert "to be as good, fixed pools need 5 slots, which is 1.7 slot-hours" in said
     assert "images waits more than 30 s (p99) at " in said
 
 
