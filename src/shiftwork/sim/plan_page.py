@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
+from shiftwork.core.figures import seconds
 from shiftwork.core.plurals import counted
 from shiftwork.sim.chart import Chart, Curve, clock, evenly
 from shiftwork.sim.page import PageMoments, PageSection, PageTable, page
@@ -39,8 +40,9 @@ def lead(scenario: Scenario, simulated: dict[str, Simulated]) -> str:
     """Return what was simulated, in one line."""
     zone = ZoneInfo(scenario.timezone)
     begin, end = (datetime.fromtimestamp(at, zone) for at in (scenario.start, scenario.start + scenario.length))
-    jobs = max(one.jobs for one in simulated.values())
-    return f"{counted(jobs, 'job')} from {_day(begin)} to {_day(end)}, {scenario.timezone}, in virtual time"
+    fewest, most = (pick(one.jobs for one in simulated.values()) for pick in (min, max))
+    jobs = counted(most, "job") if fewest == most else f"{fewest:,} to {most:,} jobs"
+    return f"{jobs} from {_day(begin)} to {_day(end)}, {scenario.timezone}, in virtual time"
 
 
 def _day(at: datetime) -> str:
@@ -94,11 +96,14 @@ def _charts(plan: ScenarioPlan, courses: dict[str, list[PoolCourse]]) -> Iterato
             for name, several in courses.items()
         ]
 
-    where = {"start": scenario.start, "timezone": scenario.timezone}
-    yield Chart(title="Queued jobs", unit="jobs", curves=curves("depth"), scale="auto", **where)
-    yield Chart(title="Slots", unit="slots", curves=curves("slots"), **where)
-    minutes = f"{step / 60:g} minutes"
-    yield Chart(title=f"Jobs that come in {minutes}", unit="jobs", curves=_apart(curves("arrivals")), **where)
+    def chart(title: str, unit: str, shown: list[Curve], scale: Literal["linear", "auto"] = "linear") -> Chart:
+        return Chart(
+            title=title, unit=unit, curves=shown, start=scenario.start, timezone=scenario.timezone, scale=scale
+        )
+
+    yield chart("Queued jobs", "jobs", curves("depth"), "auto")
+    yield chart("Slots", "slots", curves("slots"))
+    yield chart(f"Jobs that come in {seconds(step)}", "jobs", _apart(curves("arrivals")))
 
 
 def _sums(curves: Sequence[Sequence[float]]) -> list[float]:
