@@ -5,23 +5,21 @@ plan that is there by then.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, Plan, PoolConfig, PoolDoc, Stats
-from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, bounded, next_plan, with_lost
+from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 
-LOOK_SECONDS: Final = 1.0
-"""How often the leader plans."""
-SOON_SECONDS: Final = 0.2
-"""How soon after the last plan a pool without a free slot is planned for again."""
+REREAD_SECONDS: Final = 60.0
+"""How often the definitions of workers that this app does not have are read again."""
 
 
 class PlanView(Struct, frozen=True):
@@ -47,6 +45,9 @@ class Planner:
         self._clock = clock
         self._workers = workers
         self._memory = PlanMemory()
+        self._elsewhere: dict[str, str | None] = {}
+        """The pools of workers that this app does not have; None for one that no app has any longer."""
+        self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
 
@@ -78,11 +79,13 @@ class Planner:
         beats = [known.beat for known in seen.instances if known.expires_at > seen.now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
         self.unknown = frozenset(name for name, one in seen.stats.workers.items() if one.queued and name not in there)
-        pools = await self._hosted_pools(beats)
         return PlanFacts(
             now=seen.now,
-            pools={name: bounded(pool, seen.changes.get(name)) for name, pool in pools.items()},
+            pools=await self._hosted_pools(beats),
+            changes=seen.changes,
             stats=seen.stats.pools,
+            workers=seen.stats.workers,
+            pool_of=await self._pool_of(seen.stats.workers, seen.now),
             beats=beats,
             priorities=_priorities(self._workers),
         )
@@ -94,6 +97,16 @@ class Planner:
         missing = hosted - found.keys()
         stored = await read_all(self._store, POOL_CONFIG) if missing else {}
         return found | {name: pool for name, pool in stored.items() if name in missing}
+
+    async def _pool_of(self, names: Collection[str], now: float) -> dict[str, str]:
+        """Return the pool of each of these workers: those of this app, and those that only other nodes know."""
+        missing = {*names} - self._workers.keys()
+        if missing - self._elsewhere.keys() or (missing and now >= self._reread_at):
+            stored = await read_all(self._store, WORKER)
+            self._elsewhere = {name: stored[name].pool if name in stored else None for name in missing}
+            self._reread_at = now + REREAD_SECONDS
+        own = {name: self._workers[name].config.pool for name in names if name in self._workers}
+        return own | {name: pool for name in missing if (pool := self._elsewhere[name]) is not None}
 
 
 def _priorities(workers: Mapping[str, WorkerDefinition]) -> dict[str, JobPriority]:

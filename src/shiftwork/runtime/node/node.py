@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.history import MINUTE
 from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
@@ -30,7 +30,7 @@ from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, PlanView
+from shiftwork.runtime.leader.planner import PlanView
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
