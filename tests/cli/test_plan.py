@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
+from shiftwork.cli.progress import ProgressBar
 from tests.cli.terminal import Terminal
-from tests.sim.scenarios import SMALL, changed
+from tests.sim.scenarios import BRIEF, SMALL, changed
 
 
 @pytest.fixture
@@ -39,17 +41,22 @@ def test_the_plan_as_json(planner: Terminal) -> None:
     assert document["suggestion"] is None
 
 
-def test_a_suggestion_lists_what_to_change(planner: Terminal) -> None:
-    said = planner.ok("plan", "day.toml", "--suggest", store=None)
+def test_a_suggestion_lists_what_to_change(planner: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "brief.toml").write_text(changed(*BRIEF))
+    said = planner.ok("plan", "brief.toml", "--suggest", store=None)
     assert "suggestion: these changes to as written need " in said
     assert "all targets met" in said
-    assert ["images", "min_workers", "4", "0"] in [line.split() for line in said.splitlines()]
+    assert ["images", "max_workers", "8"] in [line.split()[:3] for line in said.splitlines()]
 
 
 def test_the_page_is_written_on_request(planner: Terminal, tmp_path: Path) -> None:
     said = planner.ok("plan", "day.toml", "--html", "day.html", store=None)
     assert said.endswith("The curves are in day.html.\n")
     assert (tmp_path / "day.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_help_has_examples(planner: Terminal) -> None:
+    assert "\n    shiftwork plan examples/company.toml --html day.html\n" in planner.ok("plan", "--help", store=None)
 
 
 def test_more_traffic(planner: Terminal) -> None:
@@ -73,3 +80,13 @@ def test_what_cannot_work_is_said_in_words(planner: Terminal, tmp_path: Path, ar
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     assert said in planner.refused("plan", *args, store=None)
+
+
+def test_progress_on_a_terminal_is_a_bar_with_the_share_that_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar(terminal=True, noun=None)
+    bar.show("elastic", 250, 1000)
+    bar.end()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert click.unstyle(err).lstrip("\r").startswith("elastic ")
+    assert err.endswith(f"{'█' * 7}{'░' * 23}  25%\n")
