@@ -78,14 +78,15 @@ class Planner:
     async def _facts(self, seen: PlanView) -> PlanFacts:
         beats = [known.beat for known in seen.instances if known.expires_at > seen.now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
-        self.unknown = frozenset(name for name, one in seen.stats.workers.items() if one.queued and name not in there)
+        workers = seen.stats.workers
+        self.unknown = frozenset(name for name, one in workers.items() if one.queued and name not in there)
         return PlanFacts(
             now=seen.now,
             pools=await self._hosted_pools(beats),
             changes=seen.changes,
             stats=seen.stats.pools,
-            workers=seen.stats.workers,
-            pool_of=await self._pool_of(seen.stats.workers, seen.now),
+            workers=workers,
+            pool_of=await self._pool_of(workers, seen.now),
             beats=beats,
             priorities=_priorities(self._workers),
         )
