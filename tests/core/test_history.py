@@ -4,6 +4,7 @@ from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
+    KEPT_HOURS,
     MOST_POOLS,
     Before,
     Hour,
@@ -15,9 +16,8 @@ from shiftwork.core.history import (
     hour_name,
     last_day,
     moment,
-    spread,
-    thinned,
 )
+from shiftwork.core.history_steps import spread, thinned
 from shiftwork.core.model import PoolStats
 
 NOW = 1_800_000_000.0
@@ -55,7 +55,7 @@ def test_what_ended_is_not_known_without_a_moment_before() -> None:
 def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
     pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
     look = seen(NOW, **pools)
-    hour = appended(Hour(7), moment(look, Before(NOW - 60, {}), step=60), ended(look).totals)
+    hour = appended(Hour(7), look, Before(NOW - 60, {}), ended(look))
     kept = hour.moments[0].pools
     assert len(kept) == MOST_POOLS
     assert "p119" in kept
@@ -71,11 +71,11 @@ def test_the_last_day_is_in_order_and_no_longer_than_a_day() -> None:
     ats = [NOW - DAY - 1, NOW - DAY + 1, NOW - HOUR, NOW - 60, NOW + 1]
     hours = [Hour(int(at // HOUR), [Moment(at, {})]) for at in reversed(ats)]
     assert [one.at for one in last_day(hours, NOW)] == ats[1:4]
-    assert [hour_name(number) for number in (0, 23, 24 * 20_000 + 5)] == ["00", "23", "05"]
+    assert [hour_name(number) for number in (0, 23, KEPT_HOURS * 20_000 + 5)] == ["00", "23", "05"]
 
 
 def test_a_minute_is_spread_and_put_together_again() -> None:
-    minute = Moment(NOW, {"p": Point(3, 1, 2, 2, None, 100, 5, 0, 0.2, None)})
+    minute = Moment(NOW, {"p": Point(3, 1, 2, 2, None, 100, 5, 0, 0.2, None, 90, 66.0)})
     parts = spread(minute, 5.0)
     assert [part.at for part in parts] == [NOW - 55 + 5 * n for n in range(12)]
     assert {part.pools["p"].completed for part in parts} == {8, 9}

@@ -15,9 +15,8 @@ from shiftwork.core.history import (
     Hour,
     Sample,
     appended,
-    ended,
+    ended_by_worker,
     hour_name,
-    moment,
 )
 from shiftwork.core.model import Doc, Plan
 from shiftwork.core.plan import totals
@@ -31,14 +30,14 @@ FOLLOWING_SECONDS: Final = 5.0
 
 async def take_sample(store: Store, now: float) -> Sample:
     """Return the state of the pools: three questions, whose cost does not depend on the number of jobs."""
-    stats = (await store.stats(now)).pools
+    stats = await store.stats(now)
     slots: dict[str, int] = {}
     for known in await store.instances():
         beat = known.beat
         if known.expires_at > now and beat.pool and beat.status != "draining":
             slots[beat.pool] = slots.get(beat.pool, 0) + beat.slots
     plan = await read(store, PLAN, PLAN_NAME) or Plan()
-    return Sample(now, stats, slots, totals(plan))
+    return Sample(now, stats.pools, slots, totals(plan), stats.workers)
 
 
 class Page(Struct, frozen=True):
@@ -68,7 +67,7 @@ class Historian:
         if page is None or page.hour.number != int(now // HOUR):
             page = self._page = await self._open_page(now)
         if self._before is None or self._before.at > now:  # the clock was set back
-            self._before = ended(await take_sample(self._store, now))
+            self._before = ended_by_worker(await take_sample(self._store, now))
         if now < self._before.at + MINUTE:
             return self._before.at + MINUTE
         return now + MINUTE if await self._record(page, self._before, now) else now
@@ -87,8 +86,8 @@ class Historian:
 
     async def _record(self, page: Page, before: Before, now: float) -> bool:
         sample = await take_sample(self._store, now)
-        after = ended(sample)
-        hour = appended(page.hour, moment(sample, before, step=MINUTE), after.totals)
+        after = ended_by_worker(sample)
+        hour = appended(page.hour, sample, before, after)
         if await write(self._store, HISTORY, hour, over=page.doc):
             self._page, self._before = Page(hour, replace(page.doc, version=page.doc.version + 1)), after
             return True
