@@ -24,6 +24,7 @@ class WorkerTotals(Struct, frozen=True, array_like=True):
     """How many of its jobs were queued or running."""
     completed: int = 0
     failed: int = 0
+    retried: int = 0
     run_seconds: float = 0.0
 
 
@@ -34,6 +35,9 @@ class WorkerHour(Struct, frozen=True, array_like=True):
     """How many attempts became due: new jobs, and retries."""
     completed: int = 0
     failed: int = 0
+    """How many attempts failed."""
+    retried: int = 0
+    """How many of those are repeated; the others made a job dead."""
     run_seconds: float = 0.0
     """How long the attempts that ended took in all."""
 
@@ -54,7 +58,13 @@ def arrived(present: int, ended: int, *, present_before: int, ended_before: int)
 def worker_totals(stats: Mapping[str, WorkerStats]) -> dict[str, WorkerTotals]:
     """Return the counts of all workers."""
     return {
-        name: WorkerTotals(one.queued + one.processing, one.completed, one.failed, round(one.run_seconds, DIGITS))
+        name: WorkerTotals(
+            one.queued + one.processing,
+            one.completed,
+            one.failed,
+            max(0, one.failed - one.died),
+            round(one.run_seconds, DIGITS),
+        )
         for name, one in stats.items()
     }
 
@@ -104,6 +114,7 @@ def _since(then: WorkerTotals, now: WorkerTotals) -> WorkerHour:
         ),
         now.completed - then.completed,
         now.failed - then.failed,
+        max(0, now.retried - then.retried),
         max(0.0, now.run_seconds - then.run_seconds),
     )
 
@@ -113,5 +124,6 @@ def _plus(one: WorkerHour, more: WorkerHour) -> WorkerHour:
         one.arrived + more.arrived,
         one.completed + more.completed,
         one.failed + more.failed,
+        one.retried + more.retried,
         round(one.run_seconds + more.run_seconds, DIGITS),
     )

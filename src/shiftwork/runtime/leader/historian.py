@@ -1,4 +1,7 @@
-"""The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process."""
+"""The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process.
+
+What it has to read for this anyway, once an hour, is also what the leader looks ahead from (`core.forecast`).
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import HISTORY, PLAN, PLAN_NAME
+from shiftwork.core.forecast import hours_needed
 from shiftwork.core.history import (
     HOUR,
     MINUTE,
@@ -56,6 +60,12 @@ class Historian:
         self._leads = leads
         self._page: Page | None = None
         self._before: Before | None = None
+        self._earlier: list[Hour] = []
+
+    @property
+    def hours(self) -> list[Hour]:
+        """The hours from which the leader looks ahead, in order; none while its node does not lead."""
+        return [] if self._page is None else [*self._earlier, self._page.hour]
 
     async def poll(self) -> float | None:
         """Record one moment if a minute has passed since the last; return when the next one is due."""
@@ -75,13 +85,17 @@ class Historian:
     async def _open_page(self, now: float) -> Page:
         number = int(now // HOUR)
         docs = await stored_all(self._store, HISTORY)
-        hours = {name: HISTORY.decode(doc.body) for name, doc in docs.items()}
-        name = hour_name(number)
-        hour = hours.get(name)
-        if hour is None or hour.number != number:  # there is none yet, or it is yesterday's
-            hour = Hour(number)
+        hours: dict[int, Hour] = {}
+        for needed in sorted(hours_needed(now)):
+            doc = docs.get(hour_name(needed))
+            hour = HISTORY.decode(doc.body) if doc else None
+            if hour is not None and hour.number == needed:  # else there is none yet, or it is an older one
+                hours[needed] = hour
+        hour = hours.pop(number, Hour(number))
+        self._earlier = [*hours.values()]
         if self._before is None:
-            self._before = _continued(hour, hours.get(hour_name(number - 1)), now)
+            self._before = _continued(hour, hours.get(number - 1), now)
+        name = hour_name(number)
         return Page(hour, docs.get(name, Doc(HISTORY.name, name, b"")))
 
     async def _record(self, page: Page, before: Before, now: float) -> bool:
