@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shiftwork.core.bounds import bounded
 from shiftwork.core.model import Beat, JobPriority, Lost, NodeBeat, Plan, PoolConfig, PoolDoc, PoolStats
 from shiftwork.core.plan import (
     DRAIN_REMEMBERED_SECONDS,
@@ -12,7 +13,6 @@ from shiftwork.core.plan import (
     PlanMemory,
     Planned,
     PoolSample,
-    bounded,
     next_plan,
     pool_load,
     totals,
@@ -122,5 +122,5 @@ def test_two_samples_make_a_rate_and_one_does_not() -> None:
     ],
 )
 def test_bounds_that_people_set_win(change: PoolDoc | None, bounds: tuple[int, int]) -> None:
-    pool = bounded(PoolConfig(name="p", min_workers=2, max_workers=5), change)
+    pool = bounded(PoolConfig(name="p", min_workers=2, max_workers=5), change, NOW)
     assert (pool.min_workers, pool.max_workers) == bounds

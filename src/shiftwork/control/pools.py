@@ -12,10 +12,11 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.bounds import bounded
 from shiftwork.core.docs import POOL
 from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc, PoolStats, WorkerInstance
 from shiftwork.core.options import check_bounds
-from shiftwork.core.plan import Planned, bounded
+from shiftwork.core.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.planner import Planner
@@ -76,7 +77,8 @@ class Pools:
         await self._access.open_to_change()
         pool = await self.get(name)
         before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset))
-        old, new = bounded(pool, before), bounded(pool, after)
+        now = self._clock.now()
+        old, new = bounded(pool, before, now), bounded(pool, after, now)
         how = "as registered" if after.min_workers is None and after.max_workers is None else "by hand"
         message = f"pool {name} may have {new.min_workers} to {new.max_workers} slots, {how}"
         message += f"; it was {old.min_workers} to {old.max_workers}"

@@ -149,6 +149,10 @@ class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     priority_aging_seconds: float = 3600.0
     labels: tuple[str, ...] = ()
     """The labels that a node must have to host the pool, such as "gpu"."""
+    bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Bounds by the clock: minimum and maximum by cron expression. The one that fired last holds. See `core.bounds`."""
+    timezone: str = "UTC"
+    """The time zone of those cron expressions."""
 
 
 def shown_without_payload(self: Struct) -> str:

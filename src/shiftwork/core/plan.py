@@ -2,7 +2,7 @@
 
 `next_plan` makes the whole decision, from the plan as it is written and from what was seen of queues and nodes. It
 decides for every pool how many slots there should be (`core.scaling.decide`), places them on nodes
-(`core.scaling.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It writes
+(`core.placement.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It writes
 nothing; the leader's `Planner` gathers the facts and writes the plan.
 """
 
@@ -13,8 +13,10 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats
-from shiftwork.core.scaling import Decision, Memory, NodeCapacity, Placement, PoolLoad, Want, decide, place
+from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
+from shiftwork.core.placement import NodeCapacity, Placement, Want, place
+from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
 
 SAMPLE_SECONDS: Final = 0.5
 """How far apart two samples are at least that make an arrival rate."""
@@ -45,8 +47,15 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
 
     now: float
     pools: Mapping[str, PoolConfig]
-    """Every pool that a live node can host, with the bounds that hold now."""
+    """Every pool that a live node can host, as it was registered."""
+    changes: Mapping[str, PoolDoc] = field(default_factory=dict)
+    """What people changed about pools at run time."""
+    floors: Mapping[str, Floor] = field(default_factory=dict)
+    """How many slots a pool should have at least by what is expected, within its bounds."""
     stats: Mapping[str, PoolStats]
+    workers: Mapping[str, WorkerStats] = field(default_factory=dict)
+    pool_of: Mapping[str, str] = field(default_factory=dict)
+    """The pool of each worker. Without it, nothing is known about how long jobs of the pool take."""
     beats: Sequence[Beat]
     """The beats of all live instances; those of nodes have a `machine`."""
     priorities: Mapping[str, JobPriority]
@@ -94,20 +103,6 @@ def totals(plan: Plan) -> Counter[str]:
     return counted
 
 
-def bounded(pool: PoolConfig, change: PoolDoc | None) -> PoolConfig:
-    """Return the pool with the bounds that people set at run time.
-
-    If the app has been registered again since, with a bound that no longer fits theirs, the registered bound gives way.
-    """
-    if change is None:
-        return pool
-    low = pool.min_workers if change.min_workers is None else change.min_workers
-    high = pool.max_workers if change.max_workers is None else change.max_workers
-    if low > high:
-        low, high = (high, high) if change.min_workers is None else (low, low)
-    return replace(pool, min_workers=low, max_workers=high)
-
-
 def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
     """Return the plan with these nodes recorded as vanished."""
     return replace(plan, lost={**plan.lost, **lost})
@@ -128,10 +123,21 @@ def _decide(
         load = pool_load(sample, earlier, slots=current[name])
         if earlier is None or sample.at - earlier.at >= SAMPLE_SECONDS:
             samples[name] = sample
-        decision = decide(pool, load, scaling.get(name, Memory()), now=facts.now)
+        decision = decide(
+            pool,
+            load,
+            scaling.get(name, Memory()),
+            now=facts.now,
+            bounds=_bounds(name, facts),
+            floor=facts.floors.get(name),
+        )
         scaling[name] = decision.memory
         decided[name] = decision, load
     return decided, PlanMemory(samples, scaling)
+
+
+def _bounds(name: str, facts: PlanFacts) -> Bounds:
+    return bounds_at(facts.pools[name], facts.changes.get(name), facts.now)
 
 
 def pool_load(sample: PoolSample, earlier: PoolSample | None, *, slots: int) -> PoolLoad:
@@ -185,7 +191,7 @@ def _want(pool: PoolConfig, target: int, facts: PlanFacts) -> Want:
     return Want(
         pool=pool.name,
         target=target,
-        min_workers=pool.min_workers,
+        min_workers=_bounds(pool.name, facts).low,
         cpu=_cores(pool),
         memory=max(pool.memory or 0, _used(pool, facts.beats)),
         labels=frozenset({f"pool {pool.name}", *pool.labels}),

@@ -1,4 +1,4 @@
-"""How many slots should a pool have, and on which nodes?
+"""How many slots should a pool have?
 
 A *worker* here is a slot: one job's worth of concurrency.
 
@@ -13,16 +13,17 @@ A *worker* here is a slot: one job's worth of concurrency.
 
 A pool grows at once. It shrinks by one at a time, only after wanting less for `scale_down_after_seconds` without a
 break, and never below the number of busy slots. A lowered `max_workers` holds at once, even if all are busy and more
-jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `place`
-distributes the workers over the nodes by what each node has. Neither function starts or stops anything.
+jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `decide`
+starts and stops nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from math import ceil
 from typing import Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.model import PoolConfig
 
 _HAIR: Final = 1e-9
@@ -48,6 +49,14 @@ class Memory(Struct, frozen=True):
     wants_less_since: float | None = None
 
 
+class Floor(Struct, frozen=True):
+    """How many slots a pool should have at least by what is expected. It holds within the pool's bounds."""
+
+    n: int
+    why: str
+    """The expectation in words, such as "yesterday 12 slots were busy at 10:05"."""
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     """How many slots a pool should have, and why."""
 
@@ -65,15 +74,26 @@ class _Wish(Struct, frozen=True):
     why: str
 
 
-def decide(pool: PoolConfig, load: PoolLoad, memory: Memory, *, now: float) -> Decision:
-    """Return how many slots the pool should have now."""
+def decide(
+    pool: PoolConfig,
+    load: PoolLoad,
+    memory: Memory,
+    *,
+    now: float,
+    bounds: Bounds | None = None,
+    floor: Floor | None = None,
+) -> Decision:
+    """Return how many slots the pool should have now, within the bounds that hold now: those of `bounds_at`."""
+    if bounds is None:
+        bounds = bounds_at(pool, None, now)
     if not load.known:
-        target = max(load.current, pool.min_workers)
+        target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
-    wish = _bounded(pool, max(_wishes(pool, load), key=lambda wish: wish.n))
+    wish = _bounded(bounds, _raised(floor, max(_wishes(pool, load), key=lambda wish: wish.n)))
     if wish.n >= load.current:
         return _decision(load, wish.n, wish.why, Memory())
-    return _shrink(pool, load, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
+    since = now if memory.wants_less_since is None else memory.wants_less_since
+    return _shrink(pool, bounds, load, wish, since=since, now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -83,10 +103,10 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
     return Decision(current=load.current, target=target, action=action, reason=reason, memory=memory)
 
 
-def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
+def _shrink(pool: PoolConfig, bounds: Bounds, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
     kept = Memory(wants_less_since=since)
-    if load.current > pool.max_workers:
-        return _decision(load, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
+    if load.current > bounds.high:
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), kept)
     if load.busy_workers >= load.current:
         return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
     left = since + pool.scale_down_after_seconds - now
@@ -134,191 +154,24 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         yield _Wish(load.current + 1, f"the oldest job has waited {waited:.0f} s, more than {latency:g} s: one more")
 
 
-def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:
-    if wish.n > pool.max_workers:
-        return _Wish(pool.max_workers, f"{wish.why}; max_workers is {pool.max_workers}")
-    if wish.n < pool.min_workers:
-        return _Wish(min(pool.min_workers, pool.max_workers), f"{wish.why}; min_workers is {pool.min_workers}")
+def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
+    if floor is None or floor.n <= wish.n:
+        return wish
+    return _Wish(floor.n, f"{wish.why}; {floor.why}: at least {floor.n}")
+
+
+def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
+    if wish.n > bounds.high:
+        return _Wish(bounds.high, f"{wish.why}; {_limit(bounds, 'max_workers', bounds.high)}")
+    if wish.n < bounds.low:
+        return _Wish(bounds.low, f"{wish.why}; {_limit(bounds, 'min_workers', bounds.low)}")
     return wish
+
+
+def _limit(bounds: Bounds, option: str, n: int) -> str:
+    return bounds.why if bounds.by == "clock" else f"{option} is {n}"
 
 
 def _at_least(n: float) -> int:
     """Return the number rounded up, but not because 0.1 x 30 is a hair above 3."""
     return ceil(n - _HAIR)
-
-
-# ── placing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Want(Struct, frozen=True, kw_only=True):
-    """How many slots of a pool are wanted, and what each of them takes."""
-
-    pool: str
-    target: int
-    min_workers: int = 0
-    cpu: float = 0.0
-    memory: int = 0
-    labels: frozenset[str] = frozenset()
-    """The labels that a node must have, such as "gpu"."""
-    priority: int = 0
-    """Beyond the minimum, pools of higher priority go first."""
-
-
-class NodeCapacity(Struct, frozen=True, kw_only=True):
-    """What a node has in all, and which slots it runs now."""
-
-    node: str
-    cores: float
-    memory: int
-    labels: frozenset[str] = frozenset()
-    placed: dict[str, int] = field(default_factory=dict)
-    """How many slots of each pool it runs now."""
-
-
-class Unplaced(Struct, frozen=True):
-    """How many slots of a pool fit on no node, and why."""
-
-    n: int
-    why: str
-
-
-class Placement(Struct, frozen=True):
-    """Which node runs how many slots of which pool."""
-
-    nodes: dict[str, dict[str, int]]
-    """The numbers by node, then by pool. Every node is listed; pools without slots there are left out."""
-    unplaced: dict[str, Unplaced]
-
-
-def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
-    """Decide which node runs how many slots of which pool.
-
-    Workers stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
-    out evenly, since moving them costs little. Every pool gets its minimum first, even if another pool must give up
-    what it has above its own, the lowest priority first. The rest is given out by priority, in turns among pools of
-    the same priority, each worker to the node with the most room; for this only pools of lower priority give up any.
-    """
-    wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
-    board = _Board(wants, nodes)
-    minimum = {pool: min(want.min_workers, want.target) for pool, want in wants.items()}
-    board.keep(minimum)
-    board.keep({pool: want.target for pool, want in wants.items()})
-    board.fill(minimum, evict=lambda _: True)
-    for priority in sorted({want.priority for want in wanted}, reverse=True):
-        targets = {pool: want.target for pool, want in wants.items() if want.priority == priority}
-        lower = {pool for pool, want in wants.items() if want.priority < priority}
-        board.fill(targets, evict=lower.__contains__)
-    short = {pool: want.target - board.count(pool) for pool, want in wants.items()}
-    return Placement(
-        nodes={name: {pool: n for pool, n in sorted(pools.items()) if n} for name, pools in board.placed.items()},
-        unplaced={pool: Unplaced(n, board.why_not(pool)) for pool, n in short.items() if n},
-    )
-
-
-class _Board:
-    """The nodes with what has been placed on them so far."""
-
-    def __init__(self, wants: Mapping[str, Want], nodes: Sequence[NodeCapacity]) -> None:
-        self.wants = wants
-        self.nodes = {node.node: node for node in sorted(nodes, key=lambda node: node.node)}
-        self.placed: dict[str, dict[str, int]] = {name: {} for name in self.nodes}
-        self.cores = {name: node.cores for name, node in self.nodes.items()}
-        self.memory = {name: node.memory for name, node in self.nodes.items()}
-
-    def count(self, pool: str) -> int:
-        return sum(pools.get(pool, 0) for pools in self.placed.values())
-
-    def keep(self, targets: Mapping[str, int]) -> None:
-        """Leave slots where they are, up to the target of each pool, beginning with the nodes that have most."""
-        for pool, target in targets.items():
-            most = self._most_kept(pool, target)
-            for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
-                there = min(self.nodes[name].placed.get(pool, 0), most)
-                while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):
-                    self._put(pool, name, 1)
-
-    def _most_kept(self, pool: str, target: int) -> int:
-        """Return how many slots of a pool one node may keep: those that take nothing are shared out evenly."""
-        want = self.wants[pool]
-        return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
-
-    def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
-        """Place one worker of each pool in turns until every pool has its target or nothing more fits."""
-        open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
-        while open_pools:
-            open_pools = [
-                pool
-                for pool in open_pools
-                if (self._add(pool) or (self._make_room(pool, evict) and self._add(pool)))
-                and self.count(pool) < targets[pool]
-            ]
-
-    def why_not(self, pool: str) -> str:
-        """Return why no more slots of this pool fit."""
-        want = self.wants[pool]
-        if not self.nodes:
-            return "there are no nodes"
-        suited = self._suited(pool)
-        if not suited:
-            return f"no node has {' and '.join(sorted(want.labels))}"
-        lacking = []
-        if all(self.cores[name] < want.cpu - _HAIR for name in suited):
-            lacking.append(f"{want.cpu:g} cores (at most {max(self.cores[name] for name in suited):g})")
-        if all(self.memory[name] < want.memory for name in suited):
-            lacking.append(f"{want.memory:,} bytes of memory (at most {max(self.memory[name] for name in suited):,})")
-        if not lacking:
-            lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
-        why = f"no suitable node has {' or '.join(lacking)} free"
-        first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
-        return f"{why}; {' and '.join(first)} went first, with a higher priority" if first else why
-
-    def _suited(self, pool: str) -> list[str]:
-        return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]
-
-    def _fits(self, pool: str, name: str) -> bool:
-        want = self.wants[pool]
-        enough = self.cores[name] >= want.cpu - _HAIR and self.memory[name] >= want.memory
-        return enough and want.labels <= self.nodes[name].labels
-
-    def _add(self, pool: str) -> bool:
-        fitting = [name for name in self._suited(pool) if self._fits(pool, name)]
-        if not fitting:
-            return False
-        self._put(pool, min(fitting, key=lambda name: self._fullness(pool, name)), 1)
-        return True
-
-    def _fullness(self, pool: str, name: str) -> tuple[float, float, int]:
-        """Return how full the node would be by its scarcer resource, then how many of the pool and of all it runs."""
-        want, node = self.wants[pool], self.nodes[name]
-        cores = 1 - (self.cores[name] - want.cpu) / node.cores if node.cores else 0.0
-        memory = 1 - (self.memory[name] - want.memory) / node.memory if node.memory else 0.0
-        return max(cores, memory), self.placed[name].get(pool, 0), sum(self.placed[name].values())
-
-    def _put(self, pool: str, name: str, n: int) -> None:
-        want = self.wants[pool]
-        self.placed[name][pool] = self.placed[name].get(pool, 0) + n
-        self.cores[name] -= n * want.cpu
-        self.memory[name] -= n * want.memory
-
-    def _make_room(self, pool: str, evict: Callable[[str], bool]) -> bool:
-        """Take from others what they have above their minimum, on the first node where that is enough."""
-        for name in self._suited(pool):
-            taken: list[str] = []
-            for other in filter(evict, self._surplus(pool, name)):
-                if self._fits(pool, name):
-                    break
-                self._put(other, name, -1)
-                taken.append(other)
-            if self._fits(pool, name):
-                return True
-            for other in taken:
-                self._put(other, name, 1)
-        return False
-
-    def _surplus(self, pool: str, name: str) -> Iterator[str]:
-        """Yield the pools with slots above their minimum on this node, one for each, the lowest priority first."""
-        for other, want in reversed([*self.wants.items()]):
-            if other == pool or (want.cpu <= 0 and want.memory <= 0):
-                continue
-            spare = self.count(other) - min(want.min_workers, want.target)
-            yield from [other] * max(0, min(spare, self.placed[name].get(other, 0)))

@@ -4,12 +4,12 @@ Any process may do this. The plan is changed by compare-and-set, so a process th
 plan that is there by then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
-from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, bounded, next_plan, with_lost
+from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.store.docs import change, read_all
@@ -54,12 +54,13 @@ class Planner:
         beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
         self.unknown = frozenset(name for name, one in stats.workers.items() if one.queued and name not in there)
-        changes = await read_all(self._store, POOL)
-        pools = await self._hosted_pools(beats)
         return PlanFacts(
             now=now,
-            pools={name: bounded(pool, changes.get(name)) for name, pool in pools.items()},
+            pools=await self._hosted_pools(beats),
+            changes=await read_all(self._store, POOL),
             stats=stats.pools,
+            workers=stats.workers,
+            pool_of=await self._pool_of(stats.workers),
             beats=beats,
             priorities=_priorities(self._workers),
         )
@@ -71,6 +72,12 @@ class Planner:
         missing = hosted - found.keys()
         stored = await read_all(self._store, POOL_CONFIG) if missing else {}
         return found | {name: pool for name, pool in stored.items() if name in missing}
+
+    async def _pool_of(self, names: Collection[str]) -> dict[str, str]:
+        """Return the pool of each of these workers: those of this app, and those that only other nodes know."""
+        found = {name: self._workers[name].config.pool for name in names if name in self._workers}
+        stored = await read_all(self._store, WORKER) if len(found) < len(names) else {}
+        return found | {name: stored[name].pool for name in names if name in stored and name not in found}
 
 
 def _priorities(workers: Mapping[str, WorkerDefinition]) -> dict[str, JobPriority]:
