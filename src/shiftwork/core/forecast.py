@@ -16,13 +16,14 @@ The leader computes it once a minute, from the history that it writes itself (`c
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import accumulate, pairwise
 from typing import Final, TypeVar
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from shiftwork.core.history import HOUR, MINUTE, STALE_STEPS, Moment, Point
+from shiftwork.core.history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.scaling import Floor
 
@@ -36,6 +37,8 @@ COMPARED_SECONDS: Final = 900.0
 """Over which time today is compared with yesterday."""
 LEAST_SLOTS: Final = 2.0
 """Less work than this many slots can do raises nothing, and is too little to compare."""
+AS_MUCH: Final = 0.95
+"""From which share of yesterday's work today counts as being like yesterday, in words."""
 LEAST_RUNS: Final = 5
 """How many runs must have ended around a time for their mean to be used; else the mean of all known runs is."""
 _HAIR: Final = 1e-9
@@ -48,13 +51,13 @@ def hours_needed(now: float) -> set[int]:
 
 
 def floors_ahead(pools: Mapping[str, PoolConfig], moments: Sequence[Moment], now: float) -> dict[str, Floor]:
-    """Return the floor of each pool that yesterday's curve raises now. The moments are in order."""
+    """Return the floor that yesterday's curve gives each pool now, whatever its bounds; the moments are in order."""
     found = {name: _floor(pool, moments, now) for name, pool in pools.items() if pool.look_ahead}
     return {name: floor for name, floor in found.items() if floor is not None}
 
 
 def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | None:
-    zone = UTC
+    zone = _zone(pool.timezone)
     day = now - (datetime.fromtimestamp(now, zone) - timedelta(days=1)).timestamp()
     curve = Curve.of(pool.name, [*_around(moments, now - day), *_around(moments, now)])
     coming = [(curve.needed(now - day + ahead), ahead) for ahead in _minutes(AHEAD_SECONDS)]
@@ -62,12 +65,19 @@ def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | N
     if needed < LEAST_SLOTS:
         return None
     share = curve.share_of_yesterday(now, day)
-    n = min(int(needed * share + _HAIR), pool.max_workers)
-    if n <= pool.min_workers or n < LEAST_SLOTS:
+    n = int(needed * share + _HAIR)
+    if n < LEAST_SLOTS:
         return None
     when = datetime.fromtimestamp(now + ahead, zone)
-    why = f"yesterday's work needed {round(needed)} slots by {when:%H:%M}"
-    return Floor(n, why if share == 1 else f"{why}, and today has {share:.0%} of it so far")
+    why = f"yesterday's work needed {int(needed + _HAIR)} slots by {when:%H:%M}"
+    return Floor(n, why if share > AS_MUCH else f"{why}, and today has {share:.0%} of it so far")
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (KeyError, ValueError):  # registered on a machine that knows more zones than this one
+        return UTC
 
 
 def _minutes(seconds: float) -> Iterable[float]:
@@ -110,7 +120,7 @@ class Curve:
     @classmethod
     def of(cls, pool: str, moments: Iterable[Moment]) -> "Curve":
         """Return the curve of one pool."""
-        return cls([(one.at, one.pools[pool]) for one in moments if pool in one.pools])
+        return cls([(one.at, point) for one in moments if (point := point_of(pool, one)) is not None])
 
     def needed(self, at: float) -> float:
         """Return how many slots the work needed that came shortly before; 0 if too little is known."""

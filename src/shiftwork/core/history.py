@@ -67,6 +67,9 @@ class Point(Struct, frozen=True, array_like=True):
     """How long the attempts that ended took in all."""
 
 
+_NOTHING: Final = Point(0, 0, 0, 0, completed=0, failed=0, retried=0, arrived=0, run_seconds=0.0)
+
+
 class Moment(Struct, frozen=True, array_like=True):
     """All pools at one moment."""
 
@@ -223,6 +226,11 @@ def _bustle(point: Point) -> tuple[int, int]:
 def hour_name(number: int) -> str:
     """Return the name of its doc."""
     return f"{number % KEPT_HOURS:02}"
+
+
+def point_of(pool: str, moment: Moment) -> Point | None:
+    """Return a pool at one moment. One that is missing never had a job, unless there were too many to keep all."""
+    return moment.pools.get(pool, _NOTHING if len(moment.pools) < MOST_POOLS else None)
 
 
 def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:

@@ -418,4 +418,5 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "max_memory_per_instance": _or_none(_memory),
     "priority_aging_seconds": _number(at_least=0),
     "labels": _labels,
+    "look_ahead": _switch,
 }

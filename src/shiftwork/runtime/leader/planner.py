@@ -12,6 +12,7 @@ from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
 from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
+from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 
@@ -25,12 +26,18 @@ class Planner:
     """Looks at the queues and the nodes, and writes the plan."""
 
     def __init__(
-        self, pools: Mapping[str, PoolConfig], workers: Mapping[str, WorkerDefinition], store: Store, clock: Clock
+        self,
+        pools: Mapping[str, PoolConfig],
+        workers: Mapping[str, WorkerDefinition],
+        store: Store,
+        clock: Clock,
+        outlook: Outlook | None = None,
     ) -> None:
         self._pools = pools
         self._store = store
         self._clock = clock
         self._workers = workers
+        self._outlook = outlook or Outlook(list)
         self._memory = PlanMemory()
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
@@ -54,10 +61,12 @@ class Planner:
         beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
         self.unknown = frozenset(name for name, one in stats.workers.items() if one.queued and name not in there)
+        pools = await self._hosted_pools(beats)
         return PlanFacts(
             now=now,
-            pools=await self._hosted_pools(beats),
+            pools=pools,
             changes=await read_all(self._store, POOL),
+            floors=self._outlook.floors(pools, now),
             stats=stats.pools,
             workers=stats.workers,
             pool_of=await self._pool_of(stats.workers),
