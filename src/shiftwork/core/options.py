@@ -101,6 +101,23 @@ def parse_rate(text: str) -> RateLimit:
     raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
 
 
+def parse_memory(value: Any) -> int:
+    """Return how many bytes a number, "512MB" or "2GiB" stands for."""
+    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        number, unit, binary = found.groups()
+        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        size = 0
+    if size <= 0:
+        raise ConfigurationError(
+            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
+        )
+    return size
+
+
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -352,22 +369,6 @@ def _rate(value: Any) -> str:
     return value
 
 
-def _memory(value: Any) -> int:
-    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
-    elif isinstance(value, int) and not isinstance(value, bool):
-        size = value
-    else:
-        size = 0
-    if size <= 0:
-        raise ConfigurationError(
-            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
-        )
-    return size
-
-
 _RETRY_CHECKS: Final[Mapping[str, Check]] = {
     "base_seconds": _number(at_least=0),
     "factor": _number(at_least=1),
@@ -413,9 +414,9 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "job_timeout": _or_none(_number(above=0)),
     "heartbeat_interval": _number(above=0),
     "cpu": _or_none(_number(above=0)),
-    "memory": _or_none(_memory),
+    "memory": _or_none(parse_memory),
     "max_jobs_per_instance": _or_none(_whole(at_least=1)),
-    "max_memory_per_instance": _or_none(_memory),
+    "max_memory_per_instance": _or_none(parse_memory),
     "priority_aging_seconds": _number(at_least=0),
     "labels": _labels,
     "look_ahead": _switch,
