@@ -19,6 +19,7 @@ from shiftwork.cli.nodes import drain, nodes
 from shiftwork.cli.output import aside
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
+from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
@@ -34,7 +35,7 @@ from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe, record),
     "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db, key, rekey),
 }
 _PIPE_CLOSED: Final = 141

@@ -46,6 +46,16 @@ class WorkerHour(Struct, frozen=True, array_like=True):
         """How busy it was."""
         return self.arrived + self.completed + self.failed
 
+    def plus(self, more: "WorkerHour") -> "WorkerHour":
+        """Return both together."""
+        return WorkerHour(
+            self.arrived + more.arrived,
+            self.completed + more.completed,
+            self.failed + more.failed,
+            self.retried + more.retried,
+            round(self.run_seconds + more.run_seconds, DIGITS),
+        )
+
 
 def arrived(present: int, ended: int, *, present_before: int, ended_before: int) -> int:
     """Return how many attempts became due between two readings: those that have ended since, and those still there.
@@ -87,7 +97,7 @@ def busier(
             continue
         done = _since(then, now)
         if done.bustle:
-            found[name] = _plus(found.get(name, WorkerHour()), done)
+            found[name] = found.get(name, WorkerHour()).plus(done)
     return {name: found[name] for name in busiest(found, {})}
 
 
@@ -116,14 +126,4 @@ def _since(then: WorkerTotals, now: WorkerTotals) -> WorkerHour:
         now.failed - then.failed,
         max(0, now.retried - then.retried),
         max(0.0, now.run_seconds - then.run_seconds),
-    )
-
-
-def _plus(one: WorkerHour, more: WorkerHour) -> WorkerHour:
-    return WorkerHour(
-        one.arrived + more.arrived,
-        one.completed + more.completed,
-        one.failed + more.failed,
-        one.retried + more.retried,
-        round(one.run_seconds + more.run_seconds, DIGITS),
     )
