@@ -6,6 +6,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import aside, say
+from shiftwork.sim.recorded import recorded
+from shiftwork.sim.writing import written
 
 
 @click.command()
@@ -22,7 +24,7 @@ def record(output: Path | None, source: Source) -> None:
 
     `shiftwork plan FILE` simulates it, with other bounds or more traffic. Nothing in the store is changed.
     """
-    text = source.ask(lambda control: control.history.record())
+    text = written(recorded(source.ask(lambda control: control.history.read())))
     if output is None or str(output) == "-":
         say(text.rstrip("\n"))
         return

@@ -7,7 +7,7 @@
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke
     control.system     overview, glance, health, events
-    control.history    read, record
+    control.history    read
     control.encryption rekey, new_key
     control.doctor     check, examine
     control.store      open, close, url, schema, left_behind

@@ -8,8 +8,7 @@ from shiftwork.control.pools import Pools
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import HISTORY, POOL
 from shiftwork.core.history import Hour
-from shiftwork.sim.recorded import SystemRecord, recorded
-from shiftwork.sim.writing import written
+from shiftwork.core.system_record import SystemRecord
 from shiftwork.store.docs import read_all
 from shiftwork.store.protocol import Store
 
@@ -35,10 +34,6 @@ class History:
             workers=await self._definitions.workers(),
             machines=[beat.machine for beat in beats if beat.machine is not None],
         )
-
-    async def record(self) -> str:
-        """Return the last day as a scenario in TOML, for `shiftwork plan`. Raises `HistoryError`."""
-        return written(recorded(await self.read()))
 
 
 async def _hours(store: Store) -> list[Hour]:

@@ -16,10 +16,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.bounds import bounds_at
 from shiftwork.core.history import HOUR, MINUTE, Hour
-from shiftwork.core.model import NodeBeat, PoolConfig, PoolDoc, WorkerConfig
+from shiftwork.core.model import NodeBeat, PoolConfig, WorkerConfig
 from shiftwork.core.plurals import counted
+from shiftwork.core.system_record import SystemRecord
 from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour
 from shiftwork.errors import HistoryError
 from shiftwork.sim.reading import AS_WRITTEN
@@ -46,29 +46,6 @@ WORTH_SAYING: Final = 0.01
 """Which share of a pool's jobs may be left out without saying so."""
 
 
-class SystemRecord(Struct, frozen=True, kw_only=True):
-    """What a store knows about a system and its last day."""
-
-    now: float
-    hours: Sequence[Hour]
-    """Its history, in order."""
-    pools: Mapping[str, PoolConfig]
-    """The pools as registered."""
-    changes: Mapping[str, PoolDoc]
-    """What people changed about them."""
-    workers: Mapping[str, WorkerConfig]
-    machines: Sequence[NodeBeat]
-    """The nodes that run now."""
-
-    def pool(self, name: str) -> PoolConfig:
-        """Return a pool with the bounds that people have set. Those of the clock stay what they are."""
-        pool = self.pools.get(name) or PoolConfig(name=name)
-        bounds = bounds_at(pool, self.changes.get(name), self.now)
-        if bounds.by != "hand":
-            return pool
-        return replace(pool, min_workers=bounds.low, max_workers=bounds.high, bounds={})
-
-
 class Recorded(Struct, frozen=True, kw_only=True):
     """A recorded scenario, and what it does not say."""
 
@@ -80,7 +57,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 def recorded(record: SystemRecord) -> Recorded:
     """Return the last day as a scenario. Raises `HistoryError` if there is too little of it."""
     hours = _last_day(record)
-    counts, sums = _counts(hours), _sums(hours)
+    counts, sums = run_counts(hours), _sums(hours)
     workers = {name: one for name, one in sums.items() if name in record.workers and _jobs(one) > 0}
     if not workers:
         message = f"no job has come in {counted(len(hours), 'recorded hour')}; record again when there was work"
@@ -156,7 +133,7 @@ def _sums(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
     return sums
 
 
-def _counts(hours: Iterable[Hour]) -> dict[str, tuple[int, ...]]:
+def run_counts(hours: Iterable[Hour]) -> dict[str, tuple[int, ...]]:
     """Return how long runs took in all these hours, by pool."""
     found: dict[str, list[int]] = {}
     for hour in hours:
@@ -194,17 +171,18 @@ def _traffic(
         pool=worker.pool,
         priority=worker.priority,
         arrivals=tuple(round(n, 1) for n in by_hour),
-        run=_run(_mean(done), None if worker.pool in mixed else counts.get(worker.pool)),
+        run=run_time(_mean(done), None if worker.pool in mixed else counts.get(worker.pool)),
         failing=round(min(MOST_FAILING, done.failed / ended), 4) if ended else 0.0,
         max_retries=worker.max_retries,
     )
 
 
-def _run(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
+def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
+    """Return a distribution by the mean of run times and by their histogram, as far as they are known."""
     known = counts if counts is not None and any(counts) else None
     if mean is None:
         return RunTime(seconds=1.0) if known is None else RunTime(counts=known)
-    mean = round(mean, 4)
+    mean = max(LEAST_SECONDS, round(mean, 4))
     return RunTime(mean=mean, counts=known) if known else RunTime(mean=mean, p95=round(mean * ASSUMED_P95, 4))
 
 
