@@ -18,6 +18,10 @@ from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfi
 from shiftwork.core.placement import NodeCapacity, Placement, Want, place
 from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
 
+LOOK_SECONDS: Final = 1.0
+"""How often the leader plans."""
+SOON_SECONDS: Final = 0.2
+"""How soon after the last plan a pool without a free slot is planned for again."""
 SAMPLE_SECONDS: Final = 0.5
 """How far apart two samples are at least that make an arrival rate."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
@@ -62,20 +66,31 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
     """The highest priority among the workers of each pool."""
 
 
+Decided = dict[str, tuple[Decision, PoolLoad]]
+"""The decision about each pool, and what was measured of it."""
+
+
 class Planned(Struct, frozen=True, kw_only=True):
     """A plan, the decisions behind it, and the events that are worth recording."""
 
     plan: Plan
-    decisions: dict[str, tuple[Decision, PoolLoad]]
+    decisions: Decided
     events: list[Event]
     memory: PlanMemory
 
 
 def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
     """Decide for every pool, and place its slots."""
-    nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
+    live = {beat.node for beat in facts.beats if beat.machine is not None}
     # A plan of which no node is left says nothing about how many slots there are now.
-    decided, after = _decide(before if before.nodes.keys() & nodes.keys() else Plan(), facts, memory)
+    current = totals(before) if before.nodes.keys() & live else Counter[str]()
+    decided, after = decide_pools(current, facts, memory)
+    return placed(before, facts, decided, after)
+
+
+def placed(before: Plan, facts: PlanFacts, decided: Decided, memory: PlanMemory) -> Planned:
+    """Place the slots that were decided on. `memory` is what the decisions leave for the next plan."""
+    nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
     placement = place(_wants(facts, decided), _capacities(nodes, before))
     fitted = {name: (_fitted(decision, name, placement), load) for name, (decision, load) in decided.items()}
     return Planned(
@@ -91,7 +106,7 @@ def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
             for name, (decision, _) in fitted.items()
             if _is_new(name, decision, before)
         ],
-        memory=after,
+        memory=memory,
     )
 
 
@@ -111,16 +126,14 @@ def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
 # ── how many ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _decide(
-    plan: Plan, facts: PlanFacts, memory: PlanMemory
-) -> tuple[dict[str, tuple[Decision, PoolLoad]], PlanMemory]:
-    decided: dict[str, tuple[Decision, PoolLoad]] = {}
+def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemory) -> tuple[Decided, PlanMemory]:
+    """Decide for every pool how many slots it should have. `current` is how many each has by the last plan."""
+    decided: Decided = {}
     samples, scaling = {**memory.samples}, {**memory.scaling}
-    current = totals(plan)
     for name, pool in facts.pools.items():
         sample = PoolSample(facts.now, facts.stats.get(name, PoolStats()))
         earlier = samples.get(name)
-        load = pool_load(sample, earlier, slots=current[name])
+        load = pool_load(sample, earlier, slots=current.get(name, 0))
         if earlier is None or sample.at - earlier.at >= SAMPLE_SECONDS:
             samples[name] = sample
         decision = decide(
@@ -192,14 +205,15 @@ def _want(pool: PoolConfig, target: int, facts: PlanFacts) -> Want:
         pool=pool.name,
         target=target,
         min_workers=_bounds(pool.name, facts).low,
-        cpu=_cores(pool),
+        cpu=cores_of(pool),
         memory=max(pool.memory or 0, _used(pool, facts.beats)),
         labels=frozenset({f"pool {pool.name}", *pool.labels}),
         priority=facts.priorities.get(pool.name, JobPriority.NORMAL),
     )
 
 
-def _cores(pool: PoolConfig) -> float:
+def cores_of(pool: PoolConfig) -> float:
+    """Return how many cores a slot of the pool takes."""
     if pool.cpu is not None:
         return pool.cpu
     return CORES_PER_PROCESS if pool.kind == "process" else 0.0

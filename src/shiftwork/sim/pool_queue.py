@@ -54,9 +54,12 @@ class PoolQueue:
         self.completed = [0] * len(retries)
         self.failed = [0] * len(retries)
         self.run_seconds = [0.0] * len(retries)
-        self.wait_seconds = 0.0
         self.dead = 0
         self.retrying = 0
+        self.queued_of = [0] * len(retries)
+        self.busy_of = [0] * len(retries)
+        self.full = False
+        """Whether jobs wait and no slot is free, as of the last `advance`."""
         self.free = 0
         self.busy = 0
         self.starting = 0
@@ -104,17 +107,18 @@ class PoolQueue:
                 self._come(at, run, failures, worker, 1)
         self.added = place
         self.next_at = min(at, events[0][0]) if events else at
+        self.full = bool(self._queue) and not self.free
 
     def _come(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
         """Start a job that is due, or queue it."""
         if self.free:
             self.free -= 1
-            self.busy += 1
+            self._start(at, run, failures, worker, attempt)
             if attempt == 1:
                 self.waits[worker].append(0.0)
-            heappush(self._events, (at + run, worker, run, failures, attempt))
             return
         queue = self._queue
+        self.queued_of[worker] += 1
         heappush(queue, (at - self._head_starts[worker], at, run, failures, worker, attempt))
         self._peak = max(self._peak, len(queue))
 
@@ -122,6 +126,7 @@ class PoolQueue:
         at, worker = event[0], event[1]
         if worker >= 0:
             self.busy -= 1
+            self.busy_of[worker] -= 1
             self._end(*event)
             if self.draining:
                 self.draining -= 1
@@ -154,13 +159,21 @@ class PoolQueue:
     def _start_next(self, at: float) -> None:
         """Start the first job of the queue in a slot that is free now."""
         _, due, run, failures, worker, attempt = heappop(self._queue)
-        self.busy += 1
-        self.wait_seconds += at - due
+        self.queued_of[worker] -= 1
         if attempt == 1:
             self.waits[worker].append(at - due)
+        self._start(at, run, failures, worker, attempt)
+
+    def _start(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
+        self.busy += 1
+        self.busy_of[worker] += 1
         heappush(self._events, (at + run, worker, run, failures, attempt))
 
     # ── slots ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, slots: int) -> None:
+        """Begin with this many slots, all ready."""
+        self.free = slots
 
     def resize(self, at: float, target: int) -> None:
         """Have this many slots from now on. No running job is interrupted for it."""
@@ -208,6 +221,11 @@ class PoolQueue:
         """Return how long all slots have existed together, those that drain included."""
         self._count(at, self.slots + self.draining)
         return self._slot_seconds
+
+    def busy_seconds(self, at: float) -> float:
+        """Return how long slots have run jobs, those that run now included."""
+        running = (event[2] - (event[0] - at) for event in self._events if event[1] >= 0)
+        return sum(self.run_seconds) + sum(running)
 
     def take_peak(self) -> int:
         """Return the most jobs that were queued at a time since this was last asked."""

@@ -34,7 +34,7 @@ class _Top(Struct, forbid_unknown_fields=True):
     """The keys of a scenario that are not tables."""
 
     name: str | None = None
-    start: datetime | date | time | None = None
+    start: Any = None
     timezone: str = "UTC"
     length: float | str = SECONDS_A_DAY
     seed: int = 1
@@ -137,13 +137,16 @@ class _Reader:
             self.problems.append(ConfigurationError("price_per_core_hour must not be below 0"))
         return top
 
-    def _start_at(self, given: datetime | date | time | None) -> float:
-        if isinstance(given, time):
-            given = datetime.combine(DEFAULT_START, given)
-        elif given is None:
+    def _start_at(self, given: Any) -> float:
+        if given is None:
             given = DEFAULT_START
-        elif not isinstance(given, datetime):
+        elif isinstance(given, time):
+            given = datetime.combine(DEFAULT_START, given)
+        elif isinstance(given, date) and not isinstance(given, datetime):
             given = datetime.combine(given, time())
+        elif not isinstance(given, datetime):
+            self._problem("", ConfigurationError(f"start must be a date or a time such as 2026-03-03, not {given!r}"))
+            given = DEFAULT_START
         return (given if given.tzinfo else given.replace(tzinfo=self._zone)).timestamp()
 
     # ── the tables ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,11 +210,17 @@ class _Reader:
             where = _inside(place if name in change.workers else "", "workers", name)
             merged = {**table, **everywhere, **change.workers.get(name, {})}
             made = self._made(
-                merged, WorkerTable, where, lambda raw: raw.made(start=self._start, zone=self._zone, length=self._length)
+                merged,
+                WorkerTable,
+                where,
+                lambda raw: raw.made(start=self._start, zone=self._zone, length=self._length),
             )
             if made is not None:
                 workers[name] = made
         return workers
+
+    def _traffic(self, table: WorkerTable) -> Traffic:
+        return table.made(start=self._start, zone=self._zone, length=self._length)
 
     # ── all of them together ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -296,4 +305,3 @@ def _plainly(text: str) -> str:
     key = path.removesuffix("`").lstrip(".")
     said = said[:1].lower() + said[1:]
     return f"{key}: {said}" if key else said
-

@@ -1,12 +1,38 @@
-"""A day in virtual time: simulated queues and slots under the real planning rules of `core.plan`."""
+"""A day in virtual time: simulated queues and slots under the real planning rules of `core.plan`.
 
-from collections.abc import Callable
+The leader's look is `decide_pools` and `placed`, the two halves of `next_plan`, with facts made from the simulated
+queues, at the leader's real cadence: every `LOOK_SECONDS`, and already after `SOON_SECONDS` if a pool below its maximum
+has no free slot for its jobs. Between two looks pools do not touch each other, so each one advances alone.
 
-from shiftwork.sim.scenario import Scenario
-from shiftwork.sim.simulated import Simulated
+Left out is what cannot change anything:
+
+* a look at a pool that was idle at the last look, is idle still, and has its minimum: no rule makes it grow without
+  jobs, and its windows see the idle time as a whole at the next look, with the same result;
+* placing slots while every pool has as many as it should have: `place` keeps them where they are.
+
+Not simulated: the milliseconds of a claim, a slot that moves from one node to another, and failures of processes, nodes
+and the store.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from shiftwork.core.model import Plan
+from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Decided, PlanFacts, PlanMemory, placed, totals
+from shiftwork.sim.hosting import beats
+from shiftwork.sim.judging import missed, waits_of
+from shiftwork.sim.scenario import Configuration, Scenario
+from shiftwork.sim.sim_pool import SimPool
+from shiftwork.sim.simulated import ScalingStep, Simulated
+from shiftwork.sim.traffic import SimJob, jobs_of
 
 Report = Callable[[float], None]
 """Called now and then with the share of the scenario that has been simulated, from 0 to 1."""
+POINTS: Final = 288
+"""How many values a curve has: one for every five minutes of a day."""
+_TICKS_A_LOOK: Final = round(LOOK_SECONDS / SOON_SECONDS)
 
 
 def simulate(scenario: Scenario, configuration: str, *, load: float = 1.0, report: Report | None = None) -> Simulated:
@@ -14,4 +40,126 @@ def simulate(scenario: Scenario, configuration: str, *, load: float = 1.0, repor
 
     The result depends on the arguments alone: arrivals and run times are drawn from the scenario's seed.
     """
-    raise NotImplementedError
+    chosen = scenario.configurations[configuration]
+    jobs = {name: jobs_of(scenario, name, traffic, load=load) for name, traffic in chosen.workers.items()}
+    day = Day(scenario, chosen, jobs)
+    day.run(report or (lambda _: None))
+    return day.result(configuration, load)
+
+
+class Day:
+    """One configuration while it is simulated."""
+
+    def __init__(self, scenario: Scenario, configuration: Configuration, jobs: Mapping[str, list[SimJob]]) -> None:
+        self._scenario = scenario
+        self._pools = [
+            SimPool(
+                pool,
+                {worker: jobs[worker] for worker, traffic in configuration.workers.items() if traffic.pool == name},
+                configuration,
+                start=scenario.start,
+            )
+            for name, pool in configuration.pools.items()
+        ]
+        self._plan = Plan()
+        self._facts = PlanFacts(
+            now=scenario.start,
+            pools=configuration.pools,
+            stats={},
+            beats=beats(scenario.nodes, configuration.pools),
+            priorities={pool.pool.name: pool.priority for pool in self._pools},
+        )
+        self._decided: Decided = {}
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, report: Report) -> None:
+        """Simulate from start to end."""
+        length = self._scenario.length
+        self._open()
+        marks, looked = 0, 0
+        queues = [pool.queue for pool in self._pools]
+        for tick in range(1, round(length / SOON_SECONDS) + 1):
+            now = tick * SOON_SECONDS
+            for queue in queues:
+                if queue.next_at <= now:
+                    queue.advance(now)
+            if tick - looked >= _TICKS_A_LOOK or self._crowded(now):
+                self._look(now)
+                looked = tick
+            if now >= (marks + 1) * length / POINTS:
+                marks += 1
+                self._mark(now)
+                report(marks / POINTS)
+
+    def _crowded(self, now: float) -> bool:
+        return any(pool.queue.full and pool.crowded(now) for pool in self._pools)
+
+    def _mark(self, now: float) -> None:
+        for pool in self._pools:
+            pool.recorder.mark(now)
+
+    # ── the leader ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _open(self) -> None:
+        """Begin with the minimum of every pool, ready."""
+        for pool in self._pools:
+            self._decided[pool.pool.name] = pool.look(0.0)
+        self._place(0.0)
+        for pool in self._pools:
+            pool.queue.open(pool.current)
+            pool.recorder.steps.clear()
+
+    def _look(self, now: float) -> None:
+        changed = False
+        for pool in self._pools:
+            if pool.at_rest(now):
+                continue
+            decision, load = pool.look(now)
+            self._decided[pool.pool.name] = decision, load
+            changed = changed or decision.target != pool.current
+        if changed:
+            self._place(now)
+
+    def _place(self, now: float) -> None:
+        facts = replace(self._facts, now=self._scenario.start + now)
+        planned = placed(self._plan, facts, self._decided, PlanMemory())
+        self._plan = planned.plan
+        counts = totals(planned.plan)
+        for pool in self._pools:
+            name = pool.pool.name
+            after = counts[name]
+            pool.recorder.unplaced = planned.plan.unplaced.get(name, pool.recorder.unplaced)
+            if after != pool.current:
+                reason = planned.decisions[name][0].reason
+                pool.recorder.steps.append(ScalingStep(self._scenario.start + now, pool.current, after, reason))
+                pool.current = after
+                if now > 0:
+                    pool.queue.resize(now, after)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def result(self, configuration: str, load: float) -> Simulated:
+        """Return what was seen."""
+        scenario = self._scenario
+        end = scenario.length
+        courses = {pool.pool.name: pool.recorder.course(end, scenario.price_per_core_hour) for pool in self._pools}
+        waited = {
+            worker: pool.queue.waits_until(end, place)
+            for pool in self._pools
+            for place, worker in enumerate(pool.workers)
+        }
+        groups = {
+            name: waits_of(wait for worker in workers for wait in waited[worker])
+            for name, workers in scenario.groups.items()
+        }
+        return Simulated(
+            configuration=configuration,
+            load=load,
+            start=scenario.start,
+            step=end / POINTS,
+            pools=courses,
+            workers={worker: waits_of(waits) for worker, waits in waited.items()},
+            groups=groups,
+            missed=missed(scenario, groups, {name: course.deepest for name, course in courses.items()}),
+        )

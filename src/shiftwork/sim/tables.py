@@ -65,7 +65,7 @@ class RunTable(Struct, forbid_unknown_fields=True):
 class BurstTable(Struct, forbid_unknown_fields=True):
     """`bursts = [{ at = "11:00", jobs = 5000 }]`: jobs on top of the usual ones."""
 
-    at: time | str
+    at: Any
     jobs: int
     seconds: Duration = 60.0
 
@@ -164,12 +164,12 @@ def _priority(value: int | str) -> JobPriority:
     raise ConfigurationError(message)
 
 
-def _clock_time(value: time | str) -> time:
+def _clock_time(value: Any) -> time:
     if isinstance(value, time):
         return value
     try:
         return time.fromisoformat(value)
-    except ValueError:
+    except (TypeError, ValueError):
         message = f'bursts: at must be a clock time such as "11:00", not {value!r}'
         raise ConfigurationError(message) from None
 

@@ -5,7 +5,6 @@ plan that is there by then.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
@@ -15,11 +14,6 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
-
-LOOK_SECONDS: Final = 1.0
-"""How often the leader plans."""
-SOON_SECONDS: Final = 0.2
-"""How soon after the last plan a pool without a free slot is planned for again."""
 
 
 class Planner:

@@ -10,7 +10,7 @@ from typing import Final
 
 from shiftwork.core.history import MINUTE
 from shiftwork.core.model import PoolConfig, WorkerState
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
@@ -28,7 +28,6 @@ from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.outlook import Outlook
-from shiftwork.runtime.leader.planner import LOOK_SECONDS
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment

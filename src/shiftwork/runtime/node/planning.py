@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Plan, PoolConfig
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Planned
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.leader.outlook import Outlook
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
+from shiftwork.runtime.leader.planner import Planner
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store

@@ -1,0 +1,111 @@
+"""One pool as the simulated leader sees it: the facts of a look, and when a look cannot change anything."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.model import PoolConfig, PoolStats, WorkerStats
+from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools
+from shiftwork.core.scaling import Decision, PoolLoad
+from shiftwork.sim.course import Recorder
+from shiftwork.sim.pool_queue import PoolJob, PoolQueue
+from shiftwork.sim.scenario import Configuration
+from shiftwork.sim.traffic import SimJob
+
+_MINUTE: Final = 60.0
+
+
+class SimPool:
+    """A pool of a simulated day. Times are seconds since the start of the scenario."""
+
+    def __init__(
+        self, pool: PoolConfig, jobs: Mapping[str, Sequence[SimJob]], configuration: Configuration, *, start: float
+    ) -> None:
+        """`jobs` are those of the pool's workers, by worker."""
+        traffic = [configuration.workers[name] for name in jobs]
+        self.pool = pool
+        self.workers = list(jobs)
+        self.priority = max(one.priority for one in traffic)
+        self.queue = PoolQueue(
+            pool,
+            _merged(jobs),
+            head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
+            retries=[one.max_retries for one in traffic],
+        )
+        self.recorder = Recorder(self.queue)
+        self.current = 0
+        """How many slots the plan gives it."""
+        self._start = start
+        self._memory = PlanMemory()
+        self._pools = {pool.name: pool}
+        self._pool_of = dict.fromkeys(jobs, pool.name)
+        self._bounds = bounds_at(pool, None, start)
+        self._bounds_until = _MINUTE - start % _MINUTE
+        self._idle_at_look = False
+        self._added_at_look = 0
+
+    def crowded(self, now: float) -> bool:
+        """Whether a node asks for a plan soon: jobs wait, no slot is free, and the pool may have more."""
+        return self.queue.full and self.current < self.high(now)
+
+    def at_rest(self, now: float) -> bool:
+        """Whether a look cannot change anything: it was idle at the last look, and is; and it has its minimum."""
+        queue = self.queue
+        was_idle, added = self._idle_at_look, self._added_at_look
+        self._idle_at_look, self._added_at_look = not (queue.busy or queue.depth), queue.added
+        if not (was_idle and self._idle_at_look and added == queue.added):
+            return False
+        return self.current == self.low(now)
+
+    def look(self, now: float) -> tuple[Decision, PoolLoad]:
+        """Decide how many slots it should have."""
+        decided, self._memory = decide_pools({self.pool.name: self.current}, self._facts(now), self._memory)
+        return decided[self.pool.name]
+
+    def low(self, now: float) -> int:
+        """Return its minimum, which the clock may change."""
+        return self._bounds_now(now).low
+
+    def high(self, now: float) -> int:
+        """Return its maximum."""
+        return self._bounds_now(now).high
+
+    def _bounds_now(self, now: float) -> Bounds:
+        if now >= self._bounds_until and self.pool.bounds:
+            self._bounds = bounds_at(self.pool, None, self._start + now)
+            self._bounds_until += _MINUTE  # a cron expression fires at whole minutes
+        return self._bounds
+
+    def _facts(self, now: float) -> PlanFacts:
+        queue = self.queue
+        oldest = queue.oldest_due
+        stats = PoolStats(
+            queued=queue.depth,
+            processing=queue.busy,
+            retrying=queue.retrying,
+            oldest_run_at=None if oldest is None else self._start + oldest,
+        )
+        return PlanFacts(
+            now=self._start + now,
+            pools=self._pools,
+            stats={self.pool.name: stats},
+            workers={name: self._worker(place) for place, name in enumerate(self.workers)},
+            pool_of=self._pool_of,
+            beats=(),
+            priorities={},
+        )
+
+    def _worker(self, place: int) -> WorkerStats:
+        queue = self.queue
+        return WorkerStats(
+            queued=queue.queued_of[place],
+            processing=queue.busy_of[place],
+            completed=queue.completed[place],
+            failed=queue.failed[place],
+            run_seconds=queue.run_seconds[place],
+        )
+
+
+def _merged(jobs: Mapping[str, Sequence[SimJob]]) -> list[PoolJob]:
+    """Return the jobs of all workers in the order in which they come."""
+    return sorted((*job, worker) for worker, several in enumerate(jobs.values()) for job in several)
