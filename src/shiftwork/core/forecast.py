@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import accumulate, pairwise
-from typing import Final, TypeVar
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -26,8 +26,6 @@ from msgspec import Struct
 from shiftwork.core.history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.scaling import Floor
-
-N = TypeVar("N", int, float)
 
 AHEAD_SECONDS: Final = 600.0
 """How far it looks ahead. A process starts within a second, a machine within minutes."""
@@ -99,8 +97,8 @@ class _Sums(Struct, frozen=True):
 
     seconds: float
     """How much of the time is known."""
-    arrived: int
-    ended: int
+    arrived: float
+    ended: float
     run_seconds: float
 
 
@@ -165,8 +163,8 @@ class Curve:
         return bisect_right(self._at, begin), bisect_right(self._at, end)
 
 
-def _sums(numbers: Iterable[N]) -> list[N]:
-    return [*accumulate(numbers, initial=0)]
+def _sums(numbers: Iterable[float]) -> list[float]:
+    return [0.0, *accumulate(numbers)]
 
 
 def _step(seconds: float) -> float:

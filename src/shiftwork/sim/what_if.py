@@ -22,7 +22,7 @@ from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import PoolCourse, Simulated
 
-MOST_JOBS: Final = 250_000
+MOST_JOBS: Final = 200_000
 """How many jobs of a day are simulated at most: about ten seconds."""
 TRIED: Final = "tried"
 """The name of the configuration that is simulated, and of its only worker."""

@@ -19,7 +19,7 @@ from shiftwork.views.instants import iso
 from shiftwork.web.problems import Refused
 from shiftwork.web.shared_answers import look_at
 
-PATIENCE_SECONDS: Final = 15.0
+PATIENCE_SECONDS: Final = 8.0
 """How long a request waits for another simulation to end."""
 
 
@@ -149,9 +149,9 @@ def _notes(day: PoolDay, course: PoolCourse) -> list[str]:
     notes = []
     if len(day.minutes) - day.unknown < 24 * 60 - 60:
         known = counted((len(day.minutes) - day.unknown) // 60, "hour")
-        notes.append(f"{known} of the last day are known.".capitalize())
-    if course.left:
-        notes.append(f"{counted(course.left, 'job')} would not have ended by now.")
+        notes.append(f"Only {known} of the last day {'is' if known.startswith('1 ') else 'are'} known.")
+    if course.left > course.most_slots:
+        notes.append(f"{counted(course.left, 'job')} would still wait or run.")
     if course.unplaced:
         notes.append(f"The machines of now have no room for all slots: {course.unplaced}.")
     return notes
