@@ -17,6 +17,7 @@ from shiftwork.cli.jobs import explain, job, jobs
 from shiftwork.cli.move import move
 from shiftwork.cli.nodes import drain, nodes
 from shiftwork.cli.output import aside
+from shiftwork.cli.plan import plan
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
 from shiftwork.cli.record import record
@@ -35,7 +36,8 @@ from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe, record),
+    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Plan": (record, plan),
     "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db, key, rekey),
 }
 _PIPE_CLOSED: Final = 141

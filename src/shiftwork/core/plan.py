@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
 from shiftwork.core.placement import NodeCapacity, Placement, Want, place
 from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
@@ -22,8 +23,6 @@ LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""
 SOON_SECONDS: Final = 0.2
 """How soon after the last plan a pool without a free slot is planned for again."""
-SAMPLE_SECONDS: Final = 0.5
-"""How far apart two samples are at least that make an arrival rate."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
 """How long a drained node that sends no beats stays drained: one that was frozen comes back as it was."""
 LOST_REMEMBERED_SECONDS: Final = 600.0
@@ -32,18 +31,13 @@ CORES_PER_PROCESS: Final = 1.0
 """How many cores a process of a process pool takes, unless the pool says otherwise. Other kinds mostly wait."""
 
 
-class PoolSample(Struct, frozen=True):
-    """The numbers of a pool at one instant; two samples make a rate."""
-
-    at: float
-    stats: PoolStats
-
-
 class PlanMemory(Struct, frozen=True):
-    """What is carried from one plan to the next, by pool."""
+    """What is carried from one plan to the next. A new leader begins without it."""
 
-    samples: Mapping[str, PoolSample] = field(default_factory=dict)
+    windows: Mapping[str, WorkerWindow] = field(default_factory=dict)
+    """What was seen of each worker lately."""
     scaling: Mapping[str, Memory] = field(default_factory=dict)
+    """What the last decision about each pool left for the next one."""
 
 
 class PlanFacts(Struct, frozen=True, kw_only=True):
@@ -129,13 +123,12 @@ def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
 def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemory) -> tuple[Decided, PlanMemory]:
     """Decide for every pool how many slots it should have. `current` is how many each has by the last plan."""
     decided: Decided = {}
-    samples, scaling = {**memory.samples}, {**memory.scaling}
+    windows, scaling = _windows(facts, memory), {**memory.scaling}
+    by_pool: dict[str, dict[str, WorkerWindow]] = {}
+    for worker, window in windows.items():
+        by_pool.setdefault(facts.pool_of[worker], {})[worker] = window
     for name, pool in facts.pools.items():
-        sample = PoolSample(facts.now, facts.stats.get(name, PoolStats()))
-        earlier = samples.get(name)
-        load = pool_load(sample, earlier, slots=current.get(name, 0))
-        if earlier is None or sample.at - earlier.at >= SAMPLE_SECONDS:
-            samples[name] = sample
+        load = _load(name, facts, by_pool.get(name, {}), current.get(name, 0))
         decision = decide(
             pool,
             load,
@@ -146,28 +139,36 @@ def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemor
         )
         scaling[name] = decision.memory
         decided[name] = decision, load
-    return decided, PlanMemory(samples, scaling)
+    return decided, PlanMemory(windows, scaling)
 
 
-def _bounds(name: str, facts: PlanFacts) -> Bounds:
-    return bounds_at(facts.pools[name], facts.changes.get(name), facts.now)
+def _windows(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
+    return {
+        name: observe(
+            memory.windows.get(name),
+            stats,
+            facts.now,
+            calm_seconds=facts.pools[facts.pool_of[name]].scale_down_after_seconds,
+        )
+        for name, stats in facts.workers.items()
+        if facts.pool_of.get(name) in facts.pools
+    }
 
 
-def pool_load(sample: PoolSample, earlier: PoolSample | None, *, slots: int) -> PoolLoad:
-    """Return a pool as the scaling rules see it. Without an earlier sample there is no arrival rate."""
-    stats = sample.stats
-    arrivals = None
-    if earlier is not None and sample.at > earlier.at:
-        arrivals = max(0, stats.added - earlier.stats.added) / (sample.at - earlier.at)
-    ended = stats.completed + stats.failed
+def _load(name: str, facts: PlanFacts, windows: Mapping[str, WorkerWindow], slots: int) -> PoolLoad:
+    """Return a pool as the scaling rules see it."""
+    stats = facts.stats.get(name, PoolStats())
     return PoolLoad(
         queue_depth=stats.queued,
         busy_workers=stats.processing,
         current=slots,
-        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, sample.at - stats.oldest_run_at),
-        arrivals_per_second=arrivals,
-        mean_run_seconds=stats.run_seconds / ended if ended else None,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, facts.now - stats.oldest_run_at),
+        demand=pool_demand(windows),
     )
+
+
+def _bounds(name: str, facts: PlanFacts) -> Bounds:
+    return bounds_at(facts.pools[name], facts.changes.get(name), facts.now)
 
 
 def _fitted(decision: Decision, name: str, placement: Placement) -> Decision:

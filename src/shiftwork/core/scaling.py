@@ -1,31 +1,44 @@
 """How many slots should a pool have?
 
-A *worker* here is a slot: one job's worth of concurrency.
+A *worker* in the names of options is a slot: one job's worth of concurrency.
 
-`decide` returns as many as the most demanding of four rules asks for, and which rule that was:
+`decide` returns as many as the most demanding of these rules asks for, and which rule that was:
 
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
-  fewer than `scale_down_threshold`, it shrinks by one; in between it stays as it is;
-* **load** (Little's law): arrivals per second x mean run time is how many are busy on average;
+  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added before
+  and are not busy yet count as part of that growth, or each look would add as many again before one could start;
+* **load** (Little's law): the attempts that become due keep so many slots busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
-* **waiting**: the oldest job has waited longer than that while all workers are busy: one more. (While some are idle,
-  the job waits for a gate, and more workers would wait too.)
+* **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
+  the job waits for a gate, and more slots would wait too.)
+* **steadiness**: a pool keeps the slots that were busy on average lately, and twice the square root of that number to
+  spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
-A pool grows at once. It shrinks by one at a time, only after wanting less for `scale_down_after_seconds` without a
-break, and never below the number of busy slots. A lowered `max_workers` holds at once, even if all are busy and more
-jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `decide`
-starts and stops nothing.
+No rule makes a pool grow beyond the jobs that are running or queued. A pool grows at once. It shrinks by a step a
+second, one slot or a tenth of the pool, only after wanting less for `scale_down_after_seconds` without a break, and
+never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
+queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
+stops nothing.
 """
 
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, floor, sqrt
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.demand import Demand
+from shiftwork.core.figures import number, seconds
 from shiftwork.core.model import PoolConfig
+from shiftwork.core.plurals import counted
 
+STEP_SECONDS: Final = 1.0
+"""How far apart the steps are by which a pool shrinks."""
+STEPS: Final = 10
+"""A large pool shrinks by one part in so many."""
+SPARE: Final = 2.0
+"""How many standard deviations of the busy slots a pool keeps to spare: jobs that come at random vary by their root."""
 _HAIR: Final = 1e-9
 
 
@@ -37,8 +50,7 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
     current: int
     """How many slots exist, or have been planned."""
     oldest_wait_seconds: float | None = None
-    arrivals_per_second: float | None = None
-    mean_run_seconds: float | None = None
+    demand: Demand = Demand()
     known: bool = True
     """False if the store could not be asked: then only `current` is right."""
 
@@ -47,6 +59,7 @@ class Memory(Struct, frozen=True):
     """What one decision leaves for the next."""
 
     wants_less_since: float | None = None
+    shrunk_at: float | None = None
 
 
 class Floor(Struct, frozen=True):
@@ -89,11 +102,13 @@ def decide(
     if not load.known:
         target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
-    wish = _bounded(bounds, _raised(floor, max(_wishes(pool, load), key=lambda wish: wish.n)))
+    wish = max((_capped(load, wish) for wish in _wishes(pool, load)), key=lambda wish: wish.n)
+    wish = _bounded(bounds, _raised(floor, wish))
     if wish.n >= load.current:
         return _decision(load, wish.n, wish.why, Memory())
-    since = now if memory.wants_less_since is None else memory.wants_less_since
-    return _shrink(pool, bounds, load, wish, since=since, now=now)
+    if load.current > bounds.high:
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
+    return _shrink(pool, load, wish, memory, now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -103,55 +118,94 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
     return Decision(current=load.current, target=target, action=action, reason=reason, memory=memory)
 
 
-def _shrink(pool: PoolConfig, bounds: Bounds, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
-    kept = Memory(wants_less_since=since)
-    if load.current > bounds.high:
-        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), kept)
+# ── shrinking ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, memory: Memory, *, now: float) -> Decision:
+    since = now if memory.wants_less_since is None else memory.wants_less_since
+    kept = Memory(since, memory.shrunk_at)
     if load.busy_workers >= load.current:
         return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
+    target = max(wish.n, load.busy_workers, load.current - _step(load.current))
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
-        return _decision(load, load.current, f"{wish.why}; one fewer in {left:.0f} s if that lasts", kept)
-    return _decision(load, load.current - 1, wish.why, kept)
+        fewer = "one" if load.current - target == 1 else f"{load.current - target}"
+        return _decision(load, load.current, f"{wish.why}; {fewer} fewer in {left:.0f} s if that lasts", kept)
+    if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
+        return _decision(load, load.current, wish.why, kept)
+    return _decision(load, target, wish.why, Memory(since, now))
+
+
+def _step(current: int) -> int:
+    """Return by how many slots a pool of this size shrinks at a time."""
+    return max(1, current // STEPS)
+
+
+# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
     yield _by_depth(pool, load)
     yield from _by_load(load)
     yield from _by_latency(pool, load)
+    yield from _steady(load)
     if load.queue_depth > 0:
         yield _Wish(1, f"{load.queue_depth} queued")
 
 
 def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
     depth, current = load.queue_depth, load.current
-    if depth > pool.scale_up_threshold:
-        more = ceil(depth / pool.scale_up_threshold)
-        why = f"{depth} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
-        return _Wish(current + more, why)
     if depth < pool.scale_down_threshold:
-        return _Wish(current - 1, f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
-    return _Wish(current, f"{depth} queued needs no change")
+        why = f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}"
+        return _Wish(current - _step(current), why)
+    if depth <= pool.scale_up_threshold:
+        return _Wish(current, f"{depth} queued needs no change")
+    more = ceil(depth / pool.scale_up_threshold)
+    why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
+    idle = max(0, current - load.busy_workers)
+    if not idle:
+        return _Wish(current + more, why)
+    # Slots that were added a moment ago: most of what is wanted must be missing before there are more.
+    missing = more - idle if more > 2 * idle else 0
+    return _Wish(current + missing, f"{why}, with the {idle} that are not busy yet")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
-    if load.arrivals_per_second is not None and load.mean_run_seconds is not None:
-        n = _at_least(load.arrivals_per_second * load.mean_run_seconds)
-        yield _Wish(n, f"{load.arrivals_per_second:.3g} jobs/s at {load.mean_run_seconds:.3g} s each keep {n} busy")
+    demand = load.demand
+    if demand.slots is not None:
+        n = _at_least(demand.slots)
+        yield _Wish(n, f"{demand.words} keep {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
-    latency, waited = pool.target_latency_seconds, load.oldest_wait_seconds
+    latency, waited, work = pool.target_latency_seconds, load.oldest_wait_seconds, load.demand.queued_seconds
     if latency is None or load.queue_depth <= 0:
         return
-    if load.mean_run_seconds is not None:
-        n = _at_least(load.queue_depth * load.mean_run_seconds / latency)
-        yield _Wish(
-            n,
-            f"{load.queue_depth} queued at {load.mean_run_seconds:.3g} s each need {n} to be done within {latency:g} s",
-        )
+    if work is not None:
+        n = _at_least(work / latency)
+        queued = f"{load.queue_depth:,} queued, {seconds(work)} of work"
+        yield _Wish(n, f"{queued}, need {n} to be done within {seconds(latency)}")
     if waited is not None and waited > latency and load.busy_workers >= load.current:
-        yield _Wish(load.current + 1, f"the oldest job has waited {waited:.0f} s, more than {latency:g} s: one more")
+        shown = f"{seconds(waited)}, more than {seconds(latency)}"
+        yield _Wish(load.current + 1, f"the oldest job has waited {shown}: one more")
+
+
+def _steady(load: PoolLoad) -> Iterator[_Wish]:
+    busy = load.demand.busy
+    if busy is not None:
+        n = floor(busy + SPARE * sqrt(busy))
+        yield _Wish(min(n, load.current), f"{number(busy)} busy on average; {n} leave room to spare")
+
+
+def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
+    """Return the wish, as far as there are jobs for the slots by which the pool would grow."""
+    jobs = load.busy_workers + load.queue_depth
+    if wish.n <= max(jobs, load.current):
+        return wish
+    return _Wish(max(jobs, load.current), f"{wish.why}; but only {counted(jobs, 'job')} are running or queued")
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _raised(floor: Floor | None, wish: _Wish) -> _Wish:

@@ -1,6 +1,6 @@
 """One self-contained HTML page with curves, tables and words: no network, light and dark, for the screen and for paper.
 
-`page(title, sections, lead="…")` returns the document as text. A section has a title, text, tables, charts and a list
+`page(title, sections, lead="…")` returns the document as text. A section has a title, text, tables, charts and lists
 of moments ("13:02  2 → 4 slots: …"), any of which may be empty. Curves of one chart are drawn over each other, so
 planned and measured numbers are two curves of one chart:
 
@@ -31,6 +31,13 @@ class PageTable(Struct, frozen=True, kw_only=True):
     rows: Sequence[Sequence[str]]
 
 
+class PageMoments(Struct, frozen=True, kw_only=True):
+    """Clock times, each with what happened then; folded away under a title."""
+
+    title: str
+    items: Sequence[tuple[str, str]]
+
+
 class PageSection(Struct, frozen=True, kw_only=True):
     """A part of the page, under a heading of its own."""
 
@@ -39,9 +46,7 @@ class PageSection(Struct, frozen=True, kw_only=True):
     """The paragraphs."""
     tables: Sequence[PageTable] = ()
     charts: Sequence[Chart] = ()
-    moments: Sequence[tuple[str, str]] = ()
-    """Clock times, each with what happened then; folded away."""
-    moments_title: str = "Steps"
+    moments: Sequence[PageMoments] = ()
 
 
 def page(title: str, sections: Sequence[PageSection], *, lead: str = "") -> str:
@@ -69,7 +74,7 @@ def _section(section: PageSection, names: Iterator[str]) -> str:
             *(f"<p>{escape(paragraph)}</p>" for paragraph in section.text),
             *map(_table, section.tables),
             *(drawn(chart, next(names)) for chart in section.charts),
-            _moments(section),
+            *map(_moments, section.moments),
             "</section>",
         )
     )
@@ -92,11 +97,9 @@ def _cells(row: Sequence[str]) -> Iterator[str]:
         yield f"<td{number}>{escape(cell)}</td>"
 
 
-def _moments(section: PageSection) -> str:
-    if not section.moments:
-        return ""
-    items = "".join(f"<li><time>{escape(at)}</time> {escape(what)}</li>" for at, what in section.moments)
-    return f"<details><summary>{escape(section.moments_title)}</summary><ol>{items}</ol></details>"
+def _moments(moments: PageMoments) -> str:
+    items = "".join(f"<li><time>{escape(at)}</time> {escape(what)}</li>" for at, what in moments.items)
+    return f"<details><summary>{escape(moments.title)}</summary><ol>{items}</ol></details>"
 
 
 def _file(name: str) -> str:

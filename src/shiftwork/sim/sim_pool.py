@@ -28,7 +28,7 @@ class SimPool:
         self.priority = max(one.priority for one in traffic)
         self.queue = PoolQueue(
             pool,
-            _merged(jobs),
+            merged_jobs(jobs),
             head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
             retries=[one.max_retries for one in traffic],
         )
@@ -106,6 +106,6 @@ class SimPool:
         )
 
 
-def _merged(jobs: Mapping[str, Sequence[SimJob]]) -> list[PoolJob]:
+def merged_jobs(jobs: Mapping[str, Sequence[SimJob]]) -> list[PoolJob]:
     """Return the jobs of all workers in the order in which they come."""
     return sorted((*job, worker) for worker, several in enumerate(jobs.values()) for job in several)

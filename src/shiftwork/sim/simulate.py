@@ -25,7 +25,7 @@ from shiftwork.sim.hosting import beats
 from shiftwork.sim.judging import missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario
 from shiftwork.sim.sim_pool import SimPool
-from shiftwork.sim.simulated import ScalingStep, Simulated
+from shiftwork.sim.simulated import PoolCourse, ScalingStep, Simulated
 from shiftwork.sim.traffic import SimJob, jobs_of
 
 Report = Callable[[float], None]
@@ -43,7 +43,7 @@ def simulate(scenario: Scenario, configuration: str, *, load: float = 1.0, repor
     chosen = scenario.configurations[configuration]
     jobs = {name: jobs_of(scenario, name, traffic, load=load) for name, traffic in chosen.workers.items()}
     day = Day(scenario, chosen, jobs)
-    day.run(report or (lambda _: None))
+    day.run(report)
     return day.result(configuration, load)
 
 
@@ -70,10 +70,11 @@ class Day:
             priorities={pool.pool.name: pool.priority for pool in self._pools},
         )
         self._decided: Decided = {}
+        self._deepest = self._fewest = self._most = 0
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run(self, report: Report) -> None:
+    def run(self, report: Report | None = None) -> None:
         """Simulate from start to end."""
         length = self._scenario.length
         self._open()
@@ -90,7 +91,8 @@ class Day:
             if now >= (marks + 1) * length / POINTS:
                 marks += 1
                 self._mark(now)
-                report(marks / POINTS)
+                if report is not None:
+                    report(marks / POINTS)
 
     def _crowded(self, now: float) -> bool:
         return any(pool.queue.full and pool.crowded(now) for pool in self._pools)
@@ -109,17 +111,22 @@ class Day:
         for pool in self._pools:
             pool.queue.open(pool.current)
             pool.recorder.steps.clear()
+        self._fewest = self._most = sum(pool.current for pool in self._pools)
 
     def _look(self, now: float) -> None:
-        changed = False
+        changed, depth = False, 0
         for pool in self._pools:
             if pool.at_rest(now):
                 continue
+            depth += pool.queue.depth
             decision, load = pool.look(now)
             self._decided[pool.pool.name] = decision, load
             changed = changed or decision.target != pool.current
+        self._deepest = max(self._deepest, depth)
         if changed:
             self._place(now)
+            slots = sum(pool.current for pool in self._pools)
+            self._fewest, self._most = min(self._fewest, slots), max(self._most, slots)
 
     def _place(self, now: float) -> None:
         facts = replace(self._facts, now=self._scenario.start + now)
@@ -139,16 +146,24 @@ class Day:
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def result(self, configuration: str, load: float) -> Simulated:
-        """Return what was seen."""
-        scenario = self._scenario
-        end = scenario.length
-        courses = {pool.pool.name: pool.recorder.course(end, scenario.price_per_core_hour) for pool in self._pools}
-        waited = {
-            worker: pool.queue.waits_until(end, place)
+    def courses(self) -> dict[str, PoolCourse]:
+        """Return how each pool fared."""
+        end, price = self._scenario.length, self._scenario.price_per_core_hour
+        return {pool.pool.name: pool.recorder.course(end, price) for pool in self._pools}
+
+    def waited(self) -> dict[str, list[float]]:
+        """Return how long each job waited, by worker."""
+        return {
+            worker: pool.queue.waits_until(self._scenario.length, place)
             for pool in self._pools
             for place, worker in enumerate(pool.workers)
         }
+
+    def result(self, configuration: str, load: float) -> Simulated:
+        """Return what was seen."""
+        scenario = self._scenario
+        courses = self.courses()
+        waited = self.waited()
         groups = {
             name: waits_of(wait for worker in workers for wait in waited[worker])
             for name, workers in scenario.groups.items()
@@ -157,8 +172,11 @@ class Day:
             configuration=configuration,
             load=load,
             start=scenario.start,
-            step=end / POINTS,
+            step=scenario.length / POINTS,
             pools=courses,
+            deepest=max(self._deepest, *(course.deepest for course in courses.values())),
+            fewest_slots=self._fewest,
+            most_slots=self._most,
             workers={worker: waits_of(waits) for worker, waits in waited.items()},
             groups=groups,
             missed=missed(scenario, groups, {name: course.deepest for name, course in courses.items()}),

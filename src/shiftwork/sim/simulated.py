@@ -60,8 +60,42 @@ class Simulated(Struct, frozen=True, kw_only=True):
     step: float
     """How many seconds one value of a curve stands for."""
     pools: dict[str, PoolCourse]
+    deepest: int
+    """The most jobs that were queued at a time, in all pools together."""
+    fewest_slots: int
+    most_slots: int
     workers: dict[str, Waits]
     groups: dict[str, Waits]
     """The waits of the jobs that each target is about."""
     missed: list[str]
     """Every target that was missed, in words; empty if all were met."""
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs came."""
+        return sum(waits.jobs for waits in self.workers.values())
+
+    @property
+    def left(self) -> int:
+        """How many jobs had not ended at the end."""
+        return sum(course.left for course in self.pools.values())
+
+    @property
+    def slot_hours(self) -> float:
+        """For how many hours all slots existed, in all."""
+        return sum(course.slot_hours for course in self.pools.values())
+
+    @property
+    def busy_hours(self) -> float:
+        """For how many hours slots ran jobs, in all."""
+        return sum(course.busy_hours for course in self.pools.values())
+
+    @property
+    def cost(self) -> float:
+        """What the slots cost, by the cores they take."""
+        return sum(course.cost for course in self.pools.values())
+
+    @property
+    def steps(self) -> int:
+        """How often a pool was scaled."""
+        return sum(len(course.steps) for course in self.pools.values())

@@ -10,6 +10,8 @@ from itertools import accumulate
 from math import exp
 from random import Random
 
+from msgspec.structs import replace
+
 from shiftwork.core.run_histograms import BOUNDS
 from shiftwork.sim.scenario import RunTime, Scenario, Traffic
 
@@ -26,6 +28,25 @@ def jobs_of(scenario: Scenario, worker: str, traffic: Traffic, *, load: float = 
     if not traffic.failing:
         return [(at, run(), 0) for at in times]
     return [(at, run(), _failures(traffic, random)) for at in times]
+
+
+def multiplied(scenario: Scenario, load: float) -> Scenario:
+    """Return the scenario with this many times its traffic."""
+    return replace(
+        scenario,
+        configurations={
+            name: replace(one, workers={worker: _more(traffic, load) for worker, traffic in one.workers.items()})
+            for name, one in scenario.configurations.items()
+        },
+    )
+
+
+def _more(traffic: Traffic, load: float) -> Traffic:
+    return replace(
+        traffic,
+        arrivals=[n * load for n in traffic.arrivals],
+        bursts=tuple(replace(burst, jobs=round(burst.jobs * load)) for burst in traffic.bursts),
+    )
 
 
 def _times(length: float, traffic: Traffic, load: float, random: Random) -> Iterator[float]:
