@@ -118,12 +118,22 @@ def test_one_long_job_is_not_a_peak() -> None:
     assert {floor(lonely, clock(9, minute)) for minute in range(40, 60)} == {0}
 
 
+def test_short_jobs_before_a_peak_of_long_ones_are_not_taken_for_long_ones() -> None:
+    """The mean run time around 9:50 is that of both kinds; five slots were busy, and none waited."""
+    many = course(lambda at: 5.0, begin=clock(-25), end=clock(-14), run=0.05)
+    few = course(lambda at: 14.0, begin=clock(-14, 1), end=clock(-12), run=60.0)
+    moments = [*many, *few, *course(lambda at: 5.0, begin=clock(0), end=clock(10), run=0.05)]
+    assert floor(moments, clock(9, 40)) <= 5
+
+
 def test_without_a_day_of_history_there_is_no_floor() -> None:
     moments = days(peak, peak)
     assert floor([], clock(9, 58)) == 0
     assert floor([one for one in moments if one.at >= clock(9)], clock(9, 58)) == 0
     unknown = [Moment(one.at, {"p": Point(9, 9, 2, 2)}) for one in moments]
     assert floor(unknown, clock(9, 58)) == 0
+    lonely = [one for one in moments if clock(-14, 3) <= one.at <= clock(-14, 4) or one.at > clock(0)]
+    assert floor(lonely, clock(9, 58)) == 0, "two minutes are not a curve"
     assert floor(moments, clock(9, 58), look_ahead=False) == 0
     assert floors_ahead({"other": PoolConfig(name="other")}, moments, clock(9, 58)) == {}
 

@@ -60,8 +60,6 @@ def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | N
     curve = Curve.of(pool.name, [*_around(moments, now - day), *_around(moments, now)])
     coming = [(curve.needed(now - day + ahead), ahead) for ahead in _minutes(AHEAD_SECONDS)]
     needed, ahead = max(coming, key=lambda one: (one[0], -one[1]))
-    if needed < LEAST_SLOTS:
-        return None
     share = curve.share_of_yesterday(now, day)
     n = int(needed * share + _HAIR)
     if n < LEAST_SLOTS:
