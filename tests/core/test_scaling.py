@@ -1,4 +1,4 @@
-"""How many workers a pool shall have: a table, and what must hold whatever is load."""
+"""How many slots a pool should have: a table, and what must hold whatever the load."""
 
 from typing import Any
 
@@ -6,20 +6,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shiftwork.core.bounds import Bounds
+from shiftwork.core.demand import Demand, Share
 from shiftwork.core.model import PoolConfig
-from shiftwork.core.scaling import Decision, Memory, PoolLoad, decide
+from shiftwork.core.scaling import STEP_SECONDS, Decision, Floor, Memory, PoolLoad, decide
 
 POOL = PoolConfig(name="p", min_workers=1, max_workers=10, scale_up_threshold=20, scale_down_threshold=2)
 NOW = 1000.0
 
 
 def decided(pool: PoolConfig = POOL, memory: Memory | None = None, now: float = NOW, **seen: Any) -> Decision:
-    facts: dict[str, Any] = {"queue_depth": 0, "busy_workers": 0, "current": 1, **seen}
-    return decide(pool, PoolLoad(**facts), memory or Memory(), now=now)
+    """Decide for a pool whose slots are all busy, unless `seen` says otherwise."""
+    more = {name: seen.pop(name) for name in ("bounds", "floor") if name in seen}
+    facts: dict[str, Any] = {"queue_depth": 0, "current": 1, **seen}
+    return decide(pool, PoolLoad(**{"busy_workers": facts["current"], **facts}), memory or Memory(), now=now, **more)
+
+
+def idle(current: int, memory: Memory | None = None, **seen: Any) -> Decision:
+    return decided(memory=memory, current=current, busy_workers=0, **seen)
 
 
 def pool(**options: Any) -> PoolConfig:
     return PoolConfig(name="p", **{"min_workers": 1, "max_workers": 10, **options})
+
+
+def load(per_second: float, run: float) -> Demand:
+    return Demand(shares=(Share(worker="w", per_second=per_second, run_seconds=run),))
 
 
 @pytest.mark.parametrize(
@@ -29,24 +41,39 @@ def pool(**options: Any) -> PoolConfig:
         ({}, {"queue_depth": 20, "current": 2}, 2, "no change"),
         ({}, {"queue_depth": 21, "current": 2}, 4, "above scale_up_threshold 20: 2 more"),
         ({}, {"queue_depth": 60, "current": 2}, 5, "3 more"),
+        ({}, {"queue_depth": 5000, "current": 2}, 10, "5,000 queued is above scale_up_threshold 20: 250 more; max"),
         ({}, {"queue_depth": 5000, "current": 2}, 10, "max_workers is 10"),
         ({}, {"queue_depth": 2, "current": 2}, 2, "no change"),
-        # Little's law
-        ({}, {"queue_depth": 3, "arrivals_per_second": 2.0, "mean_run_seconds": 3.1}, 7, "keep 7 busy"),
-        ({}, {"queue_depth": 3, "arrivals_per_second": 0.1, "mean_run_seconds": 30.0}, 3, "keep 3 busy"),
-        ({}, {"queue_depth": 3, "arrivals_per_second": 2.0}, 1, "no change"),
+        ({}, {"queue_depth": 21, "current": 2, "busy_workers": 0}, 4, "2 more"),
+        # Little's law, as far as there are jobs
+        ({}, {"queue_depth": 9, "demand": load(2.0, 3.1)}, 7, "w (2 a second, 3.1 s each): that keeps 7 busy"),
+        ({}, {"queue_depth": 9, "demand": load(0.1, 30.0)}, 3, "w (6 a minute, 30 s each): that keeps 3 busy"),
+        ({}, {"queue_depth": 3, "demand": load(2.0, 3.1)}, 4, "only 4 jobs are running or queued"),
+        (
+            {},
+            {"demand": load(5.0, 1.0)},
+            1,
+            "w (5 a second, 1 s each): that keeps 5 busy; but only 1 job is running or queued",
+        ),
+        ({"max_workers": 1950}, {"queue_depth": 9999, "demand": load(195.0, 9.5)}, 1853, "195 a second, 9.5 s each"),
         # the backlog within the target latency
         (
             {"target_latency_seconds": 10.0},
-            {"queue_depth": 19, "mean_run_seconds": 2.0},
+            {"queue_depth": 19, "demand": Demand(queued_seconds=38.0)},
             4,
-            "need 4 to be done within 10 s",
+            "19 queued, 38 s of work, need 4 to be done within 10 s",
         ),
-        ({}, {"queue_depth": 19, "mean_run_seconds": 2.0}, 1, "no change"),
+        (
+            {"target_latency_seconds": 10.0},
+            {"queue_depth": 2, "demand": Demand(queued_seconds=120.0)},
+            3,
+            "2 queued, 2 min of work, need 12 to be done within 10 s; but only 3 jobs are running or queued",
+        ),
+        ({}, {"queue_depth": 19, "demand": Demand(queued_seconds=38.0)}, 1, "no change"),
         # the oldest waits for too long
         (
             {"target_latency_seconds": 10.0},
-            {"queue_depth": 3, "oldest_wait_seconds": 11.0, "current": 3, "busy_workers": 3},
+            {"queue_depth": 3, "oldest_wait_seconds": 11.0, "current": 3},
             4,
             "has waited 11 s",
         ),
@@ -62,7 +89,7 @@ def pool(**options: Any) -> PoolConfig:
         ({"min_workers": 0}, {"current": 0, "queue_depth": 1}, 1, "1 queued"),
         ({"max_workers": 3}, {"current": 8, "busy_workers": 2}, 3, "max_workers is 3"),
         ({"max_workers": 3}, {"current": 8, "busy_workers": 5}, 3, "max_workers is 3"),
-        ({"max_workers": 3}, {"current": 8, "busy_workers": 8, "queue_depth": 99}, 3, "max_workers is 3"),
+        ({"max_workers": 3}, {"current": 8, "queue_depth": 99}, 3, "max_workers is 3"),
         # nothing is known
         ({}, {"known": False, "current": 4, "queue_depth": 9999}, 4, "holding"),
         ({"min_workers": 2}, {"known": False, "current": 0}, 2, "holding"),
@@ -75,37 +102,84 @@ def test_table(options: dict[str, Any], seen: dict[str, Any], target: int, says:
     assert says in decision.reason
 
 
+def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
+    first = decided(current=2, queue_depth=50)
+    assert (first.target, first.memory.added) == (5, 3)
+    again = decided(current=5, busy_workers=2, queue_depth=50, memory=first.memory)
+    assert (again.target, again.memory.added) == (5, 3)
+    assert again.reason.endswith("3 more, counting 3 just added")
+    deeper = decided(current=5, busy_workers=2, queue_depth=150, memory=again.memory)
+    assert (deeper.target, deeper.memory.added) == (10, 8)
+    assert deeper.reason.startswith("150 queued is above scale_up_threshold 20: 8 more, counting 3 just added")
+    started = decided(current=5, queue_depth=50, memory=again.memory)
+    assert (started.target, started.memory.added) == (8, 3)
+
+
+CLOCK = Bounds(low=4, high=6, by="clock", since="10:00 Europe/Vienna")
+
+
+def test_bounds_by_the_clock_are_the_reason() -> None:
+    why = "the clock's bounds since 10:00 Europe/Vienna: 4 to 6"
+    for seen, target in (({"current": 1}, 4), ({"current": 5, "queue_depth": 99}, 6), ({"current": 8}, 6)):
+        decision = decided(bounds=CLOCK, **seen)
+        assert (decision.target, why in decision.reason) == (target, True)
+
+
+def test_an_expectation_raises_the_minimum_within_the_bounds_and_says_so() -> None:
+    floor = Floor(8, "yesterday 8 slots were busy at 10:05")
+    decision = idle(2, floor=floor)
+    assert (decision.target, decision.action) == (8, "scale_up")
+    assert decision.reason.endswith("; yesterday 8 slots were busy at 10:05: at least 8")
+    assert idle(2, floor=floor, bounds=CLOCK).target == 6
+    assert idle(8, Memory(NOW - 999), floor=floor).target == 8
+    assert "yesterday" not in decided(current=9, queue_depth=9, floor=floor).reason
+
+
 class TestGoingDown:
-    """One by one, after wanting less for a while, and never a busy one."""
+    """By a step a second, after wanting less for a while, and never a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
-        decision = decided(current=5)
+        decision = idle(5)
         assert (decision.target, decision.action, decision.memory) == (5, "none", Memory(NOW))
         assert "one fewer in 60 s" in decision.reason
 
     def test_after_a_while_of_wanting_less_one_goes(self) -> None:
-        assert decided(current=5, memory=Memory(NOW - 59)).target == 5
-        decision = decided(current=5, memory=Memory(NOW - 60))
+        assert idle(5, Memory(NOW - 59)).target == 5
+        decision = idle(5, Memory(NOW - 60))
         assert (decision.target, decision.action) == (4, "scale_down")
 
+    def test_a_large_pool_gives_up_a_tenth_at_a_time(self) -> None:
+        decision = decided(pool(max_workers=2000), Memory(NOW - 60), current=1000, busy_workers=3)
+        assert decision.target == 900
+        assert decided(pool(max_workers=2000), Memory(NOW - 60), current=1000, busy_workers=950).target == 950
+
+    def test_steps_are_a_second_apart_however_often_it_is_asked(self) -> None:
+        first = idle(5, Memory(NOW - 60))
+        soon = idle(4, first.memory, now=NOW + 0.2)
+        assert (soon.target, soon.memory) == (4, first.memory)
+        assert idle(4, soon.memory, now=NOW + STEP_SECONDS).target == 3
+
     def test_wanting_as_many_begins_the_while_anew(self) -> None:
-        assert decided(current=5, queue_depth=10, memory=Memory(NOW - 59)).memory == Memory()
-        assert decided(current=5, queue_depth=30, memory=Memory(NOW - 59)).memory == Memory()
-        assert decided(current=5, known=False, memory=Memory(NOW - 59)).memory == Memory()
+        assert idle(5, Memory(NOW - 59), queue_depth=10).memory == Memory()
+        assert decided(current=5, queue_depth=30, memory=Memory(NOW - 59)).memory.wants_less_since is None
+        assert idle(5, Memory(NOW - 59), known=False).memory == Memory()
 
     def test_the_busy_are_spared(self) -> None:
-        decision = decided(current=5, busy_workers=5, memory=Memory(NOW - 999))
+        decision = decided(current=5, memory=Memory(NOW - 999))
         assert (decision.target, decision.action) == (5, "none")
         assert "all 5 are busy" in decision.reason
 
     def test_not_below_the_minimum(self) -> None:
-        decision = decided(current=1, memory=Memory(NOW - 999))
+        decision = idle(1, Memory(NOW - 999))
         assert (decision.target, decision.action) == (1, "none")
 
-    def test_a_load_that_needs_them_keeps_them(self) -> None:
-        seen: dict[str, Any] = {"arrivals_per_second": 5.0, "mean_run_seconds": 1.0}
-        assert decided(current=5, memory=Memory(NOW - 999), **seen).target == 5
-        assert decided(current=6, memory=Memory(NOW - 999), **seen).target == 5
+    def test_what_was_busy_on_average_is_kept_with_room_to_spare(self) -> None:
+        lately = Demand(busy=4.0)
+        decision = idle(8, Memory(NOW - 999), demand=lately)
+        assert (decision.target, decision.memory) == (8, Memory())
+        assert decision.reason == "4 busy on average; 8 leave room to spare"
+        assert idle(9, Memory(NOW - 999), demand=lately).target == 8
+        assert idle(3, demand=lately).target == 3  # it never makes a pool grow
 
 
 loads = st.builds(
@@ -114,8 +188,15 @@ loads = st.builds(
     busy_workers=st.integers(0, 30),
     current=st.integers(0, 30),
     oldest_wait_seconds=st.none() | st.floats(0, 1e4),
-    arrivals_per_second=st.none() | st.floats(0, 100),
-    mean_run_seconds=st.none() | st.floats(0, 100),
+    demand=st.builds(
+        Demand,
+        shares=st.lists(
+            st.builds(Share, worker=st.just("w"), per_second=st.floats(0, 100), run_seconds=st.floats(0, 100)),
+            max_size=3,
+        ).map(tuple),
+        queued_seconds=st.none() | st.floats(0, 1e5),
+        busy=st.none() | st.floats(0, 50),
+    ),
     known=st.booleans(),
 )
 pools = st.builds(
@@ -144,15 +225,16 @@ def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, since: float | None)
     assert decision.target >= min(pool.min_workers, max(load.current, pool.min_workers))
     if load.known:
         assert decision.target <= max(pool.max_workers, min(load.busy_workers, load.current))
+        assert decision.target <= max(load.current, pool.min_workers, load.busy_workers + load.queue_depth)
         assert not (load.queue_depth and decision.target == 0)
     else:
         assert decision.target == max(load.current, pool.min_workers)
     if decision.target < load.current:
         assert decision.action == "scale_down"
         assert decision.target >= min(load.busy_workers, pool.max_workers)
-        assert decision.target == load.current - 1 or load.current > pool.max_workers
+        assert load.current - decision.target <= max(1, load.current // 10) or load.current > pool.max_workers
     elif decision.target > load.current:
-        assert (decision.action, decision.memory) == ("scale_up", Memory())
+        assert (decision.action, decision.memory.wants_less_since) == ("scale_up", None)
     else:
         assert decision.action == "none"
 

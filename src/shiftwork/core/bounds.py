@@ -26,9 +26,16 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
     low: int
     high: int
-    by: Literal["registration", "clock", "hand"]
-    why: str
-    """The source in words: "as registered", "set by hand", "the clock's bounds since 10:00 Europe/Vienna: 10 to 25"."""
+    by: Literal["registration", "clock", "hand"] = "registration"
+    since: str | None = None
+    """Since when the clock's bounds hold, in words: "10:00 Europe/Vienna"."""
+
+    @property
+    def why(self) -> str:
+        """Return where they come from, in words."""
+        if self.by == "clock":
+            return f"by the clock since {self.since}"
+        return "set by hand" if self.by == "hand" else "as registered"
 
 
 def bounds_at(pool: PoolConfig, change: PoolDoc | None, now: float) -> Bounds:
@@ -37,16 +44,14 @@ def bounds_at(pool: PoolConfig, change: PoolDoc | None, now: float) -> Bounds:
     If a person has set one bound only and the other one, by registration or by the clock, does not fit it, that other
     one gives way.
     """
-    found = _by_clock(pool, now) or Bounds(
-        low=pool.min_workers, high=pool.max_workers, by="registration", why="as registered"
-    )
+    found = _by_clock(pool, now) or Bounds(low=pool.min_workers, high=pool.max_workers)
     if change is None or (change.min_workers is None and change.max_workers is None):
         return found
     low = found.low if change.min_workers is None else change.min_workers
     high = found.high if change.max_workers is None else change.max_workers
     if low > high:
         low, high = (high, high) if change.min_workers is None else (low, low)
-    return Bounds(low=low, high=high, by="hand", why="set by hand")
+    return Bounds(low=low, high=high, by="hand")
 
 
 def bounded(pool: PoolConfig, change: PoolDoc | None, now: float) -> PoolConfig:
@@ -56,15 +61,16 @@ def bounded(pool: PoolConfig, change: PoolDoc | None, now: float) -> PoolConfig:
 
 
 def _by_clock(pool: PoolConfig, now: float) -> Bounds | None:
-    fired = [(at, cron) for cron in pool.bounds if (at := last_fired(cron, pool.timezone, now)) is not None]
-    if not fired:
+    """Return the bounds of the entry that fired last; of several that fired at the same time, those of the last one."""
+    held: tuple[float, tuple[int, int]] | None = None
+    for cron, pair in pool.bounds.items():
+        at = last_fired(cron, pool.timezone, now)
+        if at is not None and now - at <= LOOK_BACK_SECONDS and (held is None or at >= held[0]):
+            held = at, pair
+    if held is None:
         return None
-    since, cron = max(fired)
-    if now - since > LOOK_BACK_SECONDS:
-        return None
-    low, high = pool.bounds[cron]
-    why = f"the clock's bounds since {_shown(since, now, pool.timezone)} {pool.timezone}: {low} to {high}"
-    return Bounds(low=low, high=high, by="clock", why=why)
+    at, (low, high) = held
+    return Bounds(low=low, high=high, by="clock", since=f"{_shown(at, now, pool.timezone)} {pool.timezone}")
 
 
 def _shown(at: float, now: float, timezone: str) -> str:

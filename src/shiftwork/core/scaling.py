@@ -5,8 +5,8 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
 `decide` returns as many as the most demanding of these rules asks for, and which rule that was:
 
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
-  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added before
-  and are not busy yet count as part of that growth, or each look would add as many again before one could start;
+  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added
+  and have not been busy since count as part of that growth, or each look would add as many before one could start;
 * **load** (Little's law): the attempts that become due keep so many slots busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
 * **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
@@ -26,6 +26,7 @@ from math import ceil, floor, sqrt
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.demand import Demand
@@ -60,6 +61,8 @@ class Memory(Struct, frozen=True):
 
     wants_less_since: float | None = None
     shrunk_at: float | None = None
+    added: int = 0
+    """How many slots were added for a deep queue and have not all been busy since."""
 
 
 class Floor(Struct, frozen=True):
@@ -102,13 +105,14 @@ def decide(
     if not load.known:
         target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
-    wish = max((_capped(load, wish) for wish in _wishes(pool, load)), key=lambda wish: wish.n)
-    wish = _bounded(bounds, _raised(floor, wish))
+    unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
+    asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
+    wish = _bounded(bounds, _raised(floor, asked))
     if wish.n >= load.current:
-        return _decision(load, wish.n, wish.why, Memory())
+        return _decision(load, wish.n, wish.why, Memory(added=unused + max(0, min(asked.n, wish.n) - load.current)))
     if load.current > bounds.high:
-        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
-    return _shrink(pool, load, wish, memory, now=now)
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), Memory())
+    return _shrink(pool, load, wish, replace(memory, added=unused), now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -123,7 +127,7 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
 
 def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, memory: Memory, *, now: float) -> Decision:
     since = now if memory.wants_less_since is None else memory.wants_less_since
-    kept = Memory(since, memory.shrunk_at)
+    kept = replace(memory, wants_less_since=since)
     if load.busy_workers >= load.current:
         return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
     target = max(wish.n, load.busy_workers, load.current - _step(load.current))
@@ -144,8 +148,8 @@ def _step(current: int) -> int:
 # ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
-    yield _by_depth(pool, load)
+def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
+    yield _by_depth(pool, load, unused)
     yield from _by_load(load)
     yield from _by_latency(pool, load)
     yield from _steady(load)
@@ -153,28 +157,31 @@ def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         yield _Wish(1, f"{load.queue_depth} queued")
 
 
-def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
+def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
+    return load.queue_depth > pool.scale_up_threshold
+
+
+def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
     if depth < pool.scale_down_threshold:
         why = f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}"
         return _Wish(current - _step(current), why)
-    if depth <= pool.scale_up_threshold:
+    if not _is_deep(pool, load):
         return _Wish(current, f"{depth} queued needs no change")
     more = ceil(depth / pool.scale_up_threshold)
     why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
-    idle = max(0, current - load.busy_workers)
-    if not idle:
+    if not unused:
         return _Wish(current + more, why)
-    # Slots that were added a moment ago: most of what is wanted must be missing before there are more.
-    missing = more - idle if more > 2 * idle else 0
-    return _Wish(current + missing, f"{why}, with the {idle} that are not busy yet")
+    # Most of what is wanted must be missing before there are more: slots take a moment to start.
+    missing = more - unused if more > 2 * unused else 0
+    return _Wish(current + missing, f"{why}, counting {unused} just added")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
     demand = load.demand
     if demand.slots is not None:
         n = _at_least(demand.slots)
-        yield _Wish(n, f"{demand.words} keep {n} busy")
+        yield _Wish(n, f"{demand.words}: that keeps {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
@@ -202,7 +209,8 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     jobs = load.busy_workers + load.queue_depth
     if wish.n <= max(jobs, load.current):
         return wish
-    return _Wish(max(jobs, load.current), f"{wish.why}; but only {counted(jobs, 'job')} are running or queued")
+    there = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} running or queued"
+    return _Wish(max(jobs, load.current), f"{wish.why}; but only {there}")
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,7 +231,9 @@ def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
 
 
 def _limit(bounds: Bounds, option: str, n: int) -> str:
-    return bounds.why if bounds.by == "clock" else f"{option} is {n}"
+    if bounds.by == "clock":
+        return f"the clock's bounds since {bounds.since}: {bounds.low} to {bounds.high}"
+    return f"{option} is {n}"
 
 
 def _at_least(n: float) -> int:

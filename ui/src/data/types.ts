@@ -24,6 +24,8 @@ export interface Pool {
   min_workers: number | null;
   max_workers: number | null;
   bounds_changed: boolean;
+  /** Where the bounds come from, in words. */
+  bounds_why: string | null;
   instances: number;
   /** The pool's slots. */
   workers: number;

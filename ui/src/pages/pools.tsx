@@ -190,7 +190,7 @@ export function PoolPage({ name }: { name: string }) {
                     ["Kind", seen.kind ?? "unknown: no node has registered it"],
                     [
                       "Bounds",
-                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
+                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_why ? `, ${seen.bounds_why}` : ""}`,
                     ],
                     [
                       "Jobs",

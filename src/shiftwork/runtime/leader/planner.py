@@ -5,6 +5,7 @@ plan that is there by then.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
@@ -14,6 +15,9 @@ from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
+
+REREAD_SECONDS: Final = 60.0
+"""How often the definitions of workers that this app does not have are read again."""
 
 
 class Planner:
@@ -33,6 +37,9 @@ class Planner:
         self._workers = workers
         self._outlook = outlook or Outlook(list)
         self._memory = PlanMemory()
+        self._elsewhere: dict[str, str | None] = {}
+        """The pools of workers that this app does not have; None for one that no app has any longer."""
+        self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
 
@@ -63,7 +70,7 @@ class Planner:
             floors=self._outlook.floors(pools, now),
             stats=stats.pools,
             workers=stats.workers,
-            pool_of=await self._pool_of(stats.workers),
+            pool_of=await self._pool_of(stats.workers, now),
             beats=beats,
             priorities=_priorities(self._workers),
         )
@@ -76,11 +83,15 @@ class Planner:
         stored = await read_all(self._store, POOL_CONFIG) if missing else {}
         return found | {name: pool for name, pool in stored.items() if name in missing}
 
-    async def _pool_of(self, names: Collection[str]) -> dict[str, str]:
+    async def _pool_of(self, names: Collection[str], now: float) -> dict[str, str]:
         """Return the pool of each of these workers: those of this app, and those that only other nodes know."""
-        found = {name: self._workers[name].config.pool for name in names if name in self._workers}
-        stored = await read_all(self._store, WORKER) if len(found) < len(names) else {}
-        return found | {name: stored[name].pool for name in names if name in stored and name not in found}
+        missing = {*names} - self._workers.keys()
+        if missing - self._elsewhere.keys() or (missing and now >= self._reread_at):
+            stored = await read_all(self._store, WORKER)
+            self._elsewhere = {name: stored[name].pool if name in stored else None for name in missing}
+            self._reread_at = now + REREAD_SECONDS
+        own = {name: self._workers[name].config.pool for name in names if name in self._workers}
+        return own | {name: pool for name in missing if (pool := self._elsewhere[name]) is not None}
 
 
 def _priorities(workers: Mapping[str, WorkerDefinition]) -> dict[str, JobPriority]:
