@@ -123,7 +123,7 @@ def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
 def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemory) -> tuple[Decided, PlanMemory]:
     """Decide for every pool how many slots it should have. `current` is how many each has by the last plan."""
     decided: Decided = {}
-    windows, scaling = _windows(facts, memory), {**memory.scaling}
+    windows, scaling = observed(facts, memory), {**memory.scaling}
     by_pool: dict[str, dict[str, WorkerWindow]] = {}
     for worker, window in windows.items():
         by_pool.setdefault(facts.pool_of[worker], {})[worker] = window
@@ -142,7 +142,8 @@ def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemor
     return decided, PlanMemory(windows, scaling)
 
 
-def _windows(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
+def observed(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
+    """Return what was seen of each worker lately, up to now."""
     return {
         name: observe(
             memory.windows.get(name),

@@ -5,7 +5,7 @@ from typing import Final
 
 from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.model import PoolConfig, PoolStats, WorkerStats
-from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools
+from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools, observed
 from shiftwork.core.scaling import Decision, PoolLoad
 from shiftwork.sim.course import Recorder
 from shiftwork.sim.pool_queue import PoolJob, PoolQueue
@@ -35,6 +35,8 @@ class SimPool:
         self.recorder = Recorder(self.queue)
         self.current = 0
         """How many slots the plan gives it."""
+        self.decided: tuple[Decision, PoolLoad]
+        """The last decision, and what it was made from."""
         self._start = start
         self._memory = PlanMemory()
         self._pools = {pool.name: pool}
@@ -46,29 +48,51 @@ class SimPool:
 
     def crowded(self, now: float) -> bool:
         """Whether a node asks for a plan soon: jobs wait, no slot is free, and the pool may have more."""
-        return self.queue.full and self.current < self.high(now)
+        return self.queue.full and self.current < self._bounds_now(now).high
 
-    def at_rest(self, now: float) -> bool:
-        """Whether a look cannot change anything: it was idle at the last look, and is; and it has its minimum."""
+    def look(self, now: float, *, soon: bool) -> Decision | None:
+        """Decide how many slots it should have; None if the look cannot change that.
+
+        A look comes `soon` if it comes because a pool is crowded. It can change nothing for the others: no rule makes
+        a pool grow beyond its running and queued jobs, and a pool shrinks after whole seconds.
+        """
+        if (soon and not self.crowded(now)) or self._at_rest(now):
+            return None
+        if self._settled(now):
+            self._memory = PlanMemory(observed(self._facts(now), self._memory))
+            return None
+        return self.decide(now)
+
+    def decide(self, now: float) -> Decision:
+        """Decide how many slots it should have."""
+        decided, self._memory = decide_pools({self.pool.name: self.current}, self._facts(now), self._memory)
+        self.decided = decided[self.pool.name]
+        return self.decided[0]
+
+    def _at_rest(self, now: float) -> bool:
+        """Whether there is nothing to see: its size is fixed, or it has its minimum and has been idle since a look."""
+        bounds = self._bounds_now(now)
+        if self.current != bounds.low:
+            return False
         queue = self.queue
         was_idle, added = self._idle_at_look, self._added_at_look
         self._idle_at_look, self._added_at_look = not (queue.busy or queue.depth), queue.added
-        if not (was_idle and self._idle_at_look and added == queue.added):
-            return False
-        return self.current == self.low(now)
+        return bounds.low == bounds.high or (was_idle and self._idle_at_look and added == queue.added)
 
-    def look(self, now: float) -> tuple[Decision, PoolLoad]:
-        """Decide how many slots it should have."""
-        decided, self._memory = decide_pools({self.pool.name: self.current}, self._facts(now), self._memory)
-        return decided[self.pool.name]
+    def _settled(self, now: float) -> bool:
+        """Whether it can neither grow nor shrink, so that the look only sees how busy it is.
 
-    def low(self, now: float) -> int:
-        """Return its minimum, which the clock may change."""
-        return self._bounds_now(now).low
-
-    def high(self, now: float) -> int:
-        """Return its maximum."""
-        return self._bounds_now(now).high
+        It cannot grow if it has its maximum, or more slots than running and queued jobs. It cannot shrink if it has its
+        minimum, or while all slots are busy and the queue is too long for it.
+        """
+        queue, bounds = self.queue, self._bounds_now(now)
+        if self.current == bounds.low:
+            return queue.busy + queue.depth <= self.current
+        return (
+            self.current == bounds.high
+            and queue.busy >= self.current
+            and queue.depth >= max(1, self.pool.scale_down_threshold)
+        )
 
     def _bounds_now(self, now: float) -> Bounds:
         if now >= self._bounds_until and self.pool.bounds:

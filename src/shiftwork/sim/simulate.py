@@ -4,10 +4,12 @@ The leader's look is `decide_pools` and `placed`, the two halves of `next_plan`,
 queues, at the leader's real cadence: every `LOOK_SECONDS`, and already after `SOON_SECONDS` if a pool below its maximum
 has no free slot for its jobs. Between two looks pools do not touch each other, so each one advances alone.
 
-Left out is what cannot change anything:
+Left out is what cannot change anything (`SimPool.look` has the conditions):
 
-* a look at a pool that was idle at the last look, is idle still, and has its minimum: no rule makes it grow without
-  jobs, and its windows see the idle time as a whole at the next look, with the same result;
+* a look at a pool of a fixed size, or at one that was idle at the last look, is idle still, and has its minimum: no
+  rule makes it grow without jobs, and its windows see the idle time as a whole at the next look, with the same result;
+* a look that comes soon because another pool has no free slot;
+* the decision about a pool that can neither grow nor shrink: the look only sees how busy it is;
 * placing slots while every pool has as many as it should have: `place` keeps them where they are.
 
 Not simulated: the milliseconds of a claim, a slot that moves from one node to another, and failures of processes, nodes
@@ -20,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shiftwork.core.model import Plan
-from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Decided, PlanFacts, PlanMemory, placed, totals
+from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
 from shiftwork.sim.hosting import beats
 from shiftwork.sim.judging import missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario
@@ -69,7 +71,6 @@ class Day:
             beats=beats(scenario.nodes, configuration.pools),
             priorities={pool.pool.name: pool.priority for pool in self._pools},
         )
-        self._decided: Decided = {}
         self._deepest = self._fewest = self._most = 0
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -86,7 +87,7 @@ class Day:
                 if queue.next_at <= now:
                     queue.advance(now)
             if tick - looked >= _TICKS_A_LOOK or self._crowded(now):
-                self._look(now)
+                self._look(now, soon=tick - looked < _TICKS_A_LOOK)
                 looked = tick
             if now >= (marks + 1) * length / POINTS:
                 marks += 1
@@ -106,22 +107,19 @@ class Day:
     def _open(self) -> None:
         """Begin with the minimum of every pool, ready."""
         for pool in self._pools:
-            self._decided[pool.pool.name] = pool.look(0.0)
+            pool.decide(0.0)
         self._place(0.0)
         for pool in self._pools:
             pool.queue.open(pool.current)
             pool.recorder.steps.clear()
         self._fewest = self._most = sum(pool.current for pool in self._pools)
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float, *, soon: bool) -> None:
         changed, depth = False, 0
         for pool in self._pools:
-            if pool.at_rest(now):
-                continue
+            decision = pool.look(now, soon=soon)
+            changed = changed or (decision is not None and decision.target != pool.current)
             depth += pool.queue.depth
-            decision, load = pool.look(now)
-            self._decided[pool.pool.name] = decision, load
-            changed = changed or decision.target != pool.current
         self._deepest = max(self._deepest, depth)
         if changed:
             self._place(now)
@@ -130,7 +128,8 @@ class Day:
 
     def _place(self, now: float) -> None:
         facts = replace(self._facts, now=self._scenario.start + now)
-        planned = placed(self._plan, facts, self._decided, PlanMemory())
+        decided = {pool.pool.name: pool.decided for pool in self._pools}
+        planned = placed(self._plan, facts, decided, PlanMemory())
         self._plan = planned.plan
         counts = totals(planned.plan)
         for pool in self._pools:
