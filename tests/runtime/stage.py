@@ -203,7 +203,7 @@ def worker_of(app: WorkerOrchestrator, name: str) -> Worker[..., Any]:
 
 def deadlines_of(engine: Engine) -> int:
     """How many deadlines the engine remembers."""
-    return len(engine._runs._deadlines._heap)
+    return sum(map(len, engine._runs._deadlines._queues.values()))
 
 
 class Act:

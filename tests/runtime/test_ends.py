@@ -10,6 +10,7 @@ import pytest
 from shiftwork import Context, JobStatus, WorkerOrchestrator
 from shiftwork.core.retry import HAND_BACK_LIMIT, End, EndKind
 from shiftwork.runtime.clock import ManualClock, settle
+from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.run import Run
 from tests.runtime.stage import DEADLINE, Act, Stage, eventually, node_of, status, worker_of
 
@@ -131,7 +132,7 @@ async def test_an_exception_that_is_set_on_a_thread_from_outside_costs_no_slot(
     def work() -> int:
         return 7
 
-    def interrupted(_run: Run) -> End:
+    def interrupted(_run: Run, _services: ContextServices) -> End:
         raise SystemExit
 
     await app.start()
@@ -146,7 +147,7 @@ async def test_an_exception_that_is_set_on_a_thread_from_outside_costs_no_slot(
 # ── handing back ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def drained(_run: Run) -> End:
+async def drained(_run: Run, _services: ContextServices) -> End:
     return End(EndKind.DRAINED)
 
 
@@ -186,11 +187,11 @@ class Counting:
 async def test_a_job_that_comes_back_now_and_then_goes_on(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def slowly(run: Run) -> End:
+    async def slowly(run: Run, services: ContextServices) -> End:
         slept = asyncio.Event()
         clock.call_in(7, slept.set)
         await slept.wait()
-        return await drained(run)
+        return await drained(run, services)
 
     monkeypatch.setattr("shiftwork.runtime.engine.local_runner.run_async", counting := Counting(slowly))
     app = stage.app()

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.core.model import Claimed, LogLine, Progress, RunState, WorkerConfig
+from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
 from shiftwork.errors import JobCancelledError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
@@ -16,82 +17,101 @@ if TYPE_CHECKING:
     from shiftwork.runtime.clock import Clock
 
 
+class CurrentRun(Protocol):
+    """The run that a context stands for. It knows nothing of its context, so that the two make no reference cycle."""
+
+    job: Claimed
+    config: WorkerConfig
+    state: RunState
+    started_at: float
+    cancelled: bool
+    stopping: bool
+    ended: bool
+    outcome: Outcome | None
+    job_log: JobLog | None
+
+    def discreet(self, text: str) -> str:
+        """Return a text that the function has produced, without the secrets of its payload."""
+
+
+class ContextServices(Struct, frozen=True):
+    """What all contexts of a process use."""
+
+    clock: "Clock"
+    report: Callable[[Claimed, Progress], None]
+    transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
+
+
 class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = (
-        *("_claimed", "_clock", "_discreet", "_log", "_report", "_said", "_state", "_transact"),
-        *("cancelled", "deadline", "stopping", "worker"),
-    )
+    __slots__ = ("_run", "_said", "_services")
 
-    def __init__(
-        self,
-        claimed: Claimed,
-        worker: WorkerConfig,
-        state: RunState,
-        *,
-        deadline: float | None,
-        clock: "Clock",
-        report: Callable[[Claimed, Progress], None],
-        transact: Callable[[], AbstractAsyncContextManager[Any]],
-        discreet: Callable[[str], str],
-    ) -> None:
-        self._claimed = claimed
-        self._state = state
-        self._clock = clock
-        self._report = report
-        self._transact = transact
-        self._discreet = discreet
+    def __init__(self, run: CurrentRun, services: ContextServices) -> None:
+        self._run = run
+        self._services = services
         self._said: Progress | None = None
-        self._log: JobLog | None = None
-        self.worker = worker
+
+    @property
+    def worker(self) -> WorkerConfig:
         """The worker's configuration."""
-        self.deadline = deadline
+        return self._run.config
+
+    @property
+    def deadline(self) -> float | None:
         """When the run times out, in epoch seconds; None if never."""
-        self.cancelled = False
+        timeout = self._run.config.timeout_seconds
+        return None if timeout is None else self._run.started_at + timeout
+
+    @property
+    def cancelled(self) -> bool:
         """Whether this run was told to stop: cancelled, timed out, or its process ends. A thread must check it."""
-        self.stopping = False
+        return self._run.cancelled
+
+    @property
+    def stopping(self) -> bool:
         """Whether the process is about to stop; a long function may end early and well."""
+        return self._run.stopping
 
     @property
     def job_id(self) -> str:
         """The job's id."""
-        return self._claimed.id
+        return self._run.job.id
 
     @property
     def attempt(self) -> int:
         """Which attempt this is, from 1."""
-        return self._claimed.attempt
+        return self._run.job.attempt
 
     @property
     def fence(self) -> int:
         """A number that grows with every claim: write `where fence < :fence`, and no stale run overwrites a newer."""
-        return self._claimed.fence
+        return self._run.job.fence
 
     @property
     def last_run(self) -> float | None:
         """When the worker last started before this run, in epoch seconds; None if this is its first run."""
-        return self._state.last_started
+        return self._run.state.last_started
 
     @property
     def last_success(self) -> float | None:
         """When a run of the worker last succeeded, in epoch seconds; None if none ever did."""
-        return self._state.last_success
+        return self._run.state.last_success
 
     @property
     def last_error(self) -> str | None:
         """The worker's last error, in one line; a success does not clear it. None if no attempt ever failed."""
-        return self._state.last_error
+        return self._run.state.last_error
 
     @property
     def consecutive_failures(self) -> int:
         """How many runs of the worker have failed in a row."""
-        return self._state.failures
+        return self._run.state.failures
 
     @property
     def is_enabled(self) -> bool:
         """Whether the worker was enabled when this run began."""
-        return self._state.enabled
+        return self._run.state.enabled
 
     @property
     def is_running(self) -> bool:
@@ -102,27 +122,29 @@ class Context:
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger whose lines carry the job and the worker. The newest lines from INFO on are kept with the job."""
         extra: dict[str, object] = {"job_id": self.job_id, "worker": self.worker.name, "attempt": self.attempt}
-        return JobLogger(logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._discreet)
+        return JobLogger(
+            logging.getLogger(f"shiftwork.worker.{self.worker.name}"), extra, self._keep, self._run.discreet
+        )
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the work is. Cheap: only the newest report is kept. A long message is cut."""
         # A value that is not a number, or not text, raises here, in the function; not later, in the store.
-        words = None if message is None else one_line(str(message), self._discreet)
+        words = None if message is None else one_line(str(message), self._run.discreet)
         of = None if total is None else float(total)
-        self._said = Progress(float(done), of, words, self._clock.now(), self.logged)
-        self._report(self._claimed, self._said)
+        self._said = Progress(float(done), of, words, self._services.clock.now(), self.logged)
+        self._services.report(self._run.job, self._said)
 
     @property
     def logged(self) -> tuple[LogLine, ...]:
         """The lines that were logged so far and are kept."""
-        return () if self._log is None else self._log.lines()
+        return () if self._run.job_log is None else self._run.job_log.lines()
 
     def _keep(self, level: str, text: str) -> None:
-        now = self._clock.now()
-        if self._log is None:
-            self._log = JobLog()
-        self._log.add(LogLine(now, level, text, self.attempt))
-        self._report(self._claimed, replace(self._said or Progress(None, at=now), log=self.logged))
+        now = self._services.clock.now()
+        if self._run.job_log is None:
+            self._run.job_log = JobLog()
+        self._run.job_log.add(LogLine(now, level, text, self.attempt))
+        self._services.report(self._run.job, replace(self._said or Progress(None, at=now), log=self.logged))
 
     def heartbeat(self) -> None:
         """Raise `JobCancelledError` if this run was told to stop. For loops in threads."""
@@ -137,7 +159,7 @@ class Context:
         commits; if this run is stale, leaving it raises `JobStateError`, and nothing was written. What the function
         does afterwards is not part of the job, and what it returns is not kept.
         """
-        return self._transact()
+        return self._services.transact(self._run)
 
     def __getattr__(self, name: str) -> Any:
         # The pattern passes a function its configuration; we pass a context, which stands for both.

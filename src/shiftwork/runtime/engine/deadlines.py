@@ -1,62 +1,68 @@
 """The deadlines of running jobs, watched by one timer instead of one each: most runs end long before theirs."""
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from itertools import count
-from typing import Final
 
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.engine.run import Run
 
-SLACK: Final = 1_000
-"""How many ended runs may stay in the heap before they are swept out."""
-
 
 class Deadlines:
-    """Calls `expire` for every run that reaches its deadline."""
+    """Calls `expire` for every run that reaches its deadline.
+
+    Runs with the same timeout reach their deadlines in the order in which they began. So there is a queue for each
+    timeout, and a run that ends leaves its queue at once, with everything it refers to.
+    """
 
     def __init__(self, clock: Clock, expire: Callable[[Run], None]) -> None:
         self._clock = clock
         self._expire = expire
-        self._order = count()
-        self._heap: list[tuple[float, int, Run]] = []
-        self._largest = SLACK
+        self._queues: dict[float, dict[Run, float]] = {}
+        """The deadlines of the runs with each timeout, the next one first."""
         self._armed_for = float("inf")
         self._timer: Timer | None = None
 
     def watch(self, run: Run, seconds: float) -> None:
-        """Expire this run after this many seconds, by the monotonic clock, unless it has ended by then."""
+        """Expire this run after this many seconds, by the monotonic clock, unless it is forgotten by then."""
         deadline = self._clock.monotonic() + seconds
-        heappush(self._heap, (deadline, next(self._order), run))
+        self._queues.setdefault(seconds, {})[run] = deadline
         if deadline < self._armed_for:
             self._arm()
-        if len(self._heap) > self._largest:
-            self._sweep()
+
+    def forget(self, run: Run, seconds: float) -> None:
+        """Let go of a run, which has ended. Harmless if it is not watched."""
+        queue = self._queues.get(seconds)
+        if queue is not None:
+            queue.pop(run, None)
 
     def close(self) -> None:
         """Forget every deadline."""
-        self._heap.clear()
+        self._queues.clear()
         self._arm()
 
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
-        self._armed_for = self._heap[0][0] if self._heap else float("inf")
-        if self._heap:
+        self._queues = {seconds: queue for seconds, queue in self._queues.items() if queue}
+        self._armed_for = min((next(iter(queue.values())) for queue in self._queues.values()), default=float("inf"))
+        if self._queues:
             self._timer = self._clock.call_in(self._armed_for - self._clock.monotonic(), self._ring)
 
     def _ring(self) -> None:
         now = self._clock.monotonic()
         try:
-            while self._heap and (self._heap[0][2].ended or self._heap[0][0] <= now):
-                run = heappop(self._heap)[2]
-                if not run.ended:
-                    self._expire(run)
+            for queue in list(self._queues.values()):
+                for run in _due(queue, now):
+                    if queue.pop(run, None) is not None:  # the end of another may have ended this one
+                        self._expire(run)
         finally:
             self._arm()
 
-    def _sweep(self) -> None:
-        self._heap = [entry for entry in self._heap if not entry[2].ended]
-        heapify(self._heap)
-        self._largest = 2 * len(self._heap) + SLACK
+
+def _due(queue: dict[Run, float], now: float) -> list[Run]:
+    due = []
+    for run, deadline in queue.items():
+        if deadline > now:
+            break
+        due.append(run)
+    return due

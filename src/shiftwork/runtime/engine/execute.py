@@ -13,25 +13,26 @@ from typing import Any
 
 from shiftwork.core.retry import End, EndKind
 from shiftwork.errors import JobCancelledError, PayloadDecodingError, ResultEncodingError
+from shiftwork.runtime.engine.context import Context, ContextServices
 from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_line, trace_of
 from shiftwork.runtime.engine.log_context import log_as
 from shiftwork.runtime.engine.run import Run
 
 
-async def run_async(run: Run) -> End:
+async def run_async(run: Run, services: ContextServices) -> End:
     """Run a coroutine function on this event loop."""
     try:
-        call = _bound(run)
+        call = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
         return _unbound(run, error)
     return await _awaited(run, call)
 
 
-def run_sync(run: Run) -> End | Coroutine[Any, Any, Any]:
+def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. If it returns a coroutine, that is returned, to be run on the loop."""
     run.thread = threading.get_ident()
     try:
-        call = _bound(run)
+        call = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - as above
         return _unbound(run, error)
     try:
@@ -70,11 +71,10 @@ async def _awaited(run: Run, call: Callable[[], Any]) -> End:
     return _returned(run, value)
 
 
-def _bound(run: Run) -> Callable[[], Any]:
-    assert run.callee is not None  # noqa: S101 - a local runner sets both before it calls us
-    assert run.context is not None  # noqa: S101
+def _bound(run: Run, services: ContextServices) -> Callable[[], Any]:
+    assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    args, kwargs = run.callee.bind(run.job.payload, run.context)
+    args, kwargs = run.callee.bind(run.job.payload, Context(run, services))
     return partial(run.callee.function, *args, **kwargs)
 
 

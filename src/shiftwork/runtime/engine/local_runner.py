@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from shiftwork.core.model import Claimed, Progress
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.engine.context import ContextServices
 from shiftwork.runtime.engine.execute import cancelled, escaped, run_async, run_rest, run_sync
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
@@ -56,8 +56,7 @@ class LocalRunner:
         self.pid = os.getpid()
         self._callees = callees
         self._clock = clock
-        self._report = report
-        self._transactions = transactions
+        self._services = ContextServices(clock, report, transactions.begin)
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
@@ -83,21 +82,10 @@ class LocalRunner:
     def start(self, run: Run) -> None:
         """Begin, as a task or in a thread."""
         run.callee = callee = self._callees[run.job.worker]
-        timeout = run.config.timeout_seconds
-        run.context = Context(
-            run.job,
-            run.config,
-            run.state,
-            deadline=None if timeout is None else run.started_at + timeout,
-            clock=self._clock,
-            report=self._report,
-            transact=partial(self._transactions.begin, run),
-            discreet=run.discreet,
-        )
-        run.context.stopping = self._stopping
+        run.stopping = self._stopping
         run.span = span = processing(run.job)
         if callee.is_async:
-            self._start_task(run, run_async(run))
+            self._start_task(run, run_async(run, self._services))
         elif span is None:
             self._threads.start(partial(self._in_thread, run))
         else:
@@ -106,8 +94,7 @@ class LocalRunner:
 
     def stop(self, run: Run) -> None:
         """Cancel a coroutine; let a thread know."""
-        if run.context is not None:
-            run.context.cancelled = True
+        run.cancelled = True
         if run.task is not None:
             run.task.cancel()
         if not self._gives_up:
@@ -124,8 +111,7 @@ class LocalRunner:
     def drain(self) -> None:
         self._stopping = True
         for run in self._running:
-            if run.context is not None:
-                run.context.stopping = True
+            run.stopping = True
 
     def renewed(self, until: float) -> None:
         """Nothing to do: the node stops the runs of this process when the lease is in danger."""
@@ -181,7 +167,7 @@ class LocalRunner:
 
     def _in_thread(self, run: Run) -> None:
         try:
-            end = run_sync(run)
+            end = run_sync(run, self._services)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
             end = escaped(run, error)
         try:
@@ -211,8 +197,8 @@ class LocalRunner:
             run.patience.cancel()
         if run.span is not None:
             run.span.end(end)
-        if run.context is not None:
-            run.log = run.context.logged
+        if run.job_log is not None:
+            run.log = run.job_log.lines()
         run.owner.run_ended(run, end)
 
     def _give_up(self, run: Run) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.runtime.clock import Timer
-    from shiftwork.runtime.engine.context import Context
+    from shiftwork.runtime.engine.joblog import JobLog
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
 
@@ -31,8 +31,8 @@ class Run:
     """A job in the hands of this process, from claim to end."""
 
     __slots__ = (
-        *("callee", "config", "context", "ended", "job", "log", "outcome", "owner", "patience"),
-        *("span", "started_at", "state", "stopped_as", "task", "thread"),
+        *("callee", "cancelled", "config", "ended", "job", "job_log", "log", "outcome", "owner", "patience"),
+        *("span", "started_at", "state", "stopped_as", "stopping", "task", "thread"),
     )
 
     def __init__(
@@ -60,7 +60,11 @@ class Run:
         """Runs while a function that was told to stop may still do so by itself."""
         # Only where the function runs in this very process:
         self.callee: Callee | None = None
-        self.context: Context | None = None
+        self.cancelled = False
+        """Whether the function was told to stop."""
+        self.stopping = False
+        """Whether the function was told that its process is about to stop."""
+        self.job_log: JobLog | None = None
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None

@@ -69,6 +69,7 @@ class Runs:
         again = []
         for suspect in suspects:
             suspect.ended = True
+            self._forget_deadline(suspect)
             again.append(Run(suspect.job, suspect.config, self._clock.now(), self, suspect.state))
             self.active[suspect.job.id] = again[-1]
         self._isolate(again, self._isolation)
@@ -89,6 +90,10 @@ class Runs:
             self._deadlines.watch(run, timeout)
         self._begun(run.job)
 
+    def _forget_deadline(self, run: Run) -> None:
+        if run.config.timeout_seconds is not None:
+            self._deadlines.forget(run, run.config.timeout_seconds)
+
     def _end(self, run: Run, end: End) -> None:
         run.ended = True
         self.run_ended(run, end)
@@ -97,6 +102,7 @@ class Runs:
         """Settle a run."""
         del self.active[run.job.id]
         self._isolated.discard(run.job.id)
+        self._forget_deadline(run)
         self._settler.settle(run, end)
         self._after_end()
 

@@ -7,7 +7,7 @@ from typing import Any
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.errors import JobStateError
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.store.protocol import Store, transactional
 
 
@@ -19,7 +19,7 @@ class Transactions:
         self._clock = clock
 
     @asynccontextmanager
-    async def begin(self, run: Run) -> AsyncIterator[Any]:
+    async def begin(self, run: CurrentRun) -> AsyncIterator[Any]:
         """Begin a transaction for this run."""
         store = transactional(await self._store(), "ctx.transaction()")
         if run.ended or run.outcome is not None:
