@@ -77,7 +77,7 @@ class WhatIf:
         if pool not in record.pools:
             message = f"there is no pool {pool!r}: {nearest(pool, record.pools)}"
             raise UnknownPoolError(message)
-        check_bounds(record.pools[pool], PoolDoc(min_workers=bounds.min, max_workers=bounds.max))
+        check_bounds(record.pools[pool], PoolDoc(min_workers=bounds.min, max_workers=bounds.max), record.now)
         await self._wait()
         # A thread cannot be cancelled: the turn ends with the simulation, not with the request.
         simulating = asyncio.ensure_future(self._simulate(record, pool, bounds))
