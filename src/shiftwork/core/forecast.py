@@ -57,7 +57,7 @@ def floors_ahead(pools: Mapping[str, PoolConfig], moments: Sequence[Moment], now
 def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | None:
     zone = _zone(pool.timezone)
     day = now - (datetime.fromtimestamp(now, zone) - timedelta(days=1)).timestamp()
-    curve = Curve.of(pool.name, [*_around(moments, now - day), *_around(moments, now)])
+    curve = WorkCurve.of(pool.name, [*_around(moments, now - day), *_around(moments, now)])
     coming = [(curve.needed(now - day + ahead), ahead) for ahead in _minutes(AHEAD_SECONDS)]
     needed, ahead = max(coming, key=lambda one: (one[0], -one[1]))
     share = curve.share_of_yesterday(now, day)
@@ -100,7 +100,7 @@ class _Sums(Struct, frozen=True):
     run_seconds: float
 
 
-class Curve:
+class WorkCurve:
     """The work of one pool over time, from the moments of its history, in order."""
 
     def __init__(self, moments: Sequence[tuple[float, Point]]) -> None:
@@ -114,7 +114,7 @@ class Curve:
         self._run_seconds = _sums(point.run_seconds or 0.0 for _, point in moments)
 
     @classmethod
-    def of(cls, pool: str, moments: Iterable[Moment]) -> "Curve":
+    def of(cls, pool: str, moments: Iterable[Moment]) -> "WorkCurve":
         """Return the curve of one pool."""
         return cls([(one.at, point) for one in moments if (point := point_of(pool, one)) is not None])
 

@@ -82,10 +82,9 @@ def what_if(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> tuple[Simul
     return simulated, simulated.pools[pool.name]
 
 
-def tried(day: PoolDay, *, low: int, high: int, scale_up_threshold: int | None = None) -> PoolConfig:
+def tried(day: PoolDay, *, low: int, high: int, scale_up_threshold: int) -> PoolConfig:
     """Return the pool with other bounds, which hold all day."""
-    threshold = day.pool.scale_up_threshold if scale_up_threshold is None else scale_up_threshold
-    return replace(day.pool, min_workers=low, max_workers=high, scale_up_threshold=threshold, bounds={})
+    return replace(day.pool, min_workers=low, max_workers=high, scale_up_threshold=scale_up_threshold, bounds={})
 
 
 def _scenario(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> Scenario:

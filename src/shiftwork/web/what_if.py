@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from shiftwork.core.bounds import bounds_at
 from shiftwork.core.history import MINUTE, Point
 from shiftwork.core.model import PoolDoc
 from shiftwork.core.options import check_bounds
@@ -28,7 +29,7 @@ class TriedBounds(Struct, frozen=True, kw_only=True):
 
     min: int
     max: int
-    scale_up_threshold: int | None = None
+    scale_up_threshold: int
 
 
 class WaitPercentiles(Struct, frozen=True, kw_only=True):
@@ -71,16 +72,11 @@ class WhatIf:
         self._read = read
         self._turn = asyncio.Lock()
 
-    async def ask(self, pool: str, bounds: TriedBounds) -> WhatIfAnswer:
-        """Simulate the last day of a pool with these bounds."""
-        record = await self._read()
-        if pool not in record.pools:
-            message = f"there is no pool {pool!r}: {nearest(pool, record.pools)}"
-            raise UnknownPoolError(message)
-        check_bounds(record.pools[pool], PoolDoc(min_workers=bounds.min, max_workers=bounds.max), record.now)
+    async def ask(self, pool: str, low: int | None, high: int | None, threshold: int | None) -> WhatIfAnswer:
+        """Simulate the last day of a pool with these bounds and this threshold, each as it is now unless given."""
         await self._wait()
         # A thread cannot be cancelled: the turn ends with the simulation, not with the request.
-        simulating = asyncio.ensure_future(self._simulate(record, pool, bounds))
+        simulating = asyncio.ensure_future(self._simulate(pool, low, high, threshold))
         simulating.add_done_callback(look_at)
         return await asyncio.shield(simulating)
 
@@ -92,11 +88,25 @@ class WhatIf:
             detail = "another simulation is under way, and one runs at a time; try again in a few seconds"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "5"}) from None
 
-    async def _simulate(self, record: SystemRecord, pool: str, bounds: TriedBounds) -> WhatIfAnswer:
+    async def _simulate(self, pool: str, low: int | None, high: int | None, threshold: int | None) -> WhatIfAnswer:
         try:
+            record = await self._read()
+            bounds = _tried(record, pool, low, high, threshold)
             return await asyncio.to_thread(answer, record, pool, bounds)
         finally:
             self._turn.release()
+
+
+def _tried(record: SystemRecord, name: str, low: int | None, high: int | None, threshold: int | None) -> TriedBounds:
+    """Return what is tried. Raises an error if the pool is unknown, or if the bounds cannot work."""
+    if name not in record.pools:
+        message = f"there is no pool {name!r}: {nearest(name, record.pools)}"
+        raise UnknownPoolError(message)
+    pool = record.pools[name]
+    held = bounds_at(pool, record.changes.get(name), record.now)
+    low, high = held.low if low is None else low, held.high if high is None else high
+    check_bounds(pool, PoolDoc(min_workers=low, max_workers=high), record.now)
+    return TriedBounds(min=low, max=high, scale_up_threshold=threshold or pool.scale_up_threshold)
 
 
 def answer(record: SystemRecord, pool: str, bounds: TriedBounds) -> WhatIfAnswer:

@@ -269,7 +269,7 @@ export interface Course {
 }
 
 export interface WhatIf {
-  tried: { min: number; max: number; scale_up_threshold: number | null };
+  tried: { min: number; max: number; scale_up_threshold: number };
   jobs: number;
   step: number;
   at: (string | number)[];

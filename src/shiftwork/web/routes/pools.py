@@ -10,7 +10,7 @@ from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shap
 from shiftwork.views.shapes.system import EventShape, event_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
-from shiftwork.web.what_if import TriedBounds, WhatIfAnswer
+from shiftwork.web.what_if import WhatIfAnswer
 
 RECENT: Final = 1_000
 """How many of the newest events are searched for those of a pool."""
@@ -55,10 +55,10 @@ class Bounds(Body, frozen=True, kw_only=True):
 
 
 class WhatIfQuery(Query, frozen=True, kw_only=True):
-    """The bounds to try, and the threshold if it should differ from the registered one."""
+    """What to try: the bounds and the threshold, each as it is now unless it is given."""
 
-    min: Annotated[int, Meta(ge=0, le=MOST_TRIED)]
-    max: Annotated[int, Meta(ge=1, le=MOST_TRIED)]
+    min: Annotated[int, Meta(ge=0, le=MOST_TRIED)] | None = None
+    max: Annotated[int, Meta(ge=1, le=MOST_TRIED)] | None = None
     scale_up_threshold: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
 
 
@@ -82,8 +82,7 @@ async def pool(site: Site, pool: Name) -> WholePool:
 @get("/pools/{pool}/what-if")
 async def pool_what_if(site: Site, pool: Name, query: WhatIfQuery) -> WhatIfAnswer:
     """Simulate the last day of the pool with other bounds, and return both courses. One simulation runs at a time."""
-    bounds = TriedBounds(min=query.min, max=query.max, scale_up_threshold=query.scale_up_threshold)
-    return await site.what_if.ask(pool, bounds)
+    return await site.what_if.ask(pool, query.min, query.max, query.scale_up_threshold)
 
 
 @get("/pools/{pool}/scale")
