@@ -6,6 +6,7 @@ from math import ceil
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork.core.forecast import floors_ahead, hours_needed
 from shiftwork.core.history import DAY, HOUR, KEPT_HOURS, MINUTE, Moment, Point
@@ -136,6 +137,13 @@ def test_without_a_day_of_history_there_is_no_floor() -> None:
     assert floor(lonely, clock(9, 58)) == 0, "two minutes are not a curve"
     assert floor(moments, clock(9, 58), look_ahead=False) == 0
     assert floors_ahead({"other": PoolConfig(name="other")}, moments, clock(9, 58)) == {}
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1e300])
+def test_a_damaged_number_raises_nothing(wrong: float) -> None:
+    moments = days(peak, peak)
+    damaged = [Moment(one.at, {"p": replace(one.pools["p"], run_seconds=wrong)}) for one in moments]
+    assert floor(damaged, clock(9, 58)) == 0
 
 
 @pytest.mark.parametrize("day", [(2027, 3, 28), (2027, 10, 31)])

@@ -121,7 +121,7 @@ def test_of_very_many_workers_the_busiest_are_kept_and_an_hour_stays_small() -> 
     day = Hour(hour.number, hour.moments * 60, hour.totals, hour.runs, hour.workers, hour.worker_totals)
     assert len(HISTORY.encode(day)) < 400_000
     idle = noted(Hour(7), [look(NOW, 10), look(NOW + 60, 10)])
-    assert (idle.workers, idle.runs) == ({}, {})
+    assert (idle.workers, idle.worker_totals, idle.runs) == ({}, {}, {})
 
 
 def test_the_last_day_is_in_order_and_no_longer_than_a_day() -> None:

@@ -61,6 +61,9 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     first, second = [one.pools["default"] for one in await minutes(stage)]
     assert (first.completed, second.completed) == (3, 2)
     assert (first.failed, first.workers, first.queued) == (0, first.wanted, 0)
+    assert (first.arrived, second.arrived) == (3, 2)
+    hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
+    assert [one.workers["act"].arrived for one in hours if one] == [5]
     assert first.wait_p95 is not None
 
 

@@ -18,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import accumulate, pairwise
+from math import isfinite
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -111,7 +112,7 @@ class WorkCurve:
         self._seconds = _sums(_step(step) if one else 0.0 for step, one in zip(steps, known, strict=False))
         self._arrived = _sums(point.arrived or 0 for _, point in moments)
         self._ended = _sums((point.completed or 0) + (point.failed or 0) for _, point in moments)
-        self._run_seconds = _sums(point.run_seconds or 0.0 for _, point in moments)
+        self._run_seconds = _sums(_real(point.run_seconds) for _, point in moments)
 
     @classmethod
     def of(cls, pool: str, moments: Iterable[Moment]) -> "WorkCurve":
@@ -163,6 +164,11 @@ class WorkCurve:
 
 def _sums(numbers: Iterable[float]) -> list[float]:
     return [0.0, *accumulate(numbers)]
+
+
+def _real(number: float | None) -> float:
+    """Return a number as it is, or 0: a damaged record may hold what is not one, and the leader plans by it."""
+    return number if number is not None and isfinite(number) else 0.0
 
 
 def _step(seconds: float) -> float:

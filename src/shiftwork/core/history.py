@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model import PoolStats, WorkerStats
 from shiftwork.core.run_histograms import RETRIED, quantile, runs, waits
-from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour, WorkerTotals, arrived, busier, busiest, worker_totals
+from shiftwork.core.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
 
 MINUTE: Final = 60.0
 """How far apart the moments in the store are."""
@@ -116,6 +116,8 @@ class Hour(Struct, array_like=True):
     """How long the runs took that ended in this hour, by pool, as `run_histograms.runs` counts them."""
     workers: dict[str, WorkerHour] = {}
     worker_totals: dict[str, WorkerTotals] = {}
+    """The totals of these workers only: those without jobs take no room, and what one of them begins to do while the
+    leader changes is not counted."""
 
     def before(self) -> Before | None:
         """Return the totals at its last moment."""
@@ -126,7 +128,7 @@ class Hour(Struct, array_like=True):
             self.totals,
             whole=len(self.totals) < MOST_POOLS,
             by_worker=self.worker_totals,
-            every_worker=len(self.worker_totals) < MOST_WORKERS,
+            every_worker=False,
         )
 
 
@@ -201,7 +203,7 @@ def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -
         {name: after.totals[name] for name in names},
         hour.runs if known is None else _more_runs(hour.runs, known, after, names),
         workers,
-        {name: after.by_worker[name] for name in busiest(workers, after.by_worker) if name in after.by_worker},
+        {name: after.by_worker[name] for name in workers if name in after.by_worker},
     )
 
 

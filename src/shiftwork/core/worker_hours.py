@@ -98,18 +98,14 @@ def busier(
         done = _since(then, now)
         if done.bustle:
             found[name] = found.get(name, WorkerHour()).plus(done)
-    return {name: found[name] for name in busiest(found, {})}
+    return _busiest(found)
 
 
-def busiest(hour: Mapping[str, WorkerHour], totals: Mapping[str, WorkerTotals]) -> list[str]:
-    """Return the names of the busiest workers: in this hour, then since they exist."""
-    idle, new = WorkerHour(), WorkerTotals()
-
-    def bustle(name: str) -> tuple[int, int, str]:
-        return hour.get(name, idle).bustle, totals.get(name, new).completed, name
-
-    names = hour.keys() | totals.keys()
-    return sorted(names, key=bustle, reverse=True)[:MOST_WORKERS] if len(names) > MOST_WORKERS else sorted(names)
+def _busiest(hour: dict[str, WorkerHour]) -> dict[str, WorkerHour]:
+    if len(hour) <= MOST_WORKERS:
+        return hour
+    names = sorted(hour, key=lambda name: (hour[name].bustle, name), reverse=True)
+    return {name: hour[name] for name in names[:MOST_WORKERS]}
 
 
 def _since(then: WorkerTotals, now: WorkerTotals) -> WorkerHour:

@@ -11,6 +11,7 @@ What is left out or estimated is said in `Recorded.notes`, in words for the file
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from math import isfinite
 from typing import Final
 
 from msgspec import Struct
@@ -138,7 +139,7 @@ def run_counts(hours: Iterable[Hour]) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     for hour in hours:
         for pool, counts in hour.runs.items():
-            found[pool] = [n + m for n, m in zip_longest(found.get(pool, []), counts[:BUCKETS], fillvalue=0)]
+            found[pool] = [n + max(0, m) for n, m in zip_longest(found.get(pool, []), counts[:BUCKETS], fillvalue=0)]
     return {pool: (*counts, *[0] * (BUCKETS - len(counts))) for pool, counts in found.items()}
 
 
@@ -180,7 +181,7 @@ def _traffic(
 def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
     """Return a distribution by the mean of run times and by their histogram, as far as they are known."""
     known = counts if counts is not None and any(counts) else None
-    if mean is None:
+    if mean is None or not isfinite(mean):
         return RunTime(seconds=1.0) if known is None else RunTime(counts=known)
     mean = max(LEAST_SECONDS, round(mean, 4))
     return RunTime(mean=mean, counts=known) if known else RunTime(mean=mean, p95=round(mean * ASSUMED_P95, 4))

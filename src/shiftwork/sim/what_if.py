@@ -43,7 +43,7 @@ class PoolDay(Struct, frozen=True, kw_only=True):
     @property
     def arrivals(self) -> list[int]:
         """How many attempts became due in each minute; 0 where it is not known."""
-        return [0 if one is None or one.arrived is None else one.arrived for one in self.minutes]
+        return [0 if one is None else max(0, one.arrived or 0) for one in self.minutes]
 
     @property
     def unknown(self) -> int:

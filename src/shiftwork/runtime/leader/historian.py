@@ -72,6 +72,7 @@ class Historian:
         now = self._clock.now()
         if not self._leads():
             self._page = self._before = None  # another node writes now
+            self._earlier = []
             return now + FOLLOWING_SECONDS
         page = self._page
         if page is None or page.hour.number != int(now // HOUR):
