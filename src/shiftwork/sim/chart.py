@@ -32,6 +32,8 @@ class Curve(Struct, frozen=True):
     label: str
     points: Sequence[tuple[float, float]]
     """Each point is a number of seconds since the start of the chart, and the value there."""
+    style: int | None = None
+    """Which colour and dashes it has; by default its place among the curves."""
 
 
 class Chart(Struct, frozen=True, kw_only=True):
@@ -48,9 +50,9 @@ class Chart(Struct, frozen=True, kw_only=True):
     """ "auto" is logarithmic if one curve is much higher than another; a logarithmic axis has a place for zero."""
 
 
-def evenly(label: str, values: Sequence[float], step: float) -> Curve:
+def evenly(label: str, values: Sequence[float], step: float, *, style: int | None = None) -> Curve:
     """Return a curve whose values are `step` seconds apart."""
-    return Curve(label, [(place * step, value) for place, value in enumerate(values)])
+    return Curve(label, [(place * step, value) for place, value in enumerate(values)], style)
 
 
 def drawn(chart: Chart, name: str) -> str:
@@ -119,14 +121,18 @@ def _line(curve: Curve, place: int, axes: _Axes) -> str:
     values = encode([round(value, 2) for _, value in curve.points]).decode()
     times = " ".join(clock(axes.chart.start + at, axes.chart.timezone, seconds=short) for at, _ in curve.points)
     return (
-        f'<polyline class="curve c{place % COLOURS + 1}" data-label="{escape(curve.label, quote=True)}" '
+        f'<polyline class="{_style(curve, place)}" data-label="{escape(curve.label, quote=True)}" '
         f'points="{points}" data-values="{values}" data-times="{times}"></polyline>'
     )
 
 
+def _style(curve: Curve, place: int) -> str:
+    return f"curve c{(place if curve.style is None else curve.style) % COLOURS + 1}"
+
+
 def _legend(chart: Chart) -> str:
     items = "".join(
-        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><polyline class="curve c{place % COLOURS + 1}" '
+        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><polyline class="{_style(curve, place)}" '
         f'points="0,4 28,4"></polyline></svg>{escape(curve.label)}</li>'
         for place, curve in enumerate(chart.curves)
     )
@@ -145,11 +151,11 @@ def _description(chart: Chart) -> str:
 
 
 def _steps(highest: float) -> Iterator[float]:
-    """Yield round values from zero to the highest one or a little above."""
-    rough = max(highest, 1.0) / _VALUE_STEPS
+    """Yield round values from zero to the highest one or a little above. They count things, so they are whole."""
+    rough = max(highest / _VALUE_STEPS, 1.0)
     power = 10.0 ** floor(log10(rough))
-    step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= rough)
-    yield from (place * step for place in range(ceil(max(highest, 1.0) / step - 1e-9) + 1))
+    step = next(power * one for one in (1, 2, 5, 10) if power * one >= rough)
+    yield from (place * step for place in range(max(1, ceil(highest / step - 1e-9)) + 1))
 
 
 def _powers(highest: float) -> Iterator[float]:

@@ -63,7 +63,9 @@ def _summary(plan: ScenarioPlan) -> PageSection:
 
 def _table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> PageTable:
     shown = [["–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows]
-    return PageTable(caption=caption, titles=[title.capitalize() for title in titles], rows=shown)
+    return PageTable(
+        caption=caption, titles=[title.capitalize() if title.isupper() else title for title in titles], rows=shown
+    )
 
 
 def _together(plan: ScenarioPlan) -> PageSection:
@@ -84,10 +86,11 @@ def _pools(plan: ScenarioPlan) -> list[str]:
 def _charts(plan: ScenarioPlan, courses: dict[str, list[PoolCourse]]) -> Iterator[Chart]:
     scenario = plan.scenario
     step = next(iter(plan.simulated.values())).step
+    styles = list(plan.simulated)
 
     def curves(part: str) -> list[Curve]:
         return [
-            evenly(name, [sum(values) for values in zip(*(getattr(one, part) for one in several), strict=True)], step)
+            evenly(name, _sums([getattr(one, part) for one in several]), step, style=styles.index(name))
             for name, several in courses.items()
         ]
 
@@ -98,14 +101,18 @@ def _charts(plan: ScenarioPlan, courses: dict[str, list[PoolCourse]]) -> Iterato
     yield Chart(title=f"Jobs that come in {minutes}", unit="jobs", curves=_apart(curves("arrivals")), **where)
 
 
+def _sums(curves: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(values) for values in zip(*curves, strict=True)]
+
+
 def _apart(curves: list[Curve]) -> list[Curve]:
     """Return curves that differ, under the names of all that are alike."""
-    found: dict[tuple[tuple[float, float], ...], list[str]] = {}
+    found: dict[tuple[tuple[float, float], ...], list[Curve]] = {}
     for curve in curves:
-        found.setdefault(tuple(curve.points), []).append(curve.label)
+        found.setdefault(tuple(curve.points), []).append(curve)
     if len(found) == 1:
         return [Curve("all", curves[0].points)]
-    return [Curve(", ".join(labels), points) for points, labels in found.items()]
+    return [Curve(", ".join(one.label for one in alike), points, alike[0].style) for points, alike in found.items()]
 
 
 def _moments(scenario: Scenario, name: str, course: PoolCourse) -> PageMoments:
