@@ -1,6 +1,7 @@
 """From a recorded `Scenario` to the TOML that `sim.reading` reads, with the notes as comments."""
 
 import json
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from shiftwork.sim.scenario import NodeGroup, RunTime, Traffic
 
 WIDE: Final = 100
 """How wide comments are."""
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that needs no quotes."""
 HOW: Final = (
     "Jobs come at random within each hour. Schedules, dependencies, conflicts and rate limits of workers are not part "
     "of a scenario. Add price_per_core_hour, and [targets.NAME] with wait_p95_seconds, to compare and to suggest."
@@ -56,13 +59,14 @@ def _comment(text: str, bullet: str = "") -> list[str]:
 
 def _table(section: str, name: str, keys: Mapping[str, Any]) -> Iterator[str]:
     yield ""
-    yield f"[{section}.{_text(name)}]"
+    yield f"[{section}.{_key(name)}]"
     for key, value in keys.items():
         yield f"{key} = {_value(value)}"
 
 
 def _node(node: NodeGroup) -> dict[str, Any]:
-    return {"count": node.count, "cores": node.cores, "memory": node.memory, "labels": node.labels}
+    known = {"count": node.count, "cores": node.cores, "memory": node.memory}
+    return {**known, "labels": node.labels} if node.labels else known
 
 
 def _changed(pool: PoolConfig) -> dict[str, Any]:
@@ -113,7 +117,11 @@ def _value(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
         case _:
-            return f"{{ {', '.join(f'{_text(key)} = {_value(one)}' for key, one in value.items())} }}"
+            return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
 
 
 def _text(value: str) -> str:
