@@ -5,6 +5,8 @@ expression fired last holds, until another one fires. What a person sets at run 
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import floor
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -70,12 +72,13 @@ def _by_clock(pool: PoolConfig, now: float) -> Bounds | None:
     if held is None:
         return None
     at, (low, high) = held
-    return Bounds(low=low, high=high, by="clock", since=f"{_shown(at, now, pool.timezone)} {pool.timezone}")
+    return Bounds(low=low, high=high, by="clock", since=f"{_shown(at, floor(now / 60), pool.timezone)} {pool.timezone}")
 
 
-def _shown(at: float, now: float, timezone: str) -> str:
-    """Return a time on the zone's clock, with its day unless that is today."""
-    then, today = ((_EPOCH + timedelta(seconds=instant)).astimezone(ZoneInfo(timezone)) for instant in (at, now))
+@lru_cache(maxsize=1024)
+def _shown(at: float, minute: int, timezone: str) -> str:
+    """Return a time on the zone's clock, with its day unless that is today. `minute` is the present one."""
+    then, today = ((_EPOCH + timedelta(seconds=one)).astimezone(ZoneInfo(timezone)) for one in (at, minute * 60))
     days = (today.date() - then.date()).days
     if days == 0:
         return f"{then:%H:%M}"

@@ -21,7 +21,7 @@ queued, or it would never be reached: surplus slots finish what they run, and ta
 stops nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, sqrt
 from typing import Final, Literal
 
@@ -84,10 +84,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class _Wish(Struct, frozen=True):
-    """A number of slots and the rule that asks for it."""
+    """A number of slots and the rule that asks for it, in words: of all wishes, one is shown."""
 
     n: int
-    why: str
+    why: Callable[[], str]
 
 
 def decide(
@@ -109,7 +109,7 @@ def decide(
     asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
     wish = _bounded(bounds, _raised(floor, asked))
     if wish.n >= load.current:
-        return _decision(load, wish.n, wish.why, Memory(added=unused + max(0, min(asked.n, wish.n) - load.current)))
+        return _decision(load, wish.n, wish.why(), Memory(added=unused + max(0, min(asked.n, wish.n) - load.current)))
     if load.current > bounds.high:
         return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), Memory())
     return _shrink(pool, load, wish, replace(memory, added=unused), now=now)
@@ -129,15 +129,15 @@ def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, memory: Memory, *, no
     since = now if memory.wants_less_since is None else memory.wants_less_since
     kept = replace(memory, wants_less_since=since)
     if load.busy_workers >= load.current:
-        return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
+        return _decision(load, load.current, f"{wish.why()}; but all {load.current} are busy", kept)
     target = max(wish.n, load.busy_workers, load.current - _step(load.current))
     left = since + pool.scale_down_after_seconds - now
     if left > 0:
         fewer = "one" if load.current - target == 1 else f"{load.current - target}"
-        return _decision(load, load.current, f"{wish.why}; {fewer} fewer in {left:.0f} s if that lasts", kept)
+        return _decision(load, load.current, f"{wish.why()}; {fewer} fewer in {left:.0f} s if that lasts", kept)
     if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
-        return _decision(load, load.current, wish.why, kept)
-    return _decision(load, target, wish.why, Memory(since, now))
+        return _decision(load, load.current, wish.why(), kept)
+    return _decision(load, target, wish.why(), Memory(since, now))
 
 
 def _step(current: int) -> int:
@@ -154,7 +154,7 @@ def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
     yield from _by_latency(pool, load)
     yield from _steady(load)
     if load.queue_depth > 0:
-        yield _Wish(1, f"{load.queue_depth} queued")
+        yield _Wish(1, lambda: f"{load.queue_depth} queued")
 
 
 def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
@@ -164,24 +164,24 @@ def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
 def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
     if depth < pool.scale_down_threshold:
-        why = f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}"
-        return _Wish(current - _step(current), why)
+        fewer = current - _step(current)
+        return _Wish(fewer, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
     if not _is_deep(pool, load):
-        return _Wish(current, f"{depth} queued needs no change")
+        return _Wish(current, lambda: f"{depth} queued needs no change")
     more = ceil(depth / pool.scale_up_threshold)
     why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
     if not unused:
-        return _Wish(current + more, why)
+        return _Wish(current + more, lambda: why)
     # Most of what is wanted must be missing before there are more: slots take a moment to start.
     missing = more - unused if more > 2 * unused else 0
-    return _Wish(current + missing, f"{why}, counting {unused} just added")
+    return _Wish(current + missing, lambda: f"{why}, counting {unused} just added")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
     demand = load.demand
     if demand.slots is not None:
         n = _at_least(demand.slots)
-        yield _Wish(n, f"{demand.words}: that keeps {n} busy")
+        yield _Wish(n, lambda: f"{demand.words}: that keeps {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
@@ -190,18 +190,24 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
         return
     if work is not None:
         n = _at_least(work / latency)
-        queued = f"{load.queue_depth:,} queued, {seconds(work)} of work"
-        yield _Wish(n, f"{queued}, need {n} to be done within {seconds(latency)}")
+        yield _Wish(n, lambda: _backlog(load.queue_depth, work, n, latency))
     if waited is not None and waited > latency and load.busy_workers >= load.current:
-        shown = f"{seconds(waited)}, more than {seconds(latency)}"
-        yield _Wish(load.current + 1, f"the oldest job has waited {shown}: one more")
+        yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
+
+
+def _backlog(depth: int, work: float, n: int, latency: float) -> str:
+    return f"{depth:,} queued, {seconds(work)} of work, need {n} to be done within {seconds(latency)}"
+
+
+def _waiting(waited: float, latency: float) -> str:
+    return f"the oldest job has waited {seconds(waited)}, more than {seconds(latency)}: one more"
 
 
 def _steady(load: PoolLoad) -> Iterator[_Wish]:
     busy = load.demand.busy
     if busy is not None:
         n = floor(busy + SPARE * sqrt(busy))
-        yield _Wish(min(n, load.current), f"{number(busy)} busy on average; {n} leave room to spare")
+        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average; {n} leave room to spare")
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
@@ -209,8 +215,10 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     jobs = load.busy_workers + load.queue_depth
     if wish.n <= max(jobs, load.current):
         return wish
-    there = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} running or queued"
-    return _Wish(max(jobs, load.current), f"{wish.why}; but only {there}")
+    are = "is" if jobs == 1 else "are"
+    return _Wish(
+        max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {are} running or queued"
+    )
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,14 +227,14 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
 def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
     if floor is None or floor.n <= wish.n:
         return wish
-    return _Wish(floor.n, f"{wish.why}; {floor.why}: at least {floor.n}")
+    return _Wish(floor.n, lambda: f"{wish.why()}; {floor.why}: at least {floor.n}")
 
 
 def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
     if wish.n > bounds.high:
-        return _Wish(bounds.high, f"{wish.why}; {_limit(bounds, 'max_workers', bounds.high)}")
+        return _Wish(bounds.high, lambda: f"{wish.why()}; {_limit(bounds, 'max_workers', bounds.high)}")
     if wish.n < bounds.low:
-        return _Wish(bounds.low, f"{wish.why}; {_limit(bounds, 'min_workers', bounds.low)}")
+        return _Wish(bounds.low, lambda: f"{wish.why()}; {_limit(bounds, 'min_workers', bounds.low)}")
     return wish
 
 

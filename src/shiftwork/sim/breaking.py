@@ -14,6 +14,7 @@ from msgspec import Struct
 from shiftwork.core.bounds import bounds_at
 from shiftwork.core.figures import seconds
 from shiftwork.core.plurals import counted
+from shiftwork.sim.judging import MAY_WAIT_LONGER
 from shiftwork.sim.peak import Peak, peak_of
 from shiftwork.sim.scenario import Scenario, Target
 from shiftwork.sim.simulate import Day
@@ -27,8 +28,6 @@ PRECISION: Final = 1.05
 _FACTOR: Final = 1.5
 _LEFT_SHARE: Final = 0.1
 """If this share of the jobs of a peak has not ended at its end, the pool does not keep up."""
-_MAY_WAIT_LONGER: Final = {"p50": 0.5, "p95": 0.05, "p99": 0.01, "worst": 0.0}
-"""The share of jobs that may wait longer than each target says."""
 
 
 class Breaking(Struct, frozen=True, kw_only=True):
@@ -108,7 +107,7 @@ def _broken_under(peak: Peak, name: str, load: float) -> list[_Broken]:
 
 def _exceeded(target: Target, waits: Sequence[float], deepest: int | None, share: float) -> Iterator[tuple[str, float]]:
     """Yield every part of a target that does not hold, with how many times too high the number is."""
-    for metric, longer in _MAY_WAIT_LONGER.items():
+    for metric, longer in MAY_WAIT_LONGER.items():
         limit = getattr(target, f"wait_{metric}_seconds")
         if limit is None or not waits:
             continue

@@ -1,5 +1,7 @@
 """What is kept of a simulated pool: its curves, its scaling steps, its cost."""
 
+from typing import Final
+
 from msgspec import Struct, field
 
 from shiftwork.core.plan import cores_of
@@ -7,7 +9,7 @@ from shiftwork.sim.judging import waits_of
 from shiftwork.sim.pool_queue import PoolQueue
 from shiftwork.sim.simulated import PoolCourse, ScalingStep
 
-HOUR = 3600.0
+HOUR: Final = 3600.0
 
 
 class Recorder(Struct):

@@ -9,6 +9,8 @@ from shiftwork.sim.scenario import Scenario, Target
 from shiftwork.sim.simulated import Waits
 
 _SHARES: Final = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "worst": 1.0}
+MAY_WAIT_LONGER: Final = {name: 1 - share for name, share in _SHARES.items()}
+"""The share of jobs that may wait longer than each target says."""
 
 
 def waits_of(waited: Iterable[float]) -> Waits:

@@ -43,10 +43,11 @@ def peak_of(scenario: Scenario, name: str) -> Peak:
     begin, end = max(0.0, (first - 0.5) * part), (last + 1) * part
     jobs = [_jobs(configuration, place * part, (place + 1) * part, scenario.length) for place in range(PARTS)]
     share = sum(n for n, is_busy in zip(jobs, busy, strict=True) if is_busy) / sum(jobs)
-    return Peak(_cut(scenario, name, begin, end), share)
+    return Peak(part_of(scenario, name, begin, end), share)
 
 
-def _cut(scenario: Scenario, name: str, begin: float, end: float) -> Scenario:
+def part_of(scenario: Scenario, name: str, begin: float, end: float) -> Scenario:
+    """Return the scenario from one time to another, in seconds since its start, with one configuration."""
     configuration = scenario.configurations[name]
     pieces = round((end - begin) / scenario.length * PARTS * PIECES)
     edges = [begin + (end - begin) * place / pieces for place in range(pieces + 1)]

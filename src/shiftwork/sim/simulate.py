@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model import Plan
 from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
+from shiftwork.sim.course import HOUR
 from shiftwork.sim.hosting import beats
 from shiftwork.sim.judging import missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario
@@ -75,8 +76,8 @@ class Day:
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run(self, report: Report | None = None) -> None:
-        """Simulate from start to end."""
+    def run(self, report: Report | None = None, *, hopeless: Callable[[], bool] | None = None) -> bool:
+        """Simulate from start to end. Return False if it was given up: `hopeless` is asked now and then."""
         length = self._scenario.length
         self._open()
         marks, looked = 0, 0
@@ -94,6 +95,9 @@ class Day:
                 self._mark(now)
                 if report is not None:
                     report(marks / POINTS)
+                if hopeless is not None and hopeless():
+                    return False
+        return True
 
     def _crowded(self, now: float) -> bool:
         return any(pool.queue.full and pool.crowded(now) for pool in self._pools)
@@ -143,7 +147,16 @@ class Day:
                 if now > 0:
                     pool.queue.resize(now, after)
 
-    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── what was seen so far ─────────────────────────────────────────────────────────────────────────────────────
+
+    def slot_hours(self) -> float:
+        """Return how long all slots have existed, until the last mark."""
+        return sum(sum(pool.recorder.slots) for pool in self._pools) * self._scenario.length / POINTS / HOUR
+
+    def started(self, worker: str) -> list[float]:
+        """Return how long the jobs of a worker have waited that have started so far."""
+        pool = next(pool for pool in self._pools if worker in pool.workers)
+        return pool.queue.waits[pool.workers.index(worker)]
 
     def courses(self) -> dict[str, PoolCourse]:
         """Return how each pool fared."""

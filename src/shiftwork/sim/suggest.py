@@ -2,7 +2,7 @@
 
 Pools are searched one by one, since they share nothing but the machines; the whole is simulated once more at the end.
 From the given options on, one option after the other is varied, and a value that is cheaper and meets the targets is
-kept, until no change helps. Cheaper means fewer slot-hours, by at least `WORTH`: a change that hardly helps is not
+kept. Cheaper means fewer slot-hours, by at least `WORTH`: a change that hardly helps is not
 worth its place in a configuration. A pool that misses its targets first gets more slots, until it meets them. One
 without a target has to stay as fast as it is.
 """
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model import PoolConfig
-from shiftwork.sim.judging import missed, waits_of
+from shiftwork.sim.judging import MAY_WAIT_LONGER, missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario, Target
 from shiftwork.sim.simulate import Day, simulate
 from shiftwork.sim.simulated import Simulated
@@ -24,8 +24,6 @@ from shiftwork.sim.variations import VARIATIONS, Variation
 
 WORTH: Final = 0.005
 """The share of its slot-hours that a change of a pool must save."""
-ROUNDS: Final = 2
-"""How often all options of a pool are varied at most."""
 MOST_SLOTS: Final = 1024
 FAST_ENOUGH: Final = 1.0
 """A pool without a target has to be as fast as it is, but not faster than this many seconds."""
@@ -107,17 +105,15 @@ class _Search:
             self.best = replace(self.best, bounds={}, max_workers=ceil(self.best.max_workers * 1.25))
             self._hours = self._hours_of(self.best)
             yield 0.0
-        for number in range(ROUNDS):
-            before = self.best
-            for place, vary in enumerate(VARIATIONS):
-                self._try(vary)
-                yield (number + (place + 1) / len(VARIATIONS)) / ROUNDS
-            if self.best == before:
-                return
+        for place, vary in enumerate(VARIATIONS):
+            self._try(vary)
+            yield (place + 1) / len(VARIATIONS)
 
     def _demand_what_is(self) -> None:
         """Take the waits as they are for a target."""
-        day = self._day(self.best, self._jobs)
+        day = Day(self._scenario, Configuration(pools={self.best.name: self.best}, workers=self._workers), self._jobs)
+        day.run()
+        self.trials += 1
         limit = max(FAST_ENOUGH, day.courses()[self.best.name].waits.p99)
         target = {self.best.name: Target(wait_p99_seconds=limit)}
         self._scenario = replace(self._scenario, targets=target, groups={self.best.name: tuple(self._workers)})
@@ -134,14 +130,18 @@ class _Search:
         key = repr(pool)
         if key not in self._known:
             hours = self._met(pool, self._jobs)
-            cheaper = hours is not None and (self._hours is None or hours < self._hours)
-            if cheaper and self._headroom > 1 and self._met(pool, self._more_jobs) is None:
+            if hours is not None and self._headroom > 1 and self._met(pool, self._more_jobs) is None:
                 hours = None
             self._known[key] = hours
         return self._known[key]
 
     def _met(self, pool: PoolConfig, jobs: Mapping[str, list[SimJob]]) -> float | None:
-        day = self._day(pool, jobs)
+        day = Day(self._scenario, Configuration(pools={pool.name: pool}, workers=self._workers), jobs)
+        self.trials += 1
+        late = _TooLate(self._scenario, day, {worker: len(several) for worker, several in jobs.items()})
+        most = None if self._hours is None else self._hours * (1 - WORTH)
+        if not day.run(hopeless=lambda: late.certainly() or (most is not None and day.slot_hours() > most)):
+            return None
         course, waited = day.courses()[pool.name], day.waited()
         groups = {
             name: waits_of(wait for worker in group for wait in waited[worker])
@@ -150,8 +150,27 @@ class _Search:
         short = missed(self._scenario, groups, {pool.name: course.deepest})
         return None if short or course.unplaced else course.slot_hours
 
-    def _day(self, pool: PoolConfig, jobs: Mapping[str, list[SimJob]]) -> Day:
-        day = Day(self._scenario, Configuration(pools={pool.name: pool}, workers=self._workers), jobs)
-        day.run()
-        self.trials += 1
-        return day
+
+class _TooLate:
+    """Counts the jobs that have waited too long, while a day is simulated."""
+
+    def __init__(self, scenario: Scenario, day: Day, jobs: Mapping[str, int]) -> None:
+        self._day = day
+        self._limits = [
+            (scenario.groups[name], limit, share * sum(jobs[worker] for worker in scenario.groups[name]))
+            for name, target in scenario.targets.items()
+            for metric, share in MAY_WAIT_LONGER.items()
+            if (limit := getattr(target, f"wait_{metric}_seconds")) is not None
+        ]
+        self._counted = [0] * len(self._limits)
+        self._seen = [dict.fromkeys(jobs, 0) for _ in self._limits]
+
+    def certainly(self) -> bool:
+        """Return whether more jobs have waited too long than may, whatever comes."""
+        for place, (workers, limit, _) in enumerate(self._limits):
+            for worker in workers:
+                waits = self._day.started(worker)
+                fresh = waits[self._seen[place][worker] :]
+                self._seen[place][worker] = len(waits)
+                self._counted[place] += sum(wait > limit for wait in fresh)
+        return any(n > may + 1 for n, (_, _, may) in zip(self._counted, self._limits, strict=True))

@@ -26,7 +26,9 @@ Variation = Callable[[Scenario, Mapping[str, Traffic], PoolConfig], Iterator[Poo
 
 
 def fewer_slots(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Iterator[PoolConfig]:
-    """Vary the maximum."""
+    """Vary the maximum, unless the clock has its own."""
+    if pool.bounds:
+        return
     most = pool.max_workers
     yield from _each(
         pool, "max_workers", sorted({most - 1, most - 2, most - 3, ceil(most * 0.75), ceil(most / 2)})[::-1]
@@ -34,18 +36,20 @@ def fewer_slots(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Ite
 
 
 def lower_minimum(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Iterator[PoolConfig]:
-    """Vary the minimum."""
+    """Vary the minimum, unless the clock has its own."""
+    if pool.bounds:
+        return
     yield from _each(pool, "min_workers", sorted({0, 1, pool.min_workers // 2}))
 
 
 def patience(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Iterator[PoolConfig]:
     """Vary how long the pool keeps slots that it does not need."""
-    yield from _each(pool, "scale_down_after_seconds", [15.0, 30.0, 120.0])
+    yield from _each(pool, "scale_down_after_seconds", [15.0, 30.0])
 
 
 def growth(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Iterator[PoolConfig]:
     """Vary from how many queued jobs on the pool grows."""
-    yield from _each(pool, "scale_up_threshold", [5, 10, 20, 40])
+    yield from _each(pool, "scale_up_threshold", [5, 10, 40])
 
 
 def shrinking(_: Scenario, __: Mapping[str, Traffic], pool: PoolConfig) -> Iterator[PoolConfig]:
@@ -58,12 +62,11 @@ def by_the_clock(scenario: Scenario, workers: Mapping[str, Traffic], pool: PoolC
     if scenario.length < HOURS * HOUR:
         return
     busy = _busy_by_hour(scenario, workers)
-    low = 0 if pool.min_workers == 0 else 1
-    for spare in _SPARE:
-        needed = [max(1, low, ceil(n + spare * sqrt(n))) for n in busy]
-        parts = _parted(tuple(needed))
-        bounds = {f"0 {hour} * * *": (low, high) for hour, high in parts}
-        yield from _each(pool, "bounds", [bounds], timezone=scenario.timezone, min_workers=low)
+    for low in sorted({0, min(1, pool.min_workers)}):
+        for spare in _SPARE:
+            needed = [max(1, ceil(n + spare * sqrt(n))) for n in busy]
+            bounds = {f"0 {hour} * * *": (low, high) for hour, high in _parted(tuple(needed))}
+            yield from _each(pool, "bounds", [bounds], timezone=scenario.timezone)
 
 
 VARIATIONS: Final[Sequence[Variation]] = (by_the_clock, fewer_slots, lower_minimum, patience, growth, shrinking)
@@ -114,4 +117,5 @@ def _parted(needed: tuple[int, ...]) -> list[tuple[int, int]]:
             found = min(found, (surplus + rest, ((begin, high), *after)))
         return found
 
-    return list(best(0, MOST_ENTRIES)[1])
+    entries = best(0, MOST_ENTRIES)[1]
+    return [one for place, one in enumerate(entries) if not place or one[1] != entries[place - 1][1]]
