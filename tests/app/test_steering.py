@@ -201,7 +201,7 @@ async def test_bounds_hold_at_once_and_through_restarts_until_reset(stage: Stage
     await clock.advance(1)
     assert act.running == 5
     assert [event.message for event in heard] == [
-        "pool p may have 5 to 6 slots, by hand; it was 4 to 6",
+        "pool p may have 5 to 6 slots, set by hand; it was 4 to 6",
     ]
     assert heard[0].data["min_workers"] == 5
 

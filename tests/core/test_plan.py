@@ -132,12 +132,11 @@ def test_a_worker_of_another_pool_does_not_count() -> None:
 
 
 def test_a_new_leader_keeps_what_is_busy_and_waits_before_it_shrinks() -> None:
-    busy = {"w": WorkerStats(processing=8, completed=1000, run_seconds=1000.0)}
-    plan, memory = Plan(nodes={"a": {"p": 12}}), PlanMemory()
-    for second in range(120):
-        made = next_plan(plan, with_workers(NOW + second, **busy), memory)
-        plan, memory = made.plan, made.memory
-        assert totals(plan)["p"] == 12
+    busy = WorkerStats(processing=8, completed=1000, run_seconds=1000.0)
+    made = next_plan(Plan(nodes={"a": {"p": 12}}), with_workers(NOW, w=busy), PlanMemory())
+    for second in range(1, 120):
+        made = next_plan(made.plan, with_workers(NOW + second, w=busy), made.memory)
+        assert totals(made.plan)["p"] == 12
     assert made.decisions["p"][0].reason == "8 busy on average; 13 leave room to spare"
 
 

@@ -120,8 +120,8 @@ CLOCK = Bounds(low=4, high=6, by="clock", since="10:00 Europe/Vienna")
 
 def test_bounds_by_the_clock_are_the_reason() -> None:
     why = "the clock's bounds since 10:00 Europe/Vienna: 4 to 6"
-    for seen, target in (({"current": 1}, 4), ({"current": 5, "queue_depth": 99}, 6), ({"current": 8}, 6)):
-        decision = decided(bounds=CLOCK, **seen)
+    for current, depth, target in ((1, 0, 4), (5, 99, 6), (8, 0, 6)):
+        decision = decided(bounds=CLOCK, current=current, queue_depth=depth)
         assert (decision.target, why in decision.reason) == (target, True)
 
 
@@ -131,55 +131,83 @@ def test_an_expectation_raises_the_minimum_within_the_bounds_and_says_so() -> No
     assert (decision.target, decision.action) == (8, "scale_up")
     assert decision.reason.endswith("; yesterday 8 slots were busy at 10:05: at least 8")
     assert idle(2, floor=floor, bounds=CLOCK).target == 6
-    assert idle(8, Memory(NOW - 999), floor=floor).target == 8
+    assert quiet(8, 99, floor=floor).target == 8
     assert "yesterday" not in decided(current=9, queue_depth=9, floor=floor).reason
 
 
+def quiet(current: int, seconds: float, **seen: Any) -> Decision:
+    """The last decision about a pool without work, after a look every second."""
+    pool, facts = seen.pop("pool", POOL), {"current": current, "busy_workers": 0, **seen}
+    decision = decided(pool, **facts)
+    for second in range(1, int(seconds) + 1):
+        decision = decided(pool, decision.memory, NOW + second, **facts)
+    return decision
+
+
 class TestGoingDown:
-    """By a step a second, after wanting less for a while, and never a busy slot."""
+    """By a step a second, to what was wanted within a while, and never a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
-        decision = idle(5)
-        assert (decision.target, decision.action, decision.memory) == (5, "none", Memory(NOW))
-        assert "one fewer in 60 s" in decision.reason
+        decision = quiet(5, 0)
+        assert (decision.target, decision.action) == (5, "none")
+        assert decision.reason == "0 queued is below scale_down_threshold 2; one fewer in 60 s if that lasts"
 
     def test_after_a_while_of_wanting_less_one_goes(self) -> None:
-        assert idle(5, Memory(NOW - 59)).target == 5
-        decision = idle(5, Memory(NOW - 60))
+        assert quiet(5, 59).target == 5
+        decision = quiet(5, 60)
         assert (decision.target, decision.action) == (4, "scale_down")
 
     def test_a_large_pool_gives_up_a_tenth_at_a_time(self) -> None:
-        decision = decided(pool(max_workers=2000), Memory(NOW - 60), current=1000, busy_workers=3)
-        assert decision.target == 900
-        assert decided(pool(max_workers=2000), Memory(NOW - 60), current=1000, busy_workers=950).target == 950
+        large = pool(max_workers=2000)
+        assert quiet(1000, 60, pool=large, busy_workers=3).target == 900
+        assert quiet(1000, 60, pool=large, busy_workers=950).target == 950
 
     def test_steps_are_a_second_apart_however_often_it_is_asked(self) -> None:
-        first = idle(5, Memory(NOW - 60))
-        soon = idle(4, first.memory, now=NOW + 0.2)
-        assert (soon.target, soon.memory) == (4, first.memory)
-        assert idle(4, soon.memory, now=NOW + STEP_SECONDS).target == 3
+        first = quiet(5, 60)
+        soon = decided(memory=first.memory, now=NOW + 60.2, current=4, busy_workers=0)
+        assert soon.target == 4
+        assert decided(memory=soon.memory, now=NOW + 60 + STEP_SECONDS, current=4, busy_workers=0).target == 3
 
-    def test_wanting_as_many_begins_the_while_anew(self) -> None:
-        assert idle(5, Memory(NOW - 59), queue_depth=10).memory == Memory()
-        assert decided(current=5, queue_depth=30, memory=Memory(NOW - 59)).memory.wants_less_since is None
-        assert idle(5, Memory(NOW - 59), known=False).memory == Memory()
+    def test_it_goes_down_to_what_was_wanted_within_the_while_and_stays_there_as_long(self) -> None:
+        """A load that comes and goes every half a minute has the slots for its high times."""
+        memory, current = Memory(), 9
+        for second in range(300):
+            busy = 4.0 if second % 60 < 30 else 0.0
+            decision = decided(
+                memory=memory, now=NOW + second, current=current, busy_workers=0, demand=Demand(busy=busy)
+            )
+            memory, current = decision.memory, decision.target
+        assert current == 8
+
+    @pytest.mark.parametrize("seen", [{"queue_depth": 10}, {"queue_depth": 30}, {"known": False}], ids=str)
+    def test_wanting_as_many_or_not_knowing_begins_the_while_anew(self, seen: dict[str, Any]) -> None:
+        before = quiet(5, 59)
+        between = decided(memory=before.memory, now=NOW + 60, current=5, busy_workers=0, **seen)
+        after = decided(memory=between.memory, now=NOW + 61, current=5, busy_workers=0)
+        assert after.target == 5
+        assert "fewer in" in after.reason
+
+    def test_a_pause_of_the_leader_begins_the_while_anew(self) -> None:
+        before = quiet(5, 30)
+        after = decided(memory=before.memory, now=NOW + 300, current=5, busy_workers=0)
+        assert (after.target, "one fewer in 60 s" in after.reason) == (5, True)
 
     def test_the_busy_are_spared(self) -> None:
-        decision = decided(current=5, memory=Memory(NOW - 999))
+        decision = quiet(5, 99, busy_workers=5)
         assert (decision.target, decision.action) == (5, "none")
         assert "all 5 are busy" in decision.reason
 
     def test_not_below_the_minimum(self) -> None:
-        decision = idle(1, Memory(NOW - 999))
+        decision = quiet(1, 99)
         assert (decision.target, decision.action) == (1, "none")
 
     def test_what_was_busy_on_average_is_kept_with_room_to_spare(self) -> None:
         lately = Demand(busy=4.0)
-        decision = idle(8, Memory(NOW - 999), demand=lately)
-        assert (decision.target, decision.memory) == (8, Memory())
+        decision = quiet(8, 99, demand=lately)
+        assert decision.target == 8
         assert decision.reason == "4 busy on average; 8 leave room to spare"
-        assert idle(9, Memory(NOW - 999), demand=lately).target == 8
-        assert idle(3, demand=lately).target == 3  # it never makes a pool grow
+        assert quiet(9, 99, demand=lately).target == 8
+        assert quiet(3, 0, demand=lately).target == 3  # it never makes a pool grow
 
 
 loads = st.builds(
@@ -217,9 +245,9 @@ pools = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(pools, loads, st.none() | st.floats(0, NOW))
-def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, since: float | None) -> None:
-    decision = decide(pool, load, Memory(since), now=NOW)
+@given(pools, loads, st.integers(0, 30), st.integers(0, 30))
+def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, wanted: int, added: int) -> None:
+    decision = decide(pool, load, Memory(((NOW - 1, wanted),), None, added), now=NOW)
     assert decision.current == load.current
     assert decision.reason
     assert decision.target >= min(pool.min_workers, max(load.current, pool.min_workers))
@@ -234,7 +262,7 @@ def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, since: float | None)
         assert decision.target >= min(load.busy_workers, pool.max_workers)
         assert load.current - decision.target <= max(1, load.current // 10) or load.current > pool.max_workers
     elif decision.target > load.current:
-        assert (decision.action, decision.memory.wants_less_since) == ("scale_up", None)
+        assert decision.action == "scale_up"
     else:
         assert decision.action == "none"
 
@@ -243,7 +271,7 @@ def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, since: float | None)
 @given(pools, st.integers(0, 30))
 def test_a_quiet_pool_comes_to_rest_at_its_minimum(pool: PoolConfig, current: int) -> None:
     memory, now = Memory(), NOW
-    for _ in range(60):
+    for _ in range(200):
         decision = decide(pool, PoolLoad(queue_depth=0, busy_workers=0, current=current), memory, now=now)
-        current, memory, now = decision.target, decision.memory, now + 10
+        current, memory, now = decision.target, decision.memory, now + 5
     assert current == pool.min_workers or (pool.scale_down_threshold == 0 and current <= pool.max_workers)

@@ -103,8 +103,8 @@ def observe(before: WorkerWindow | None, stats: WorkerStats, now: float, *, calm
         seen=before.seen * kept + passed * weight,
         ends=ends,
         mean=((before.mean or 0.0) * before.ends * kept + run_now * weight) / ends if ends_now else before.mean,
-        occupied=before.occupied * kept + stats.processing * passed * weight,
-        busy=_busy(before, stats.processing, passed, calm_seconds),
+        occupied=before.occupied * kept + before.processing * passed * weight,
+        busy=_busy(before, passed, calm_seconds),
     )
 
 
@@ -122,10 +122,10 @@ def _first(stats: WorkerStats, now: float) -> WorkerWindow:
     )
 
 
-def _busy(before: WorkerWindow, processing: int, passed: float, calm_seconds: float) -> float:
-    window = max(calm_seconds / 4, RUNS_A_WINDOW * (before.run_seconds or 0.0))
+def _busy(before: WorkerWindow, passed: float, calm_seconds: float) -> float:
+    window = max(calm_seconds / 6, RUNS_A_WINDOW * (before.run_seconds or 0.0))
     kept = exp(-passed / window) if window > 0 else 0.0
-    return before.busy * kept + processing * (1 - kept)
+    return before.busy * kept + before.processing * (1 - kept)
 
 
 class Share(Struct, frozen=True, kw_only=True):

@@ -11,11 +11,8 @@ def number(n: float) -> str:
     """Return a number with two digits that matter: `0.04`, `4.2`, `12`, `1,950`."""
     if n >= _EXACT_BELOW:
         return f"{n:,.0f}"
-    for digits in (1, 2, 3):
-        shown = f"{n:.{digits}f}"
-        if float(shown) > 0:
-            break
-    return shown.rstrip("0").rstrip(".")
+    digits = next((digits for digits in (1, 2) if float(f"{n:.{digits}f}") > 0), 3)
+    return f"{n:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def rate(per_second: float) -> str:

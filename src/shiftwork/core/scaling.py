@@ -5,7 +5,7 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
 `decide` returns as many as the most demanding of these rules asks for, and which rule that was:
 
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
-  fewer than `scale_down_threshold`, it shrinks by a step; in between it stays as it is. Slots that were added
+  fewer than `scale_down_threshold`, it may shrink; in between it stays as it is. Slots that were added
   and have not been busy since count as part of that growth, or each look would add as many before one could start;
 * **load** (Little's law): the attempts that become due keep so many slots busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
@@ -15,7 +15,7 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
   spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
 No rule makes a pool grow beyond the jobs that are running or queued. A pool grows at once. It shrinks by a step a
-second, one slot or a tenth of the pool, only after wanting less for `scale_down_after_seconds` without a break, and
+second, one slot or a tenth of the pool, to the most that was wanted within the last `scale_down_after_seconds`, and
 never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
 queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
 stops nothing.
@@ -36,6 +36,8 @@ from shiftwork.core.plurals import counted
 
 STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""
+UNSEEN_SECONDS: Final = 10.0
+"""After how long without a look nothing is known about what was wanted meanwhile."""
 STEPS: Final = 10
 """A large pool shrinks by one part in so many."""
 SPARE: Final = 2.0
@@ -59,7 +61,8 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True):
     """What one decision leaves for the next."""
 
-    wants_less_since: float | None = None
+    wanted: tuple[tuple[float, int], ...] = ()
+    """How many slots were wanted when, the earliest first; only what no later wish equals or exceeds."""
     shrunk_at: float | None = None
     added: int = 0
     """How many slots were added for a deep queue and have not all been busy since."""
@@ -108,11 +111,13 @@ def decide(
     unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
     asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
     wish = _bounded(bounds, _raised(floor, asked))
+    memory = replace(memory, added=unused, wanted=_wanted(pool, load, memory, wish.n, now))
     if wish.n >= load.current:
-        return _decision(load, wish.n, wish.why(), Memory(added=unused + max(0, min(asked.n, wish.n) - load.current)))
+        grown = max(0, min(asked.n, wish.n) - load.current)
+        return _decision(load, wish.n, wish.why(), replace(memory, added=unused + grown))
     if load.current > bounds.high:
-        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), Memory())
-    return _shrink(pool, load, wish, replace(memory, added=unused), now=now)
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
+    return _shrink(pool, load, asked, wish, memory, now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -125,19 +130,30 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
 # ── shrinking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, memory: Memory, *, now: float) -> Decision:
-    since = now if memory.wants_less_since is None else memory.wants_less_since
-    kept = replace(memory, wants_less_since=since)
-    if load.busy_workers >= load.current:
-        return _decision(load, load.current, f"{wish.why()}; but all {load.current} are busy", kept)
-    target = max(wish.n, load.busy_workers, load.current - _step(load.current))
-    left = since + pool.scale_down_after_seconds - now
-    if left > 0:
-        fewer = "one" if load.current - target == 1 else f"{load.current - target}"
-        return _decision(load, load.current, f"{wish.why()}; {fewer} fewer in {left:.0f} s if that lasts", kept)
+def _shrink(pool: PoolConfig, load: PoolLoad, asked: _Wish, wish: _Wish, memory: Memory, *, now: float) -> Decision:
+    """Return the next step down. `asked` is the wish before it was bounded."""
+    current = load.current
+    if load.busy_workers >= current:
+        return _decision(load, current, f"{asked.why()}; but all {current} are busy", memory)
+    least = max(wish.n, load.busy_workers, current - _step(current))
+    why = (wish if least == wish.n else asked).why()
+    enough = [at for at, n in memory.wanted if n >= current]
+    if enough:
+        left = enough[-1] + pool.scale_down_after_seconds - now
+        fewer = "one" if current - least == 1 else f"{current - least}"
+        return _decision(load, current, f"{why}; {fewer} fewer in {left:.0f} s if that lasts", memory)
     if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
-        return _decision(load, load.current, wish.why(), kept)
-    return _decision(load, target, wish.why(), Memory(since, now))
+        return _decision(load, current, why, memory)
+    return _decision(load, max(least, memory.wanted[0][1]), why, replace(memory, shrunk_at=now))
+
+
+def _wanted(pool: PoolConfig, load: PoolLoad, memory: Memory, n: int, now: float) -> tuple[tuple[float, int], ...]:
+    """Return what was wanted when, with what is wanted now. What was not seen was as many as there are."""
+    before = memory.wanted
+    if not before or not 0 <= now - before[-1][0] <= UNSEEN_SECONDS:
+        before = ((now, load.current),)
+    oldest = now - pool.scale_down_after_seconds + _HAIR
+    return (*((at, wanted) for at, wanted in before if at > oldest and wanted > n), (now, n))
 
 
 def _step(current: int) -> int:
@@ -164,8 +180,7 @@ def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
 def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
     if depth < pool.scale_down_threshold:
-        fewer = current - _step(current)
-        return _Wish(fewer, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
     if not _is_deep(pool, load):
         return _Wish(current, lambda: f"{depth} queued needs no change")
     more = ceil(depth / pool.scale_up_threshold)
