@@ -94,9 +94,7 @@ def _text(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        message = (
-            f"there is no file {path}; shiftwork record writes one from a running system, examples/company.toml is one"
-        )
+        message = f"there is no file {path}; `shiftwork record` writes a scenario from a running system"
         raise ConfigurationError(message) from None
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}"

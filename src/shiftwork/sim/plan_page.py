@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
+from shiftwork.core.figures import seconds
 from shiftwork.core.plurals import counted
 from shiftwork.sim.chart import Chart, Curve, clock, evenly
 from shiftwork.sim.page import PageMoments, PageSection, PageTable, page
@@ -94,11 +95,14 @@ def _charts(plan: ScenarioPlan, courses: dict[str, list[PoolCourse]]) -> Iterato
             for name, several in courses.items()
         ]
 
-    where = {"start": scenario.start, "timezone": scenario.timezone}
-    yield Chart(title="Queued jobs", unit="jobs", curves=curves("depth"), scale="auto", **where)
-    yield Chart(title="Slots", unit="slots", curves=curves("slots"), **where)
-    minutes = f"{step / 60:g} minutes"
-    yield Chart(title=f"Jobs that come in {minutes}", unit="jobs", curves=_apart(curves("arrivals")), **where)
+    def chart(title: str, unit: str, shown: list[Curve], scale: Literal["linear", "auto"] = "linear") -> Chart:
+        return Chart(
+            title=title, unit=unit, curves=shown, start=scenario.start, timezone=scenario.timezone, scale=scale
+        )
+
+    yield chart("Queued jobs", "jobs", curves("depth"), "auto")
+    yield chart("Slots", "slots", curves("slots"))
+    yield chart(f"Jobs that come in {seconds(step)}", "jobs", _apart(curves("arrivals")))
 
 
 def _sums(curves: Sequence[Sequence[float]]) -> list[float]:

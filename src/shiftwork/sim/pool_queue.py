@@ -224,8 +224,8 @@ class PoolQueue:
 
     def busy_seconds(self, at: float) -> float:
         """Return how long slots have run jobs, those that run now included."""
-        running = (event[2] - (event[0] - at) for event in self._events if event[1] >= 0)
-        return sum(self.run_seconds) + sum(running)
+        running: float = sum(event[2] - (event[0] - at) for event in self._events if event[1] >= 0)
+        return sum(self.run_seconds) + running
 
     def take_peak(self) -> int:
         """Return the most jobs that were queued at a time since this was last asked."""

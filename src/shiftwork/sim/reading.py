@@ -147,7 +147,8 @@ class _Reader:
         elif not isinstance(given, datetime):
             self._problem("", ConfigurationError(f"start must be a date or a time such as 2026-03-03, not {given!r}"))
             given = DEFAULT_START
-        return (given if given.tzinfo else given.replace(tzinfo=self._zone)).timestamp()
+        at: datetime = given if given.tzinfo else given.replace(tzinfo=self._zone)
+        return at.timestamp()
 
     # ── the tables ───────────────────────────────────────────────────────────────────────────────────────────────
 

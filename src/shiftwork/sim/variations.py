@@ -74,9 +74,10 @@ VARIATIONS: Final[Sequence[Variation]] = (by_the_clock, fewer_slots, lower_minim
 
 def _each(pool: PoolConfig, option: str, values: Sequence[Any], **others: Any) -> Iterator[PoolConfig]:
     """Yield the pool with each value of an option that is valid and new."""
+    defaults = asdict(PoolConfig(name=pool.name))
+    written = {name: value for name, value in asdict(pool).items() if value != defaults[name]}
     for value in values:
-        options = {**asdict(pool), option: value, **others}
-        options.pop("name")
+        options = {**written, option: value, **others}
         try:
             made = pool_config(pool.name, options)
         except ConfigurationError:
