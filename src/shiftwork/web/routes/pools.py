@@ -47,7 +47,7 @@ class Reason(Body, frozen=True, kw_only=True):
     reason: Text | None = None
 
 
-class Bounds(Body, frozen=True, kw_only=True):
+class NewBounds(Body, frozen=True, kw_only=True):
     """How many slots a pool may have; null restores the registered bound."""
 
     min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
@@ -107,7 +107,7 @@ async def resume_pool(site: Site, pool: Name) -> PoolShape:
 
 
 @post("/pools/{pool}/bounds")
-async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
+async def bound_pool(site: Site, pool: Name, body: NewBounds) -> PoolShape:
     """Set how many slots the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)
