@@ -16,22 +16,24 @@ def planner(terminal: Terminal, tmp_path: Path) -> Terminal:
 
 def test_the_plan_is_a_table_with_what_was_found(planner: Terminal) -> None:
     said = planner.ok("plan", "day.toml", store=None)
-    assert said.startswith("an hour: 3,000 jobs from Monday 5 January 2026 00:00 to Monday 5 January 2026 01:00, UTC")
+    assert said.startswith(
+        "twenty minutes: 1,000 jobs from Monday 5 January 2026 00:00 to Monday 5 January 2026 00:20, UTC"
+    )
     lines = [line.split() for line in said.splitlines()]
     assert lines[2][:4] == ["CONFIGURATION", "JOBS", "DEEPEST", "SLOTS"]
-    assert lines[3][:3] == ["as", "written", "3,000"]
+    assert lines[3][:3] == ["as", "written", "1,000"]
     assert lines[3][-1] == "met"
-    assert "to be as good, fixed pools need 5 slots, which is 5 slot-hours" in said
+    assert "to be as good, fixed pools need 5 slots, which is 2 slot-hours" in said
     assert "images waits more than 30 s (p99) at " in said
 
 
 def test_the_plan_as_json(planner: Terminal) -> None:
     document = planner.json("plan", "day.toml", store=None)
-    assert (document["scenario"], document["start"]) == ("an hour", "2026-01-05T00:00:00Z")
+    assert (document["scenario"], document["start"]) == ("twenty minutes", "2026-01-05T00:00:00Z")
     one = document["configurations"]["as written"]
-    assert (one["jobs"], one["missed"], one["fixed_slots"]) == (3000, [], {"images": 5})
+    assert (one["jobs"], one["missed"], one["fixed_slots"]) == (1000, [], {"images": 5})
     pool = one["pools"]["images"]
-    assert sum(pool["curves"]["arrivals"]) == pool["waits"]["jobs"] == 3000
+    assert sum(pool["curves"]["arrivals"]) == pool["waits"]["jobs"] == 1000
     assert len(pool["curves"]["slots"]) == len(pool["curves"]["depth"])
     assert pool["cost"] == pytest.approx(0.1 * pool["slot_hours"], abs=1e-3)
     assert document["suggestion"] is None
@@ -52,7 +54,7 @@ def test_the_page_is_written_on_request(planner: Terminal, tmp_path: Path) -> No
 
 def test_more_traffic(planner: Terminal) -> None:
     one = planner.json("plan", "day.toml", "--load", "2", store=None)["configurations"]["as written"]
-    assert one["jobs"] == 6000
+    assert one["jobs"] == 2000
 
 
 @pytest.mark.parametrize(

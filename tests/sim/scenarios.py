@@ -1,4 +1,4 @@
-"""Small scenarios for tests: an hour of one pool, with something wrong where a test wants it."""
+"""Small scenarios for tests: twenty minutes of one pool, with something wrong where a test wants it."""
 
 from pathlib import Path
 from typing import Final
@@ -7,8 +7,8 @@ from shiftwork.sim.reading import read_scenario
 from shiftwork.sim.scenario import Scenario
 
 SMALL: Final = """
-name = "an hour"
-length = "1h"
+name = "twenty minutes"
+length = "20m"
 price_per_core_hour = 0.1
 currency = "EUR"
 
@@ -24,7 +24,7 @@ scale_down_after_seconds = 60
 
 [workers.resize]
 pool = "images"
-arrivals = [300, 2400, 300]
+arrivals = [100, 800, 100]
 run_seconds = { median = 2.0, p95 = 5.0 }
 
 [targets.images]

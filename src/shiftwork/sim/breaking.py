@@ -27,7 +27,7 @@ PRECISION: Final = 1.05
 """How far above a load that holds the load may be at which something breaks."""
 _FACTOR: Final = 1.5
 _LEFT_SHARE: Final = 0.1
-"""If this share of the jobs of a peak has not ended at its end, the pool does not keep up."""
+"""If this share of the jobs of a peak has not ended at its end, a pool without a target does not keep up."""
 
 
 class Breaking(Struct, frozen=True, kw_only=True):
@@ -99,8 +99,9 @@ def _broken_under(peak: Peak, name: str, load: float) -> list[_Broken]:
             _Broken(f"{target_name} {what}", excess, pool, courses[pool])
             for what, excess in _exceeded(target, waits, deepest, peak.share)
         ]
+    targeted = {_pool_of(scenario, name, target) for target in scenario.targets}
     for pool, course in courses.items():
-        if course.left > _LEFT_SHARE * course.waits.jobs and not any(one.pool == pool for one in found):
+        if pool not in targeted and course.left > _LEFT_SHARE * course.waits.jobs:
             found.append(_Broken(f"{pool} does not keep up", course.left, pool, course))
     return found
 

@@ -24,7 +24,8 @@ from shiftwork.sim.variations import VARIATIONS, Variation
 
 WORTH: Final = 0.005
 """The share of its slot-hours that a change of a pool must save."""
-MOST_SLOTS: Final = 1024
+MOST_RAISES: Final = 8
+"""How often the maximum of a pool that misses its targets is raised by a quarter."""
 FAST_ENOUGH: Final = 1.0
 """A pool without a target has to be as fast as it is, but not faster than this many seconds."""
 SUGGESTED: Final = "suggested"
@@ -101,7 +102,9 @@ class _Search:
         if not self._scenario.targets:
             self._demand_what_is()
         self._hours = self._hours_of(self.best)
-        while self._hours is None and self.best.max_workers < MOST_SLOTS:
+        for _ in range(MOST_RAISES):
+            if self._hours is not None:
+                break
             self.best = replace(self.best, bounds={}, max_workers=ceil(self.best.max_workers * 1.25))
             self._hours = self._hours_of(self.best)
             yield 0.0
