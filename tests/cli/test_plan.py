@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
-from tests.sim.scenarios import SMALL, changed
+from tests.sim.scenarios import BRIEF, SMALL, changed
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_the_plan_is_a_table_with_what_was_found(planner: Terminal) -> None:
     assert lines[2][:4] == ["CONFIGURATION", "JOBS", "DEEPEST", "SLOTS"]
     assert lines[3][:3] == ["as", "written", "1,000"]
     assert lines[3][-1] == "met"
-    assert "to be as good, fixed pools need 5 slots, which is 2 slot-hours" in said
+    assert "to be as good, fixed pools need 5 slots, which is 1.7 slot-hours" in said
     assert "images waits more than 30 s (p99) at " in said
 
 
@@ -39,11 +39,12 @@ def test_the_plan_as_json(planner: Terminal) -> None:
     assert document["suggestion"] is None
 
 
-def test_a_suggestion_lists_what_to_change(planner: Terminal) -> None:
-    said = planner.ok("plan", "day.toml", "--suggest", store=None)
+def test_a_suggestion_lists_what_to_change(planner: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "brief.toml").write_text(changed(*BRIEF))
+    said = planner.ok("plan", "brief.toml", "--suggest", store=None)
     assert "suggestion: these changes to as written need " in said
     assert "all targets met" in said
-    assert ["images", "min_workers", "4", "0"] in [line.split() for line in said.splitlines()]
+    assert ["images", "max_workers", "8"] in [line.split()[:3] for line in said.splitlines()]
 
 
 def test_the_page_is_written_on_request(planner: Terminal, tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shiftwork.core.demand import (
-    LEAST_ATTEMPTS,
-    LEAST_SECONDS,
     WINDOW_SECONDS,
     Demand,
     Share,
@@ -55,10 +53,14 @@ def test_a_cancelled_job_is_not_work_that_was_taken_back() -> None:
 
 
 def test_little_is_not_believed() -> None:
-    few = int(LEAST_ATTEMPTS) - 1
-    assert seen((0, WorkerStats()), (30, WorkerStats(completed=few, run_seconds=1.0))).per_second is None
-    assert seen((0, WorkerStats()), (LEAST_SECONDS - 1, WorkerStats(completed=500))).per_second is None
-    assert seen((0, WorkerStats()), (LEAST_SECONDS + 5, WorkerStats(completed=500))).per_second is not None
+    assert seen((0, WorkerStats()), (30, WorkerStats(completed=4, run_seconds=1.0))).per_second is None
+    assert seen((0, WorkerStats()), (14, WorkerStats(completed=500))).per_second is None
+    assert seen((0, WorkerStats()), (20, WorkerStats(completed=500))).per_second is not None
+
+
+def test_a_job_that_began_a_moment_ago_has_not_run_since_the_last_sample() -> None:
+    window = seen((0, WorkerStats()), (300, WorkerStats(processing=1)))
+    assert (window.run_seconds, window.busy) == (None, 0.0)
 
 
 def test_what_is_a_window_old_counts_for_a_third_and_is_forgotten_after_a_few() -> None:

@@ -179,6 +179,14 @@ class TestGoingDown:
             memory, current = decision.memory, decision.target
         assert current == 8
 
+    def test_a_large_step_ends_at_what_was_wanted_within_the_while(self) -> None:
+        large, memory, current = pool(max_workers=2000), Memory(), 1000
+        for second in range(62):
+            busy = Demand(busy=900.0 if second <= 30 else 0.0)
+            decision = decided(large, memory, NOW + second, current=current, busy_workers=0, demand=busy)
+            memory, current = decision.memory, decision.target
+        assert current == 960
+
     @pytest.mark.parametrize("seen", [{"queue_depth": 10}, {"queue_depth": 30}, {"known": False}], ids=str)
     def test_wanting_as_many_or_not_knowing_begins_the_while_anew(self, seen: dict[str, Any]) -> None:
         before = quiet(5, 59)

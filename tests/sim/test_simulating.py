@@ -11,7 +11,7 @@ from shiftwork.sim.pool_queue import START_SECONDS, PoolQueue
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.suggest import suggest
 from shiftwork.sim.traffic import jobs_of, multiplied
-from tests.sim.scenarios import small
+from tests.sim.scenarios import BRIEF, small
 
 
 def queue(jobs: list[tuple[float, float, int, int]], kind: str = "process", *, high: float = 0.0) -> PoolQueue:
@@ -91,11 +91,13 @@ def test_a_histogram_gives_run_times_with_its_mean() -> None:
 def test_bounds_by_the_clock_hold_from_their_minute_on() -> None:
     zone = 'timezone = "Europe/Vienna"\n'
     clock = f'min_workers = 1\n{zone}bounds = {{ "0 0 * * *" = [1, 8], "2 0 * * *" = [5, 8], "5 0 * * *" = [1, 8] }}'
-    scenario = small(("min_workers = 4", clock), ("length =", f"{zone}length ="))
-    course = simulate(scenario, "as written").pools["images"]
-    assert max(course.slots[:28]) < 4
-    assert min(course.slots[30:70]) > 4.99
-    assert min(course.slots[:95]) < 4
+    idle_first = ("[100, 800, 100]", "[0, 800, 100]")
+    course = simulate(
+        small(("min_workers = 4", clock), ("length =", f"{zone}length ="), idle_first), "as written"
+    ).pools["images"]
+    assert max(course.slots[:28]) == pytest.approx(1)
+    assert min(course.slots[30:70]) == pytest.approx(5)
+    assert min(course.slots[70:95]) < 4
     assert any("the clock's bounds since 00:02 Europe/Vienna: 5 to 8" in step.reason for step in course.steps)
 
 
@@ -122,22 +124,23 @@ def test_a_fixed_pool_that_is_as_good_has_the_size_of_the_peak() -> None:
     assert fixed_sizes(scenario, "as written", simulate(scenario, "as written")) == {"images": 5}
 
 
-def test_the_search_finds_cheaper_options_that_meet_the_targets() -> None:
-    scenario = small()
+@pytest.mark.parametrize("target", ['wait_p99_seconds = "30s"', "depth = 30"])
+def test_the_search_finds_cheaper_options_that_meet_the_targets(target: str) -> None:
+    scenario = small(*BRIEF, ('wait_p99_seconds = "30s"', target))
     before = simulate(scenario, "as written")
     found = suggest(scenario, "as written")
     assert found.simulated.missed == before.missed == []
-    assert found.simulated.cost < 0.8 * before.cost
-    assert found.changes["images"]["min_workers"] < 4
+    assert found.simulated.cost < 0.95 * before.cost
+    assert found.changes["images"]
 
 
 def test_the_search_meets_the_targets_with_more_traffic_too() -> None:
-    scenario = small()
-    found = suggest(scenario, "as written", headroom=1.5)
-    assert simulate(multiplied(found.scenario, 1.5), "suggested").missed == []
+    scenario = small(*BRIEF)
+    found = suggest(scenario, "as written", headroom=1.4)
+    assert simulate(multiplied(found.scenario, 1.4), "suggested").missed == []
 
 
 def test_a_pool_that_misses_its_target_is_given_more_slots() -> None:
-    scenario = small(("max_workers = 8", "max_workers = 4"), ("[100, 800, 100]", "[100, 900, 100]"))
+    scenario = small(*BRIEF, ("min_workers = 4", "min_workers = 1"), ("max_workers = 8", "max_workers = 2"))
     assert simulate(scenario, "as written").missed != []
     assert suggest(scenario, "as written").simulated.missed == []

@@ -43,7 +43,7 @@ class Breaking(Struct, frozen=True, kw_only=True):
         """Return it as a sentence without a full stop."""
         if self.load is None:
             return f"nothing breaks up to {MOST:g} × this load"
-        at = "already at this load" if self.load <= 1 else f"at {self.load:.2g} × this load"
+        at = "already at this load" if self.load <= 1 else f"at {self.load:.2f} × this load"
         return f"{self.what} {at}, {self.why}"
 
 
@@ -136,5 +136,5 @@ def _why(scenario: Scenario, name: str, pool: str, course: PoolCourse) -> str:
     if course.most_slots >= max([config.max_workers, *(high for _, high in config.bounds.values())]):
         return f"because max_workers of {pool} is {course.most_slots}"
     if bounds.by == "clock" and course.most_slots >= bounds.high:
-        return f"because of {bounds.why}"
+        return f"because the clock's bounds since {bounds.since} allow {bounds.high} slots"
     return f"because {pool} grows too late: it has at most {course.most_slots} slots and may have {bounds.high}"

@@ -40,8 +40,9 @@ def lead(scenario: Scenario, simulated: dict[str, Simulated]) -> str:
     """Return what was simulated, in one line."""
     zone = ZoneInfo(scenario.timezone)
     begin, end = (datetime.fromtimestamp(at, zone) for at in (scenario.start, scenario.start + scenario.length))
-    jobs = max(one.jobs for one in simulated.values())
-    return f"{counted(jobs, 'job')} from {_day(begin)} to {_day(end)}, {scenario.timezone}, in virtual time"
+    fewest, most = (pick(one.jobs for one in simulated.values()) for pick in (min, max))
+    jobs = counted(most, "job") if fewest == most else f"{fewest:,} to {most:,} jobs"
+    return f"{jobs} from {_day(begin)} to {_day(end)}, {scenario.timezone}, in virtual time"
 
 
 def _day(at: datetime) -> str:

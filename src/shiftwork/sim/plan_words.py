@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shiftwork.core.figures import seconds
+from shiftwork.core.figures import number, seconds
 from shiftwork.core.plurals import counted
 from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.scenario import Scenario
@@ -72,14 +72,14 @@ def findings(plan: ScenarioPlan) -> Iterator[str]:
             yield f"{name}: {'; '.join(one.missed)}"
         for pool, course in one.pools.items():
             yield from _troubles(name, pool, course)
-        if name in plan.fixed:
+        if name in plan.fixed and not one.missed:
             sizes = plan.fixed[name]
             slots = sum(sizes.values())
             saved = 1 - one.slot_hours / (slots * hours)
             listed = f" ({', '.join(f'{pool} {n}' for pool, n in sizes.items())})" if len(sizes) > 1 else ""
             yield (
-                f"{name}: {one.slot_hours:,.0f} slot-hours; to be as good, fixed pools need {counted(slots, 'slot')}"
-                f"{listed}, which is {slots * hours:,.0f} slot-hours: {saved:.0%} saved"
+                f"{name}: {number(one.slot_hours)} slot-hours; to be as good, fixed pools need {counted(slots, 'slot')}"
+                f"{listed}, which is {number(slots * hours)} slot-hours: {saved:.0%} saved"
             )
         if not one.missed:
             yield f"{name}: {plan.breaks[name].words}"

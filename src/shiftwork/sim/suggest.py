@@ -58,7 +58,7 @@ def suggest(scenario: Scenario, base: str, *, headroom: float = 1.0, progress: P
     configuration = scenario.configurations[base]
     pools, trials = {}, 0
     for name, pool in configuration.pools.items():
-        search = _Search(scenario, configuration, pool, headroom=headroom)
+        search = _PoolSearch(scenario, configuration, pool, headroom=headroom)
         for done in search.steps():
             if progress is not None:
                 progress(name, done)
@@ -81,7 +81,7 @@ def changed(before: PoolConfig, after: PoolConfig) -> dict[str, Any]:
     return {option: value for option, value in asdict(after).items() if value != old[option]}
 
 
-class _Search:
+class _PoolSearch:
     """The search for the options of one pool."""
 
     def __init__(self, scenario: Scenario, configuration: Configuration, pool: PoolConfig, *, headroom: float) -> None:
