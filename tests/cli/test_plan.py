@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
+from shiftwork.cli.progress import ProgressBar
 from tests.cli.terminal import Terminal
 from tests.sim.scenarios import BRIEF, SMALL, changed
 
@@ -53,6 +55,10 @@ def test_the_page_is_written_on_request(planner: Terminal, tmp_path: Path) -> No
     assert (tmp_path / "day.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_the_help_has_examples(planner: Terminal) -> None:
+    assert "\n    shiftwork plan examples/company.toml --html day.html\n" in planner.ok("plan", "--help", store=None)
+
+
 def test_more_traffic(planner: Terminal) -> None:
     one = planner.json("plan", "day.toml", "--load", "2", store=None)["configurations"]["as written"]
     assert one["jobs"] == 2000
@@ -74,3 +80,13 @@ def test_what_cannot_work_is_said_in_words(planner: Terminal, tmp_path: Path, ar
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     assert said in planner.refused("plan", *args, store=None)
+
+
+def test_progress_on_a_terminal_is_a_bar_with_the_share_that_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar(terminal=True, noun=None)
+    bar.show("elastic", 250, 1000)
+    bar.end()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert click.unstyle(err).lstrip("\r").startswith("elastic ")
+    assert err.endswith(f"{'█' * 7}{'░' * 23}  25%\n")

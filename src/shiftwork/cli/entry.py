@@ -107,8 +107,8 @@ class Commands(click.Group):
 HELP: Final = """\
 Background workers: their schedules, queues and pools.
 
-`shiftwork run MODULE:NAME` runs an app. All other commands read or change its store, from any machine that
-reaches it; running nodes follow at once.
+`shiftwork run MODULE:NAME` runs an app. The other commands read or change its store, from any machine that
+reaches it; running nodes follow at once. `shiftwork plan` needs neither: it simulates a day of traffic.
 
 \b
 The store, by the first of these that is given:

@@ -14,9 +14,22 @@ if TYPE_CHECKING:
     from shiftwork.sim.planning import ScenarioPlan
 
 _PARTS: Final = 1000
+_HELP: Final = """\
+Simulate a day of traffic, and show what the pools would do.
+
+SCENARIO is a TOML file: arrivals, run times, pools, machines, prices and targets (docs/planning.md). The pools
+follow their real scaling rules, in virtual time; no store and no node is needed. A day takes some seconds.
+
+\b
+Examples:
+  shiftwork plan examples/company.toml
+  shiftwork plan examples/company.toml --html day.html
+  shiftwork plan examples/company.toml --configuration elastic --load 1.5
+  shiftwork plan examples/company.toml --configuration elastic --suggest
+"""
 
 
-@click.command()
+@click.command(help=_HELP)
 @click.argument("scenario", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option(
     "--configuration", "names", multiple=True, metavar="NAME", help="Only this configuration; may be repeated."
@@ -48,18 +61,7 @@ def plan(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Simulate a day of traffic, and show what the pools would do.
-
-    SCENARIO is a TOML file: arrivals, run times, pools, machines, prices and targets (docs/planning.md). The pools
-    follow their real scaling rules, in virtual time; no store and no node is needed. A day takes some seconds.
-
-    \b
-    Examples:
-      shiftwork plan examples/company.toml
-      shiftwork plan examples/company.toml --html day.html
-      shiftwork plan examples/company.toml --configuration elastic --load 1.5
-      shiftwork plan examples/company.toml --configuration elastic --suggest
-    """
+    """Show the plan."""
     from shiftwork.sim.plan_page import plan_page
     from shiftwork.sim.plan_shape import plan_shape
     from shiftwork.sim.planning import plan_scenario
