@@ -20,6 +20,7 @@ from shiftwork.cli.output import aside
 from shiftwork.cli.plan import plan
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
+from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
@@ -36,7 +37,7 @@ from shiftwork.serve.exit import end_in_time
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
     "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
-    "Plan": (plan,),
+    "Plan": (record, plan),
     "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db, key, rekey),
 }
 _PIPE_CLOSED: Final = 141

@@ -452,4 +452,5 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "labels": _labels,
     "bounds": _clock_bounds,
     "timezone": _timezone,
+    "look_ahead": _switch,
 }

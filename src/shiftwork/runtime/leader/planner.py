@@ -15,6 +15,7 @@ from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, P
 from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
+from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 
@@ -38,12 +39,18 @@ class Planner:
     """Looks at the queues and the nodes, and writes the plan."""
 
     def __init__(
-        self, pools: Mapping[str, PoolConfig], workers: Mapping[str, WorkerDefinition], store: Store, clock: Clock
+        self,
+        pools: Mapping[str, PoolConfig],
+        workers: Mapping[str, WorkerDefinition],
+        store: Store,
+        clock: Clock,
+        outlook: Outlook | None = None,
     ) -> None:
         self._pools = pools
         self._store = store
         self._clock = clock
         self._workers = workers
+        self._outlook = outlook or Outlook(list)
         self._memory = PlanMemory()
         self._elsewhere: dict[str, str | None] = {}
         """The pools of workers that this app does not have; None for one that no app has any longer."""
@@ -80,10 +87,12 @@ class Planner:
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
         workers = seen.stats.workers
         self.unknown = frozenset(name for name, one in workers.items() if one.queued and name not in there)
+        pools = await self._hosted_pools(beats)
         return PlanFacts(
             now=seen.now,
-            pools=await self._hosted_pools(beats),
+            pools=pools,
             changes=seen.changes,
+            floors=self._outlook.floors(pools, seen.now),
             stats=seen.stats.pools,
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),

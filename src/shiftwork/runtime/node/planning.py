@@ -9,6 +9,7 @@ from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
+from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.runtime.leader.planner import Planner, PlanView
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
@@ -25,6 +26,7 @@ class Planning:
         store: Store,
         clock: Clock,
         leader: Leader,
+        outlook: Outlook,
         reporter: Reporter,
         voice: StoreVoice,
         longest_sleep: float,
@@ -32,7 +34,7 @@ class Planning:
         self._clock = clock
         self._leader = leader
         self._reporter = reporter
-        self._planner = Planner(pools, registry.workers, store, clock)
+        self._planner = Planner(pools, registry.workers, store, clock, outlook)
         self._planned_at = 0.0
         bell = store.listen(())
         self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)

@@ -8,11 +8,14 @@ from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
 from shiftwork.views.shapes.system import EventShape, event_shape
-from shiftwork.web.routing import Body, Name, Text, get, post
+from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
+from shiftwork.web.what_if import WhatIfAnswer
 
 RECENT: Final = 1_000
 """How many of the newest events are searched for those of a pool."""
+MOST_TRIED: Final = 10_000
+"""How many slots can be tried: a simulation takes memory for each."""
 SHOWN: Final = 50
 """How many events of a pool are shown."""
 
@@ -51,6 +54,14 @@ class NewBounds(Body, frozen=True, kw_only=True):
     max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
 
 
+class WhatIfQuery(Query, frozen=True, kw_only=True):
+    """What to try: the bounds and the threshold, each as it is now unless it is given."""
+
+    min: Annotated[int, Meta(ge=0, le=MOST_TRIED)] | None = None
+    max: Annotated[int, Meta(ge=1, le=MOST_TRIED)] | None = None
+    scale_up_threshold: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+
+
 @get("/pools")
 async def pools(site: Site) -> PoolsAnswer:
     """Return every pool: bounds, workers, the numbers of its jobs, waiting time."""
@@ -66,6 +77,12 @@ async def pool(site: Site, pool: Name) -> WholePool:
     events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
     instances = [instance_shape(one) for one in await site.control.pools.instances(pool)]
     return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
+
+
+@get("/pools/{pool}/what-if")
+async def pool_what_if(site: Site, pool: Name, query: WhatIfQuery) -> WhatIfAnswer:
+    """Simulate the last day of the pool with other bounds, and return both courses. One simulation runs at a time."""
+    return await site.what_if.ask(pool, query.min, query.max, query.scale_up_threshold)
 
 
 @get("/pools/{pool}/scale")
