@@ -35,9 +35,8 @@ class Peer(About):
 PEERS: Final = {
     "taskiq": Peer(
         "TaskIQ",
-        "one process; Redis: RedisStreamBroker, xread_count=100, max_async_tasks=100, max_prefetch=100, no result"
-        " backend, no validation of parameters; PostgreSQL: taskiq-pg’s AsyncpgBroker, which runs only what it is"
-        " notified of, so it cannot drain a backlog",
+        "one process, RedisStreamBroker, xread_count=100, max_async_tasks=100, max_prefetch=100, no result backend, no"
+        " validation of parameters",
         package="taskiq",
         parts=4,
     ),
@@ -170,7 +169,6 @@ MEASURES: Final = {
 }
 ONLY: Final = {
     ("bare", "sqlite"): {*MEASURES} - {"latency"},  # a file sends no notification: it would be the latency of polling
-    ("taskiq", "postgresql"): {"enqueue", "together", "latency"},
     ("huey", "postgresql"): {"enqueue", "together", "latency"},  # its drain is a tenth of PgQueuer's
 }
 """What is measured of a subject on a store, where it is not everything."""

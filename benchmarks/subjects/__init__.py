@@ -17,7 +17,6 @@ HOMES: Final = {
     ("huey", "redis"): ("benchmarks.subjects.huey", "OnRedis"),
     ("huey", "postgresql"): ("benchmarks.subjects.huey", "OnPostgres"),
     ("taskiq", "redis"): ("benchmarks.subjects.taskiq", "OnStream"),
-    ("taskiq", "postgresql"): ("benchmarks.subjects.taskiq", "OnNotify"),
     ("pgqueuer", "postgresql"): ("benchmarks.subjects.pgqueuer", "OnPgQueuer"),
 }
 NODE_APP: Final = "benchmarks.subjects.node:app"

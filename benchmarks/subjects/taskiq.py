@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from taskiq.api import run_receiver_task
+from taskiq_redis import RedisStreamBroker
 
 from benchmarks.plan import SLOTS
 from benchmarks.subjects.subject import Subject
@@ -15,15 +16,15 @@ AT_ONCE: Final = 100
 """TaskIQ cannot add several jobs at once; as many calls as help are under way together."""
 
 
-class OnTaskiq(Subject):
-    """On a broker that acknowledges a job after it has run."""
+class OnStream(Subject):
+    """On a stream: a job is acknowledged after it has run."""
 
     def __init__(self, url: str, *, seconds: float = 0.0) -> None:
         super().__init__(url, seconds=seconds)
         logging.getLogger("taskiq").setLevel(logging.ERROR)
         self._ran: Callable[[], None] | None = None
         self._receiving: asyncio.Task[None] | None = None
-        self._broker = self.broker()
+        self._broker = RedisStreamBroker(url, consumer_id="0", xread_count=PREFETCH)
 
         async def job() -> None:
             if seconds:
@@ -32,10 +33,6 @@ class OnTaskiq(Subject):
                 self._ran()
 
         self._job = self._broker.register_task(job, task_name="job")
-
-    def broker(self) -> Any:
-        """The broker at the URL."""
-        raise NotImplementedError
 
     async def open(self) -> None:
         await self._broker.startup()
@@ -62,17 +59,3 @@ class OnTaskiq(Subject):
 
     async def close(self) -> None:
         await self._broker.shutdown()
-
-
-class OnStream(OnTaskiq):
-    def broker(self) -> Any:
-        from taskiq_redis import RedisStreamBroker  # noqa: PLC0415 - only the driver that is measured
-
-        return RedisStreamBroker(self.url, consumer_id="0", xread_count=PREFETCH)
-
-
-class OnNotify(OnTaskiq):
-    def broker(self) -> Any:
-        from taskiq_pg import AsyncpgBroker  # noqa: PLC0415 - only the driver that is measured
-
-        return AsyncpgBroker(self.url)
