@@ -36,6 +36,10 @@ class Proxy:
 
     async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         """Forward one connection until either side closes it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
         host, port, folder = self._to
         opening = asyncio.open_unix_connection(f"{folder}/{SOCKET}") if folder else asyncio.open_connection(host, port)
         server, to_server = await opening
@@ -49,6 +53,12 @@ class Proxy:
         finally:
             to_client.close()
             to_server.close()
+
+    async def close(self) -> None:
+        """End every connection."""
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
 
     async def _forward(
         self, source: asyncio.StreamReader, to: asyncio.StreamWriter, who: str, spoke: list[str]
@@ -81,6 +91,7 @@ async def counted(url: str) -> AsyncIterator[tuple[str, Passed]]:
             yield parts._replace(netloc=f"{user}@{netloc}" if user else netloc).geturl(), proxy.passed
         finally:
             server.close()
+            await proxy.close()
 
 
 async def wire(name: str, url: str, sizes: Sizes) -> Figures:
