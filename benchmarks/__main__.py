@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -126,11 +127,24 @@ def measure(what: str, subject: str, place: Place, said: argparse.Namespace) -> 
     patience = LONG_SECONDS if MEASURES[what].long or MEASURES[what].named else CHILD_SECONDS
     with place.fresh() as url:
         command = [python, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(said.sizes))]
-        answer = subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=False, text=True, timeout=patience)
-    if answer.returncode:
-        raise subprocess.SubprocessError(answer.stderr.strip() or f"exit code {answer.returncode}")
-    figures: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+        code, printed, logged = _run(command, patience)
+    if code:
+        raise subprocess.SubprocessError(logged.strip() or f"exit code {code}")
+    figures: dict[str, float] = json.loads(printed.splitlines()[-1])
     return figures
+
+
+def _run(command: list[str | Path], patience: float) -> tuple[int, str, str]:
+    """Run a process; if it takes too long or we are interrupted, kill it with all processes that it has started."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=CHECKOUT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    try:
+        printed, logged = process.communicate(timeout=patience)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return process.returncode, printed, logged
 
 
 def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[str]]:

@@ -45,8 +45,9 @@ def _wal(db: psycopg.Connection) -> float:
 
 
 def _written(processes: list[psutil.Process]) -> float | None:
-    written = [getattr(process.io_counters(), "write_chars", None) for process in processes]
-    return sum(written) if None not in written else None
+    if not psutil.LINUX:
+        return None
+    return float(sum(process.io_counters().write_chars for process in processes))
 
 
 def used_by(process: psutil.Process) -> Seconds:

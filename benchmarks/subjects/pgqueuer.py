@@ -49,12 +49,12 @@ class OnPgQueuer(Subject):
         queries = await self._queries()
         queue = PgQueuer(queries.driver, queries=queries)
 
-        @queue.entrypoint("job")
         async def job(_: Any) -> None:
             if self.seconds:
                 await asyncio.sleep(self.seconds)
             ran()
 
+        queue.entrypoint("job")(job)
         waiting = {"batch_size": SLOTS // 2, "max_concurrent_tasks": SLOTS}
         settings = waiting if self.seconds else {"batch_size": BATCH}
         self._running = asyncio.create_task(queue.run(dequeue_timeout=timedelta(seconds=30), **settings))
