@@ -318,7 +318,7 @@ async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     app, _ = app_with(stage, Act())
     await app.start()
     doc = await stored(stage.store, PLAN, PLAN_NAME)
-    assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
+    assert await stage.store.put([Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version)]) == [True]
     assert [seen.status for seen in await app.nodes()] == ["serving"]
     assert {pool.name for pool in (await app.control.system.overview()).pools} == {"p"}
 

@@ -1,5 +1,6 @@
 """The leader's diary: a moment a minute in the store, through changes of the lead; and what the web makes of it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -100,8 +101,7 @@ async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
 async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
     node = Historian(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
-    for doc in await stage.store.docs(HISTORY.name):
-        await stage.store.put(doc)
+    await stage.store.put(await stage.store.docs(HISTORY.name))
     await note(node, clock, times=3)
     assert len(await minutes(stage)) == 3
 
@@ -114,12 +114,12 @@ async def test_nothing_falls_between_two_notes(
     """Whether another leader came in between, or the store failed, after it had written or before."""
     node, put = Historian(stage.store, clock, lambda: True), stage.store.put
 
-    async def fails_once(doc: Doc) -> bool:
+    async def fails_once(docs: Sequence[Doc]) -> list[bool]:
         monkeypatch.setattr(stage.store, "put", put)
         if written:
-            await put(doc)
+            await put(docs)
         if spoilt:
-            return False
+            return [False]
         raise StoreUnavailableError("gone")
 
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)

@@ -91,7 +91,7 @@ class Submission:
                 continue
             store = await self._access.open()
             if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
-                await store.put(Doc(SCHEMA, worker.name, worker.schema or b""))
+                await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
             self._published.add(worker.name)
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:

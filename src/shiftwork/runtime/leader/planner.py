@@ -4,11 +4,14 @@ Any process may do this. The plan is changed by compare-and-set, so a process th
 plan that is there by then.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG
-from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
+from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, Plan, PoolConfig, PoolDoc, Stats
 from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, bounded, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
@@ -19,6 +22,18 @@ LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""
 SOON_SECONDS: Final = 0.2
 """How soon after the last plan a pool without a free slot is planned for again."""
+
+
+class PlanView(Struct, frozen=True):
+    """What the plan is made of, as it was at one moment."""
+
+    now: float
+    instances: Sequence[InstanceRecord]
+    stats: Stats
+    changes: Mapping[str, PoolDoc]
+    """What people have changed about pools."""
+    plan: Doc
+    """The plan as it is stored, or an empty doc."""
 
 
 class Planner:
@@ -35,31 +50,39 @@ class Planner:
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
 
-    async def plan(self) -> Planned:
-        """Plan once, and write the plan if it has changed."""
-        facts = await self._facts()
+    async def plan(self, seen: PlanView | None = None) -> Planned:
+        """Plan once, by what was seen just now if that is given, and write the plan if it has changed."""
+        seen = seen or await self.look()
+        facts = await self._facts(seen)
         made: list[Planned] = []
 
         def planned(before: Plan | None) -> Plan:
             made.append(next_plan(before or Plan(), facts, self._memory))
             return made[-1].plan
 
-        await change(self._store, PLAN, PLAN_NAME, planned)
+        await change(self._store, PLAN, PLAN_NAME, planned, known=seen.plan)
         self._memory = made[-1].memory
         return made[-1]
 
-    async def _facts(self) -> PlanFacts:
-        now = self._clock.now()
-        stats = await self._store.stats(now)
-        beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
+    async def look(self) -> PlanView:
+        """Read what the plan is made of, in one round trip."""
+        now, store = self._clock.now(), self._store
+        instances, stats, docs = await asyncio.gather(
+            store.instances(), store.stats(now), store.docs(POOL.name, PLAN.name)
+        )
+        changes = {doc.name: read for doc in docs if doc.kind == POOL.name and (read := POOL.decode(doc.body))}
+        plans = (doc for doc in docs if (doc.kind, doc.name) == (PLAN.name, PLAN_NAME))
+        return PlanView(now, instances, stats, changes, next(plans, Doc(PLAN.name, PLAN_NAME, b"")))
+
+    async def _facts(self, seen: PlanView) -> PlanFacts:
+        beats = [known.beat for known in seen.instances if known.expires_at > seen.now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
-        self.unknown = frozenset(name for name, one in stats.workers.items() if one.queued and name not in there)
-        changes = await read_all(self._store, POOL)
+        self.unknown = frozenset(name for name, one in seen.stats.workers.items() if one.queued and name not in there)
         pools = await self._hosted_pools(beats)
         return PlanFacts(
-            now=now,
-            pools={name: bounded(pool, changes.get(name)) for name, pool in pools.items()},
-            stats=stats.pools,
+            now=seen.now,
+            pools={name: bounded(pool, seen.changes.get(name)) for name, pool in pools.items()},
+            stats=seen.stats.pools,
             beats=beats,
             priorities=_priorities(self._workers),
         )
