@@ -40,6 +40,9 @@ def shop(terminal: Terminal) -> Terminal:
     async def open_and_close() -> None:
         app = load_app("shop:app")
         await app.start()
+        async with asyncio.timeout(30):
+            while not await app.find_jobs(worker="fetch"):  # noqa: ASYNC110 - the job comes from another duty
+                await asyncio.sleep(0.01)
         job = await app.get_job("fetch@first")
         await job.ended(30)
         await app.stop()
