@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.history import MINUTE
 from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
@@ -30,7 +30,8 @@ from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, PlanView
+from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.leader.planner import PlanView
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
@@ -114,12 +115,14 @@ class Node:
             node=self.name,
             ttl=settings.lease_seconds,
         )
+        self._historian = historian = Historian(store, clock, lambda: leader.leading)
         self._planning = Planning(
             self._pools,
             registry,
             store=store,
             clock=clock,
             leader=leader,
+            outlook=Outlook(lambda: historian.hours),
             reporter=reporter,
             voice=voice,
             longest_sleep=settings.tick_interval,
@@ -292,8 +295,7 @@ class Node:
         if self._settings.leads:
             self._leading = self.add_duty("leader", self._lead, "leader")
             self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
-            historian = Historian(self._store, self._clock, lambda: self.leader.leading)
-            self.add_duty("historian", historian.poll, every=MINUTE)
+            self.add_duty("historian", self._historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
             self.add_duty("instances", self._look, every=LOOK_SECONDS)
             self._adoption = self.add_duty("adoption", self._adopt, every=ADOPTION_SECONDS)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from shiftwork.core.model import Plan, PoolConfig
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Planned
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner, PlanView
+from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.leader.planner import Planner, PlanView
 from shiftwork.runtime.store_voice import StoreVoice
 from shiftwork.store.protocol import Store
 
@@ -25,6 +26,7 @@ class Planning:
         store: Store,
         clock: Clock,
         leader: Leader,
+        outlook: Outlook,
         reporter: Reporter,
         voice: StoreVoice,
         longest_sleep: float,
@@ -32,7 +34,7 @@ class Planning:
         self._clock = clock
         self._leader = leader
         self._reporter = reporter
-        self._planner = Planner(pools, registry.workers, store, clock)
+        self._planner = Planner(pools, registry.workers, store, clock, outlook)
         self._planned_at = 0.0
         bell = store.listen(())
         self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
