@@ -32,6 +32,6 @@ def past(now: float, minutes: int, jobs: Callable[[float], int], *, pool: str, w
 async def put(store: Store, hours: list[Hour]) -> None:
     """Write them into a store, over what is there."""
     there = {doc.name: doc.version for doc in await store.docs(HISTORY.name)}
-    names = {hour_name(hour.number): hour for hour in hours}
-    docs = [Doc(HISTORY.name, name, HISTORY.encode(hour), there.get(name, 0)) for name, hour in names.items()]
-    assert all(await store.put(docs))
+    for hour in hours:
+        name = hour_name(hour.number)
+        assert await store.put([Doc(HISTORY.name, name, HISTORY.encode(hour), there.get(name, 0))]) == [True]

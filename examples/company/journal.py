@@ -1,4 +1,4 @@
-"""The shop's own record of what ran when: one line per start and end, in a file that outlives every process.
+"""The company's own record of what ran when: one line per start and end, in a file that outlives every process.
 
 It is independent of shiftwork and its store: `check` compares the two.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from examples.shop.world import HOME
+from examples.company.place import HOME
 from shiftwork import Context
 
 PATH: Final = HOME / "journal.jsonl"
