@@ -47,13 +47,14 @@ BEGIN
     RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace;
 END $$;
 
--- Count jobs as started; `workers` has one element for each of them.
+-- Count jobs as started; `workers` has one element for each of them. Claims count in slots 8 to 15, all others in 0 to
+-- 7, because a process claims while it adds jobs and writes outcomes.
 CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
-    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8, -count(*), count(*), at
+    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8 + 8, -count(*), count(*), at
     FROM unnest(workers) AS s (worker) GROUP BY s.worker ORDER BY s.worker COLLATE "C"
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         queued = l.queued + excluded.queued,
