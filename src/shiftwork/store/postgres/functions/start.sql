@@ -29,7 +29,8 @@ BEGIN
     END IF;
 END $$;
 
--- Start the rows at these places. The caller has locked them in an earlier statement, so they have not moved.
+-- Start the rows at these places, in any order. The caller has locked them in an earlier statement, so they have not
+-- moved.
 CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -42,8 +43,7 @@ BEGIN
     UPDATE shiftwork.jobs j SET
         status = 3, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
         ended_at = NULL, progress = NULL
-    FROM unnest(places) AS p (place)
-    WHERE j.ctid = p.place
+    WHERE j.ctid = ANY (places)
     RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace;
 END $$;
 
