@@ -39,6 +39,9 @@ async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
     await add(store, job(free))
     other.execute("SELECT FROM shiftwork.jobs WHERE id = %s FOR UPDATE", (held,))
     writing = asyncio.create_task(finish(store, succeeded(first)))
+    waits = "SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+    while other.execute(waits).fetchone() is None:  # noqa: ASYNC110 - another session waits
+        await asyncio.sleep(0.005)
     assert [one.id for one in await soon(claim(store), "the claim")] == [free]
     assert not writing.done()
     other.rollback()
