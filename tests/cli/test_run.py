@@ -86,6 +86,23 @@ def test_the_log_as_json(terminal: Terminal) -> None:
     assert job | {"level": "info", "job_id": job_id, "worker": "linger", "attempt": 1} == job
 
 
+def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal: Terminal) -> None:
+    pytest.importorskip("uvloop")
+    Path("loops.py").write_text(
+        "import asyncio\nfrom shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "@app.task\nasync def look() -> str:\n    return type(asyncio.get_running_loop()).__module__\n"
+    )
+    node = terminal.start("run", "loops", "--log-format", "json")
+    node.wait_for("runs 1 worker in 1 pool")
+    job_id = terminal.json("enqueue", "look")["job"]["id"]
+    job = lambda: terminal.json("job", job_id)["job"]  # noqa: E731
+    eventually(lambda: job()["status"] == "completed")
+    assert job()["result"] == "uvloop"
+    node.signal()
+    assert node.end() == 0
+    assert json.loads(node.lines[0])["loop"] == "uvloop"
+
+
 def test_the_log_level(terminal: Terminal) -> None:
     node = terminal.start("run", "shop", "--log-level", "warning")
     eventually(lambda: terminal.run("doctor").exit_code == 0)
