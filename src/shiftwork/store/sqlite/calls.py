@@ -140,6 +140,7 @@ class CallThread:
             if quick and self._serve_here(call):
                 call.settle()
                 return call.future
+            call.quick = False  # it has been tried
         group.append(call)
         return call.future
 
