@@ -1,8 +1,8 @@
 # Every target sets up what it needs. `make help` lists them.
 
 PYTHON ?= python3
-# Test processes: more than there are cores, because many tests wait for processes of their own.
-JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) + 3)
+# Test processes: more than there are cores, because the tests wait for as long as they compute.
+JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) + 4)
 
 # Each named Python has a virtual environment of its own, so that `make test PYTHON=python3.13` leaves the usual one alone.
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2> /dev/null)
@@ -10,12 +10,16 @@ VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(VERSION)
 
+# On a fresh checkout these take a minute of one core.
+SLOW_CHECKS = echo "» mypy --strict" && $(BIN)/mypy \
+	&& echo "» the dashboard: types, lint, format" && $(BIN)/python hatch_build.py check
+
 # Hundreds of tests start processes of ours; without bytecode each one would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix ui provide bench morning recovery soak docs house lock clean
+.PHONY: help demo test check lint fix ui provide bench morning recovery soak docs house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -23,21 +27,22 @@ help: ## list the targets
 demo: ui ## show the product at work, on the embedded store
 	@$(BIN)/python -m examples.shop
 
-test: check provide ## check, then every test but the soak tests
-	@echo "» tests"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder tests docs README.md CONTRIBUTING.md
+test: lint provide ## check, and every test but the soak tests
+	@echo "» tests; mypy and the dashboard's checks run beside them, and are shown at the end"
+	@mkdir -p build; ($(SLOW_CHECKS)) > build/checks.txt 2>&1 & checks=$$!; trap "kill $$checks 2> /dev/null" EXIT; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder tests docs README.md CONTRIBUTING.md; \
+	tested=$$?; wait $$checks; checked=$$?; trap - EXIT; cat build/checks.txt; exit $$((tested + checked))
 
-check: ui ## lint, format, types, layers
+check: lint ## lint, format, layers, types
+	@$(SLOW_CHECKS)
+
+lint: ui
 	@echo "» ruff check"
 	@$(BIN)/ruff check --quiet
 	@echo "» ruff format --check"
 	@$(BIN)/ruff format --check --quiet
-	@echo "» mypy --strict"
-	@$(BIN)/mypy
 	@echo "» lint-imports"
 	@$(BIN)/lint-imports --no-logo --no-cache
-	@echo "» the dashboard: types, lint, format"
-	@$(BIN)/python hatch_build.py check
 
 fix: $(STAMP) ## apply what lint and format can repair themselves
 	@echo "» ruff check --fix"

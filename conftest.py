@@ -21,7 +21,6 @@ import inspect
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -37,6 +36,8 @@ from sybil import Document, Example, Region
 from sybil.evaluators.python import pad
 from sybil.example import SybilFailure
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+
+from tests.ports import free_port
 
 TOP: Final = Path(__file__).parent
 FILE_NAME: Final = re.compile(r"# (\w+\.py)\n")
@@ -87,7 +88,7 @@ class Reader:
     def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
         self.module = ModuleType(f"document_{name}")
-        self._port = _free_port()
+        self._port = str(free_port())
         self._loop = asyncio.Runner()
         self._beside: list[subprocess.Popen[str]] = []
         self._lexer = RawFencedCodeBlockLexer(LANGUAGE)
@@ -209,11 +210,6 @@ class Reader:
                 said = (self.folder / f"beside-{number}.log").read_text()
                 message = f"{process.args!r} ended with {process.returncode}:\n{said}"
                 raise AssertionError(message)
-
-
-def _free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as here:
-        return str(here.getsockname()[1])
 
 
 def _leave(_: Example) -> None:

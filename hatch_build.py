@@ -13,6 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 TOP: Final = Path(__file__).resolve().parent
 SOURCE: Final = TOP / "ui"
+MODULES: Final = SOURCE / "node_modules"
 BUILT: Final = TOP / "src" / "shiftwork" / "web" / "dist"
 INDEX: Final = BUILT / "index.html"
 LOCK: Final = "package-lock.json"
@@ -38,21 +39,25 @@ def outdated() -> bool:
     return not INDEX.exists() or INDEX.stat().st_mtime < max(path.stat().st_mtime for path in _sources())
 
 
-def build() -> None:
-    """Install what the lock file names, and build."""
-    modules = SOURCE / "node_modules"
-    installed = modules / f".{LOCK}"
+def install() -> None:
+    """Install what the lock file names, if that is not there already."""
+    installed = MODULES / f".{LOCK}"
     if not installed.exists() or installed.stat().st_mtime < (SOURCE / LOCK).stat().st_mtime:
         _node(_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
         installed.touch()
-    _node(modules / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
+
+
+def build() -> None:
+    """Install what is needed, and build."""
+    install()
+    _node(MODULES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
     INDEX.touch()
 
 
 def check() -> None:
     """Types and lint of the dashboard."""
-    _node(SOURCE / "node_modules" / "typescript" / "bin" / "tsc", "--noEmit")
-    _node(SOURCE / "node_modules" / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
+    _node(MODULES / "typescript" / "bin" / "tsc", "--noEmit")
+    _node(MODULES / "@biomejs" / "biome" / "bin" / "biome", "check", "--error-on-warnings")
 
 
 def _sources() -> list[Path]:
@@ -83,5 +88,7 @@ if __name__ == "__main__":
             check()
         elif outdated():
             build()
+        else:
+            install()  # its checks and tests need it, too
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)

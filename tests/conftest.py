@@ -1,65 +1,117 @@
 """What every test may use, and which tests run where, in which order."""
 
+import gc
 import os
 import shutil
 import signal
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 PROGRAMS_PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"])
 
 LONGEST_FIRST: Final = tuple(
     f"tests/{name}.py"
     for name in (
-        "store/test_conformance",
         "browser/test_pages",
-        "system/test_limits",
         "browser/test_acting",
-        "system/test_stuck",
-        "cli/test_steering",
+        "browser/test_living",
+        "browser/test_access",
+        "store/test_conformance",
         "cli/test_run",
-        "deploy/test_rolling_restart",
+        "system/test_stuck",
+        "system/test_limits",
         "system/test_imports",
+        "cli/test_steering",
+        "store/test_db_command",
+        "deploy/test_rolling_restart",
+        "store/test_doors",
         "system/test_stopping",
         "system/test_storm",
-        "examples/test_examples",
-        "deploy/test_probe",
-        "browser/test_living",
-        "deploy/test_notify",
         "web/test_serving",
-        "store/test_moving_killed",
-        "store/test_doors",
-        "store/test_postgres_faults",
-        "store/test_model",
         "store/test_processes",
-        "benchmarks/test_benchmarks",
-        "store/test_redis_failures",
-        "store/test_postgres_nodes",
-        "store/test_postgres_plans",
-        "web/test_schema",
         "runtime/test_faults",
+        "store/test_moving",
+        "store/test_model",
+        "runtime/test_schedules",
+        "deploy/test_notify",
+        "store/test_mutants",
         "cli/test_enqueue",
-        "store/test_doctor",
+        "examples/test_examples",
+        "system/test_recovery",
+        "store/test_redis_failures",
         "cli/test_move",
-        "cli/test_top",
+        "deploy/test_probe",
+        "web/test_schema",
+        "store/test_doctor",
+        "store/test_postgres_nodes",
+        "store/test_postgres_faults",
+        "core/test_admission_walks",
+        "store/test_postgres_plans",
         "system/test_embedded",
+        "store/test_postgres_silence",
+        "store/test_sqlite_groups",
+        "system/test_kill",
+        "security/test_encryption",
+        "store/test_web",
+        "cli/test_top",
+        "system/test_stacks",
+        "system/test_ledger",
+        "store/test_postgres_exactly_once",
+        "app/test_damage",
+        "system/test_leader",
+        "runtime/test_leases",
+        "system/test_rules_across_processes",
+        "store/test_loops",
+        "security/test_nodes_dashboard",
         "cli/test_looking",
-        "web/test_cost",
+        "core/test_docs",
+        "core/test_schedule",
+        "benchmarks/test_benchmarks",
+        "web/test_metrics",
+        "test_package",
     )
 )
 """Files that take long. They begin first, so that no process is left alone with one at the end."""
 
+TOGETHER: Final = ("tests/browser/",)
+"""Folders whose files run in one process, and share what is started for them."""
+
+# A busy machine may be slow, and what fails once fails again. Soak tests have dice of their own.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
+
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
+
+
+class FilesAndFolders(LoadFileScheduling):  # type: ignore[misc]
+    """Gives each file to one process, and some folders as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndFolders | None:
+    """Replace `--dist loadfile`."""
+    return FilesAndFolders(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure() -> None:
     """Mind SIGINT, also where these tests run in the background of a shell: processes inherit that it is ignored."""
+    gc.disable()  # what is collected stays: there is nothing to find in it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of collected tests out of every later look for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +122,6 @@ def checkout() -> Path:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this machine has no program for, and put the longest first."""
-    _tell_apart(items)
     config.stash[LEFT_OUT] = Counter()
     left_out = [item for item in items if _misses_a_program(item, config.stash[LEFT_OUT])]
     if left_out:
@@ -83,19 +134,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return places.get(item.nodeid.partition("::")[0], documents if item.path.suffix == ".md" else others)
 
     items.sort(key=place)
-
-
-def _tell_apart(items: list[pytest.Item]) -> None:
-    """Give each test an id of its own: of several with the same one, xdist runs only one when it shares out by file.
-
-    Schemathesis puts the operation into the name of a test, and this pytest leaves it out of the id.
-    """
-    for item in items:
-        _, bracket, operation = item.name.partition("[")
-        if bracket and "[" not in item.nodeid:
-            item._id = replace(item._id, params=operation.removesuffix("]"))  # noqa: SLF001 - pytest offers no other way
-    ids = Counter(item.nodeid for item in items)
-    assert ids.total() == len(ids), [name for name, n in ids.items() if n > 1]
 
 
 def _misses_a_program(item: pytest.Item, missing: Counter[str]) -> bool:

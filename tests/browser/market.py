@@ -19,25 +19,25 @@ app.register_pool(
 app.register_pool("reports", kind="async", min_workers=1, max_workers=2)
 
 
-@app.worker(name="fetch-prices", interval_seconds=2, priority=JobPriority.HIGH)
+@app.worker(name="fetch-prices", interval_seconds=10, priority=JobPriority.HIGH)
 async def fetch_prices() -> None:
     """Fetch the supplier's prices."""
     await asyncio.sleep(0.3)
 
 
-@app.worker(name="work-out-prices", interval_seconds=3, depends_on=["fetch-prices"])
+@app.worker(name="work-out-prices", interval_seconds=12, depends_on=["fetch-prices"])
 async def work_out_prices() -> None:
     """Work out our own."""
     await asyncio.sleep(0.4)
 
 
-@app.worker(name="publish-prices", interval_seconds=5, depends_on=["work-out-prices", "fetch-prices"])
+@app.worker(name="publish-prices", interval_seconds=15, depends_on=["work-out-prices", "fetch-prices"])
 async def publish_prices() -> None:
     """Show them to customers."""
     await asyncio.sleep(0.1)
 
 
-@app.worker(name="cleanup", interval_seconds=4, priority=JobPriority.LOW, blocks=["work-out-prices"])
+@app.worker(name="cleanup", interval_seconds=14, priority=JobPriority.LOW, blocks=["work-out-prices"])
 async def cleanup() -> None:
     """Throw old ones away."""
     await asyncio.sleep(0.3)

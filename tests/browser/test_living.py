@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model import Event
 from tests.browser.stage import Site, Watched, eventually, served
+from tests.ports import free_port
 
 
 def nothing() -> WorkerOrchestrator:
@@ -109,10 +110,10 @@ def test_keyboard_goes_everywhere(watched: Watched) -> None:
 def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
     context = chromium.new_context()
     page = context.new_page()
-    with served(nothing()) as host:
+    port = free_port()
+    with served(nothing(), port) as host:
         page.goto(f"{host.site.address}#/pools")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
-        port = int(host.site.address.rstrip("/").rpartition(":")[2])
     expect(page.get_by_role("alert")).to_contain_text("Connection lost")
     with served(nothing(), port):
         expect(page.get_by_text("Live", exact=True)).to_be_visible()

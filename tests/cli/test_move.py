@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -102,12 +104,23 @@ def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
     assert paths == {"before.png", "after.png"}
 
 
+KILLED_WHILE_COPYING = """
+import os, signal
+from shiftwork.cli import main, move
+
+def show(bar, step, done, total):
+    if step == "copying":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+move.ProgressBar.show = show
+main()
+"""
+
+
 def test_given_up(shop: Terminal) -> None:
-    add(300)
-    process = shop.start("move", OLD, NEW)
-    process.wait_for("copying: ")
-    process.signal(signal.SIGKILL)
-    process.end()
+    add(3)
+    command = [sys.executable, "-c", KILLED_WHILE_COPYING, "move", OLD, NEW]
+    assert subprocess.run(command, check=False, timeout=60).returncode == -signal.SIGKILL
     assert "is moving to" in shop.refused("cancel", "--all", "--yes")
     with pytest.raises(MoveError, match="is moving to"):
         asyncio.run(load_app("shop:app").start())

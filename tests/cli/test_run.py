@@ -77,8 +77,9 @@ def test_the_log_as_json(terminal: Terminal) -> None:
     node.wait_for("runs 6 workers in 2 pools")
     job_id = enqueue(terminal, "linger", "name=polite")
     node.wait_for("lingering polite")
-    node.signal()
+    node.signal(signal.SIGTERM)
     assert node.end() == 0
+    assert status(terminal, job_id) == "completed"
     lines = [json.loads(line) for line in node.lines]
     first, job = lines[0], next(line for line in lines if line["message"] == "lingering polite")
     assert first["workers"]["resize"] == "on demand"
@@ -103,8 +104,9 @@ def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal
     assert json.loads(node.lines[0])["loop"] == "uvloop"
 
 
-def test_the_log_level(terminal: Terminal) -> None:
-    node = terminal.start("run", "shop", "--log-level", "warning")
+def test_the_app_from_the_environment_and_the_log_level(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHIFTWORK_APP", "shop:app")
+    node = terminal.start("run", "--log-level", "warning")
     eventually(lambda: terminal.run("doctor").exit_code == 0)
     node.signal()
     assert node.end() == 0
@@ -137,14 +139,6 @@ def test_an_app_in_memory_is_refused(terminal: Terminal) -> None:
     assert "memo keeps its state in memory://, which other processes cannot see" in node.lines[-1]
 
 
-def test_the_app_from_the_environment(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHIFTWORK_APP", "shop:app")
-    node = terminal.start("run")
-    node.wait_for("runs 6 workers")
-    node.signal()
-    assert node.end() == 0
-
-
 def test_an_app_that_cannot_start(terminal: Terminal) -> None:
     Path("typo.py").write_text(
         "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator()\n"
@@ -157,48 +151,30 @@ def test_an_app_that_cannot_start(terminal: Terminal) -> None:
 # ── stopping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_lets_running_work_finish(number: signal.Signals, terminal: Terminal) -> None:
+def test_ctrl_c_lets_running_work_finish(terminal: Terminal) -> None:
     node = terminal.node()
     job_id = enqueue(terminal, "linger", "name=polite")
     node.wait_for("lingering polite")
-    node.signal(number)
+    node.signal(signal.SIGINT)
     assert node.end() == 0
     assert status(terminal, job_id) == "completed"
     assert "has stopped" in node.lines[-1]
 
 
-def test_the_second_signal_means_now(terminal: Terminal) -> None:
-    node = terminal.node("--stop-timeout", "600s")
-    job_id = enqueue(terminal, "linger", "name=stubborn")
-    node.wait_for("lingering stubborn")
-    node.signal()
-    node.wait_for("a second signal stops them now")
-    node.signal()
-    assert node.end() == 0
-    job = terminal.json("job", job_id)["job"]
-    assert (job["status"], job["attempt"]) == ("queued", 0)
-
-
-def test_the_stop_timeout(terminal: Terminal) -> None:
+def test_the_stop_timeout_ends_what_runs_even_threads_that_cannot_be_stopped(terminal: Terminal) -> None:
     node = terminal.node("--stop-timeout", "0.1s")
-    job_id = enqueue(terminal, "linger", "name=stubborn")
+    jobs = [enqueue(terminal, "linger", "name=stubborn")]
     node.wait_for("lingering stubborn")
+    for executor in ("false", "true"):
+        jobs.append(enqueue(terminal, "sink", f"executor={executor}"))
+        node.wait_for("sinking")
     node.signal()
     node.wait_for("running jobs have 0.1 s to finish")
     assert node.end() == 0
-    assert status(terminal, job_id) == "queued"
-
-
-@pytest.mark.parametrize("executor", ["false", "true"])
-def test_threads_that_nobody_can_stop_do_not_keep_the_process(executor: str, terminal: Terminal) -> None:
-    node = terminal.node("--stop-timeout", "0")
-    job_id = enqueue(terminal, "sink", f"executor={executor}")
-    node.wait_for("sinking")
-    node.signal()
-    assert node.end() == 0
     assert "the process ends without waiting for them" in node.lines[-1]
-    assert status(terminal, job_id) == "queued"
+    assert [(job["status"], job["attempt"]) for job in (terminal.json("job", one)["job"] for one in jobs)] == [
+        ("queued", 0)
+    ] * 3
 
 
 # ── orders from another process ──────────────────────────────────────────────────────────────────────────────────────

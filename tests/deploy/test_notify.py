@@ -89,12 +89,14 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
 def test_the_status_tells_of_running_jobs_and_of_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
     node = nodes.start(**environment(tmp_path))
     listener.hear("READY=1")
-    nodes.enqueue(nodes.call(1, 5.0))
+    nodes.enqueue(nodes.call(1, 60.0))
     listener.hear("1 job running")
     node.signal(signal.SIGTERM)
     listener.hear("STATUS=stopping: 1 job running")
     listener.hear("WATCHDOG=1")  # while it lets the job finish, it must not be taken for dead
+    nodes.let_finish()
     assert node.end() == 0
+    assert "NOTIFY_SOCKET" not in nodes.seen_environment(), "a job's process must not speak for the node"
 
 
 def test_a_frozen_node_falls_silent(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_frozen_node_falls_silent(nodes: Nodes, listener: Listener, tmp_path: 
 
 
 def test_a_node_that_cannot_renew_its_lease_falls_silent(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
-    nodes.start(**environment(tmp_path))
+    nodes.start(**environment(tmp_path), SHOP_LEASE="3")
     listener.hear("WATCHDOG=1")
     with closing(sqlite3.connect(nodes.database)) as other:
         other.execute("begin exclusive")  # nobody else can write
@@ -117,16 +119,6 @@ def test_a_node_that_cannot_renew_its_lease_falls_silent(nodes: Nodes, listener:
         listener.silent("WATCHDOG=1", for_=2.0)
         other.rollback()
     listener.hear("WATCHDOG=1")
-
-
-def test_its_processes_are_not_told_of_the_socket(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
-    node = nodes.start(**environment(tmp_path))
-    listener.hear("READY=1")
-    [job_id] = nodes.enqueue(nodes.call(1, 0.0))
-    nodes.completed([job_id])
-    assert "NOTIFY_SOCKET" not in nodes.seen_environment()
-    node.signal(signal.SIGTERM)
-    assert node.end() == 0
 
 
 def test_an_abstract_socket() -> None:

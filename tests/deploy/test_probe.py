@@ -34,15 +34,16 @@ def test_a_node_from_its_start_to_its_end(nodes: Nodes, tmp_path: Path) -> None:
     node = nodes.up("--probe-file", str(path))
     eventually(lambda: is_well("ready", path))
     said = f"the node (process {node.pid}) is alive: leads: 7 slots in 2 pools, 0 jobs running\n"
-    assert probe("live", path) == (0, said)
+    eventually(lambda: probe("live", path) == (0, said))
 
-    [job_id] = nodes.enqueue(nodes.call(1, 5.0))
+    [job_id] = nodes.enqueue(nodes.call(1, 60.0))
     eventually(lambda: "1 job running" in probe("live", path)[1])
     node.signal(signal.SIGTERM)
     eventually(lambda: not is_well("ready", path))
     assert is_well("live", path), "a node that lets its jobs finish is alive"
     said = f"shiftwork: the node (process {node.pid}) is not ready: stopping: 1 job running\n"
     assert probe("ready", path) == (1, said)
+    nodes.let_finish()
     assert node.end() == 0
     nodes.completed([job_id])
     assert "there is no" in probe("live", path)[1]
@@ -64,7 +65,7 @@ def test_a_frozen_node_is_not_alive(nodes: Nodes, tmp_path: Path) -> None:
 
 def test_a_node_without_its_store_is_alive_but_not_ready(nodes: Nodes, tmp_path: Path) -> None:
     path = tmp_path / "probe"
-    nodes.up("--probe-file", str(path))
+    nodes.up("--probe-file", str(path), SHOP_LEASE="3")
     with closing(sqlite3.connect(nodes.database)) as other:
         other.execute("begin exclusive")
         eventually(lambda: not is_well("ready", path))

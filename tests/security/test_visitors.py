@@ -27,7 +27,7 @@ async def crowded(web: Served) -> dict[str, str]:
 
 
 async def test_unread_pages_keep_only_their_reader_waiting_and_are_given_up() -> None:
-    async with served(limits=ConnectionLimits(write_seconds=1.0)) as web:
+    async with served(limits=ConnectionLimits(write_seconds=3.0)) as web:
         web.site.turns = Turns(2, patience=0.2)
         reader = await crowded(web)
         unread = [await web.connect(receive_buffer=2_048) for _ in range(2)]

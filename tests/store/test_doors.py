@@ -23,8 +23,9 @@ from shiftwork import (
 )
 from shiftwork.store.postgres import migrations
 from shiftwork.testing import StoreFactory
+from tests.ports import free_port
 from tests.store.servers import postgres
-from tests.store.servers.redis import DURABLE, Server, free_port, namespace
+from tests.store.servers.redis import DURABLE, Server, namespace
 
 
 async def refusal(url: str, kind: type[StoreError] = StoreUnavailableError, *, space: str = "default") -> str:

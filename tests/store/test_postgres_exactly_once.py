@@ -18,7 +18,7 @@ PROGRAM: Final = """
 import asyncio, random, sys
 from shiftwork import Context, WorkerOrchestrator
 
-app = WorkerOrchestrator(sys.argv[1], namespace=sys.argv[2], lease_seconds=1.0, max_concurrent=8)
+app = WorkerOrchestrator(sys.argv[1], namespace=sys.argv[2], lease_seconds=2.0, max_concurrent=8)
 
 @app.task()
 async def count(ctx: Context) -> None:

@@ -23,13 +23,13 @@ LONGEST: Final = 3_000
 NODE: Final = """
 import asyncio, sys, time
 
-url, namespace, skew = sys.argv[1:]
+url, namespace, skew, lease = sys.argv[1:]
 told = time.time
 time.time = lambda: told() + float(skew)  # a machine whose clock is wrong
 
 from shiftwork import WorkerOrchestrator
 
-app = WorkerOrchestrator(url, namespace=namespace, lease_seconds=1.0, max_concurrent=8)
+app = WorkerOrchestrator(url, namespace=namespace, lease_seconds=float(lease), max_concurrent=8)
 
 @app.task()
 async def act() -> None:
@@ -42,9 +42,10 @@ asyncio.run(app.run())
 class Nodes:
     """Processes that run the task `act`, and the app that enqueues it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, lease: float) -> None:
         self.namespace = uuid4().hex
         self._url = url
+        self._lease = lease
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.app = WorkerOrchestrator(url, namespace=self.namespace)
 
@@ -54,7 +55,7 @@ class Nodes:
         self.act = act
 
     def start(self, name: str, skew: float = 0.0) -> None:
-        command = [sys.executable, "-c", NODE, self._url, self.namespace, str(skew)]
+        command = [sys.executable, "-c", NODE, self._url, self.namespace, str(skew), str(self._lease)]
         self._running[name] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
     def kill(self, name: str) -> None:
@@ -106,7 +107,7 @@ def server() -> Iterator[Server]:
 async def test_nodes_that_start_at_once_survive_kills_and_a_crash_of_the_server(server: Server) -> None:
     with closing(psycopg.connect(server.url, autocommit=True)) as conn:
         conn.execute("CREATE DATABASE fresh")
-    async with Nodes(server.url_of("fresh")) as nodes:
+    async with Nodes(server.url_of("fresh"), lease=2.0) as nodes:
         nodes.start("a")
         nodes.start("b")  # both find an empty database
         jobs = [await nodes.enqueue() for _ in range(200)]
@@ -126,7 +127,7 @@ async def test_nodes_that_start_at_once_survive_kills_and_a_crash_of_the_server(
 
 @pytest.mark.parametrize("name", names())
 async def test_nodes_with_wrong_clocks_agree_by_that_of_the_store(name: str) -> None:
-    async with Nodes(server_url(name)) as nodes:
+    async with Nodes(server_url(name), lease=15.0) as nodes:
         nodes.start("ahead", 300.0)
         nodes.start("behind", -300.0)
         store = await nodes.app.control.store.open()

@@ -1,6 +1,7 @@
 """Each statement uses the index it names, whatever the planner believes about the tables."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
@@ -27,8 +28,13 @@ def db(request: pytest.FixtureRequest) -> Iterator[tuple["psycopg.Connection[Any
     """Yield a connection and the URL of a schema, which the first test fills with jobs."""
     url, schema = server_url(request.param), f"plans_{uuid4().hex}"
     with closing(psycopg.connect(url, autocommit=True)) as conn:
-        yield conn, f"{url}?schema={schema}"
+        yield conn, place(url, schema)
         conn.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+def place(url: str, schema: str) -> str:
+    """Return the URL of a schema; the sessions of a store there have its name."""
+    return f"{url.partition('?')[0]}?application_name={schema}&schema={schema}"
 
 
 async def fill(url: str, n: int) -> PostgresStore:
@@ -81,26 +87,25 @@ async def test_claims_read_no_more_than_they_take_whatever_is_believed(
     """Plans are made on an empty table, on a full one without statistics, and with statistics of an empty one."""
     conn, url = db
     schema = f"stale_{uuid4().hex}"
-    url = f"{url.partition('?')[0]}?schema={schema}"
-    store = await fill(url, 0)
+    store = await fill(place(url, schema), 0)
     conn.execute(f'VACUUM ANALYZE "{schema}".jobs')
     await store.add([job(f"{uuid4()}", "wv"[n % 2]) for n in range(ROWS)], NOW)
+    await store.close()
     for _ in range(3):
         before = reads(conn, schema)
+        await store.open()  # new sessions plan again
         for _ in range(10):
             await finish(store, *(succeeded(one) for one in await claim(store, 10)))
         await store.close()
-        await store.open()  # closed sessions have reported what they read; new ones plan again
         assert reads(conn, schema) - before < 100 * 40
         conn.execute(f'ANALYZE "{schema}".jobs')
-    await store.close()
     conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
 
 
 async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Connection[Any]", str]) -> None:
     conn, url = db
     schema = f"running_{uuid4().hex}"
-    store = await fill(f"{url.partition('?')[0]}?schema={schema}", ROWS)
+    store = await fill(place(url, schema), ROWS)
     taken = {one.id for one in await claim(store, 10)}
     await store.close()
     before = reads(conn, schema)
@@ -115,7 +120,11 @@ async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Con
 
 
 def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:
-    """Return how many rows of jobs were read, by index or not."""
+    """Return how many rows of jobs were read, by index or not. Sessions report it when they end: wait for that."""
+    deadline = time.monotonic() + 30.0
+    while conn.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", (schema,)).fetchone():
+        assert time.monotonic() < deadline, "a session of the closed store has not ended"
+        time.sleep(0.01)
     conn.execute("SELECT pg_stat_clear_snapshot()")
     row = conn.execute(
         "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_all_tables WHERE schemaname = %s AND relname = 'jobs'",

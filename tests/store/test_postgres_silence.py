@@ -21,7 +21,7 @@ from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses
 from shiftwork.testing.expect import soon
 from tests.store.proxy import Proxy
 from tests.store.servers.postgres import Server, own_server
-from tests.system.mill import Mill, gone
+from tests.system.mill import Mill, gone, until
 
 CALLS = 0
 """The number of the first connection, on which calls are made; others listen, and search."""
@@ -58,26 +58,21 @@ async def store(proxy: Proxy) -> AsyncIterator[PostgresStore]:
 # ── silence ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that give up after half a second, instead of twelve."""
-    for module in (call_queue, connections):
-        monkeypatch.setattr(module, "CALL_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "SEARCH_SECONDS", 0.5)
-
-
-@pytest.mark.usefixtures("impatient")
 async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answers(
-    store: PostgresStore, proxy: Proxy
+    store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add(store, job("before"))
-    proxy.fall_silent()
-    calls = [store.add([job(f"{n}")], NOW) for n in range(30)]
-    others = [store.stats(NOW), store.find(JobFilter()), store.beat([signs("i", "p")], 15, NOW), store.instances()]
-    told = await soon(asyncio.gather(*calls, *others, return_exceptions=True), "an answer for everybody")
-    assert {type(error) for error in told} == {StoreUnavailableError}
-    assert "has not answered for" in str(told[0])
-    assert "pg_stat_activity" in str(told[0])
+    with monkeypatch.context() as impatient:  # calls give up after half a second, instead of twelve
+        for module in (call_queue, connections):
+            impatient.setattr(module, "CALL_SECONDS", 0.5)
+        impatient.setattr(connections, "SEARCH_SECONDS", 0.5)
+        proxy.fall_silent()
+        calls = [store.add([job(f"{n}")], NOW) for n in range(30)]
+        others = [store.stats(NOW), store.find(JobFilter()), store.beat([signs("i", "p")], 15, NOW), store.instances()]
+        answers = await soon(asyncio.gather(*calls, *others, return_exceptions=True), "an answer to every call")
+    assert {type(error) for error in answers} == {StoreUnavailableError}
+    assert "has not answered for" in str(answers[0])
+    assert "pg_stat_activity" in str(answers[0])
     proxy.speak()
     await soon(add(store, job("after")), "an answer")
     assert await statuses(store, "before", "after") == ["queued"] * 2
@@ -112,10 +107,11 @@ async def test_a_node_ends_though_its_store_is_silent(
     await mill.noted("endless")
     children = node.children()
     proxy.fall_silent()
-    for _ in range(signals):
+    node.signal(signal.SIGTERM)
+    if signals == 2:
+        await until(lambda: "a second signal stops them now" in node.said, what=lambda: node.said)
         node.signal(signal.SIGTERM)
-        await asyncio.sleep(0.2)
-    await asyncio.to_thread(node.end, 40)
+    await asyncio.to_thread(node.end)
     assert gone(children)
     assert "the store does not answer" in node.said
     proxy.speak()

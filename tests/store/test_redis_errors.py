@@ -14,8 +14,9 @@ from shiftwork.errors import SchemaVersionError, StoreFullError, StoreUnavailabl
 from shiftwork.store.redis.address import parse
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, succeeded
+from tests.ports import free_port
 from tests.store.proxy import Proxy
-from tests.store.servers.redis import DURABLE, Server, free_port, namespace
+from tests.store.servers.redis import DURABLE, Server, namespace
 
 
 async def refusal(url: str, **more: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["start"]
 
 JOBS: Final = 100
+LEASE: Final = 5.0
 SENTINEL: Final = """
 sentinel monitor shop 127.0.0.1 {port} 1
 sentinel down-after-milliseconds shop 300
@@ -82,12 +83,12 @@ def all_busy(log: Path, workers: "list[subprocess.Popen[str]]") -> bool:
 def test_every_job_of_a_killed_worker_process_ends(start: Start, valkey_url: str, tmp_path: Path) -> None:
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(valkey_url, range(JOBS)))
-    victim = start("sleepers.py", valkey_url, log, gate)
+    victim = start("sleepers.py", valkey_url, log, gate, LEASE)
     eventually(lambda: started(log)[victim.pid] >= JOBS)
     victim.kill()
     victim.wait()
     gate.touch()
-    heir = start("sleepers.py", valkey_url, log, gate)
+    heir = start("sleepers.py", valkey_url, log, gate, LEASE)
     eventually(all_complete(valkey_url, ids))
     heir.send_signal(signal.SIGTERM)
     assert heir.wait(timeout=30) == 0
@@ -98,7 +99,7 @@ def test_every_job_ends_though_the_server_is_killed_twice(start: Start, valkey_p
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     with Server(valkey_program, *KILLED) as server:
         ids = asyncio.run(enqueue(server.url, range(2 * JOBS)))
-        workers = [start("sleepers.py", server.url, log, gate) for _ in range(2)]
+        workers = [start("sleepers.py", server.url, log, gate, LEASE) for _ in range(2)]
         eventually(lambda: all_busy(log, workers))
         server.kill()
         server.start()
@@ -150,7 +151,7 @@ def test_a_failover_loses_nothing_that_was_replicated(
     primary, replica, url = watched
     log, gate = tmp_path / "runs.log", tmp_path / "open"
     ids = asyncio.run(enqueue(url, range(2 * JOBS)))
-    workers = [start("sleepers.py", url, log, gate) for _ in range(2)]
+    workers = [start("sleepers.py", url, log, gate, LEASE) for _ in range(2)]
     eventually(lambda: all_busy(log, workers))
     eventually(lambda: replicated(primary, replica))
     primary.kill()

@@ -11,8 +11,8 @@ from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.session import SqliteSession
 from shiftwork.testing.acts import NOW, add, claim, gate, job, succeeded
 
-CROWD = 20_000
-"""Enough to notice a look at every row: that would take a thousand times as many steps as the round itself."""
+CROWD = 4_000
+"""Enough to notice a look at every row: that would take many times as many steps as the round itself."""
 WORKERS = ("probe", "crowd", "rival")
 
 

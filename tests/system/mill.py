@@ -23,7 +23,7 @@ RUNNING = re.compile(r" runs \d+ workers? in ")
 """What a node says once it runs."""
 SURPRISE = re.compile(r"^(?!.*(?: failed, | is dead: |: crash )).*\n *Traceback ", re.MULTILINE)
 """A traceback below a line that is not about a job that failed."""
-PATIENCE = 50.0
+PATIENCE = 60.0
 """Seconds after which something that must happen has not happened; the machine may be busy."""
 
 
@@ -81,7 +81,7 @@ class Mill:
         self.folder = folder
         self.log = folder / "runs.log"
         self.program = program
-        self._nodes: list[MillNode] = []
+        self.nodes: list[MillNode] = []
         self.environment = {
             "MILL_LOG": str(self.log),
             "MILL_STORE": store or f"sqlite:///{folder / 'shiftwork.db'}",
@@ -93,7 +93,7 @@ class Mill:
 
     def node(self, *options: str, **environment: str) -> MillNode:
         """Start a node; it need not be up yet."""
-        log = self.folder / f"node-{len(self._nodes)}.log"
+        log = self.folder / f"node-{len(self.nodes)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "shiftwork", "run", f"{self.program}:app", *options],
@@ -102,8 +102,8 @@ class Mill:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        self._nodes.append(MillNode(process, log))
-        return self._nodes[-1]
+        self.nodes.append(MillNode(process, log))
+        return self.nodes[-1]
 
     async def up(self, node: MillNode) -> MillNode:
         """Wait until it runs."""
@@ -155,18 +155,22 @@ class Mill:
         return [seen[job_id] for job_id in ids]
 
     def logs(self) -> str:
-        return "\n".join(node.said[-3000:] for node in self._nodes)
+        return "\n".join(node.said[-3000:] for node in self.nodes)
 
     async def close(self) -> None:
-        """End every process; none of the nodes may have been surprised by anything."""
+        """Close the app, and end every process."""
         await self.app.close()
-        for node in self._nodes:
+        self.end()
+
+    def end(self) -> None:
+        """End every process; none of the nodes may have been surprised by anything."""
+        for node in self.nodes:
             children = node.children()
             node.kill()
             for child in children:
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
-        surprised = [node.said for node in self._nodes if SURPRISE.search(node.said)]
+        surprised = [node.said for node in self.nodes if SURPRISE.search(node.said)]
         assert not surprised, "\n".join(surprised)
 
 
@@ -183,6 +187,15 @@ async def until(
             message = f"not within {within} s: {what()}"
             raise AssertionError(message)
         await asyncio.sleep(0.02)
+
+
+def living(pids: Iterable[int]) -> list[psutil.Process]:
+    """The processes with these pids. One that has ended meanwhile is left out."""
+    found = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
+    return found
 
 
 def gone(processes: Iterable[psutil.Process]) -> bool:

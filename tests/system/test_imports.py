@@ -19,7 +19,7 @@ async def fragile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     """An app whose processes can be told to fail."""
     for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
         monkeypatch.setenv(name, "")
-    it = Mill(tmp_path, lease=2.0, program="fragile")
+    it = Mill(tmp_path, lease=6.0, program="fragile")
     yield it
     await it.close()
 

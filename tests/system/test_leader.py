@@ -12,7 +12,7 @@ from tests.system.mill import Mill, until
 
 pytestmark = pytest.mark.timeout(120)
 
-LEASE = 2.0
+LEASE = 4.0
 
 
 @pytest.fixture
@@ -25,9 +25,15 @@ async def clockwork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_goes_on(clockwork: Mill) -> None:
-    nodes = [await clockwork.up(clockwork.node()) for _ in range(2)]
+    nodes = [clockwork.node() for _ in range(2)]
+    for node in nodes:
+        await clockwork.up(node)
+
+    async def led() -> bool:
+        return (await clockwork.app.control.system.overview()).leader is not None
+
+    await until(led, what=clockwork.logs)
     leader = (await clockwork.app.control.system.overview()).leader
-    assert leader is not None
     first, second = nodes if f"node {leader} leads" in nodes[0].said else reversed(nodes)
     await until(lambda: len(clockwork.lines()) > 5)
     before = len(clockwork.lines())

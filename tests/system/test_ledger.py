@@ -33,17 +33,16 @@ async def ledger(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     await it.close()
 
 
-@pytest.mark.parametrize("name", ["post_apart", "post_here"])
-async def test_a_job_ends_together_with_its_writes(ledger: Mill, url: str, name: str) -> None:
+async def test_a_job_ends_together_with_its_writes(ledger: Mill, url: str) -> None:
     await ledger.up(ledger.node())
-    worker = getattr(ledger.module, name)
-    jobs = [await worker.enqueue(amount=amount) for amount in (7, -1, 101)]
+    workers = ledger.module.post_apart, ledger.module.post_here
+    jobs = [await worker.enqueue(amount=amount) for worker in workers for amount in (7, -1, 101)]
     ended = await ledger.all_ended(jobs)
-    assert [job.status for job in ended] == [JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.COMPLETED]
+    assert [job.status for job in ended] == [JobStatus.COMPLETED, JobStatus.DEAD, JobStatus.COMPLETED] * 2
     async with await AsyncConnection.connect(url) as connection:
         rows = await (
             await connection.execute(
                 "SELECT amount FROM ledger WHERE job = ANY(%s) ORDER BY amount", ([job.id for job in jobs],)
             )
         ).fetchall()
-    assert rows == [(7,), (101,)]
+    assert rows == [(7,), (7,), (101,), (101,)]

@@ -2,111 +2,122 @@
 
 import os
 import signal
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
-import psutil
 import pytest
 
-from shiftwork import JobStatus
-from tests.system.mill import Mill, alive, gone, until
+from shiftwork import JobStateError, JobStatus
+from tests.system.mill import Mill, gone, living, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
 
-async def test_a_timeout_ends_each_kind_of_work(mill: Mill) -> None:
-    node = await mill.up(mill.node())
-    jobs = {name: await getattr(mill.module, name).enqueue(number=0) for name in ("swallow", "oversleep", "ignore")}
-    pids = {name: (await mill.noted(name))[0].pid for name in jobs}
-    grandchild = psutil.Process(mill.lines("ignore")[0].number)
-    processes = {name: psutil.Process(pid) for name, pid in pids.items()}
+@pytest.fixture(scope="module")
+def at_work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mill]:
+    """A mill with a node, for all tests whose jobs have names of their own in its log."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MILL_LOG", "MILL_STORE", "MILL_LEASE"):
+            patch.setenv(name, "")
+        it = Mill(tmp_path_factory.mktemp("mill"), lease=15.0)
+        it.node()
+        yield it
+        it.end()
+
+
+@pytest.fixture
+async def shared(at_work: Mill) -> AsyncIterator[Mill]:
+    """The mill at work, from the event loop of this test."""
+    yield at_work
+    await at_work.app.close()
+
+
+async def test_a_timeout_ends_each_kind_of_work(shared: Mill) -> None:
+    (node,) = shared.nodes
+    jobs = {name: await getattr(shared.module, name).enqueue(number=0) for name in ("swallow", "oversleep", "ignore")}
+    processes = living([(await shared.noted(name))[0].pid for name in jobs])
+    processes += living([shared.lines("ignore")[0].number])  # it has started another one
     for name, job in jobs.items():
-        ended = await mill.ended(job)
+        ended = await shared.ended(job)
         assert ended.status is JobStatus.DEAD
         assert (ended.error or "").startswith("timed out after 1 s"), name
         assert name in (ended.history[-1].traceback or ""), "where it was stuck"
-    await until(lambda: gone([*processes.values(), grandchild]), what=lambda: f"{processes}\n{node.said}")
+    await until(lambda: gone(processes), what=lambda: f"{processes}\n{node.said}")
     naps = [
         await worker.enqueue(number=1, seconds=0.0)
-        for worker in (mill.module.nap_apart, mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine)
+        for worker in (shared.module.nap_apart, shared.module.nap_in_a_thread, shared.module.nap_in_a_coroutine)
     ]
-    assert {job.status for job in await mill.all_ended(naps)} == {JobStatus.COMPLETED}
+    assert {job.status for job in await shared.all_ended(naps)} == {JobStatus.COMPLETED}
 
 
-async def test_cancelling_a_running_job_ends_its_process(mill: Mill) -> None:
-    await mill.up(mill.node())
-    job = await mill.module.endless.enqueue(number=0)
-    (start,) = await mill.noted("endless")
-    process = psutil.Process(start.pid)
-    await mill.app.cancel_job(job.id)
-    assert (await mill.ended(job)).status is JobStatus.CANCELLED
-    await until(lambda: gone([process]))
+async def test_cancelling_a_running_job_ends_its_process(shared: Mill) -> None:
+    job = await shared.module.endless.enqueue(number=0)
+    (start,) = await shared.noted("endless")
+    processes = living([start.pid])
+    await shared.app.cancel_job(job.id)
+    assert (await shared.ended(job)).status is JobStatus.CANCELLED
+    await until(lambda: gone(processes))
 
 
-async def test_a_suspect_can_be_cancelled(mill: Mill) -> None:
-    await mill.up(mill.node())
-    jobs = [await mill.module.wait_in_a_coroutine.enqueue(number=number) for number in range(4)]
-    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 4)
-    os.kill(mill.lines("wait_in_a_coroutine")[0].pid, signal.SIGABRT)
-    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 8, what=mill.logs)  # all of them at once
+async def test_a_suspect_can_be_cancelled(shared: Mill) -> None:
+    jobs = [await shared.module.wait_in_a_coroutine.enqueue(number=number) for number in range(4)]
+    await until(lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 4)
+    os.kill(shared.lines("wait_in_a_coroutine")[0].pid, signal.SIGABRT)
+    await until(lambda: len(shared.lines("wait_in_a_coroutine", "start")) >= 8, what=shared.logs)  # all of them at once
     for job in jobs:
-        await mill.app.cancel_job(job.id)
-    ended = await mill.all_ended(jobs)
+        await shared.app.cancel_job(job.id)
+    ended = await shared.all_ended(jobs)
     assert {(job.status, job.record.crashes) for job in ended} == {(JobStatus.CANCELLED, 0)}
 
 
-async def test_a_hungry_job_is_ended_with_the_figures(mill: Mill) -> None:
-    await mill.up(mill.node())
-    job = await mill.ended(await mill.module.eat.enqueue(megabytes=200))
+async def test_a_hungry_job_is_ended_with_the_figures(shared: Mill) -> None:
+    job = await shared.ended(await shared.module.eat.enqueue(megabytes=200))
     assert job.status is JobStatus.DEAD
     assert "bytes of memory; max_memory_per_instance is 120,000,000" in (job.error or "")
     assert job.record.crashes == 0
 
 
-async def test_a_process_that_has_grown_is_replaced_and_no_job_is_lost(mill: Mill) -> None:
-    await mill.up(mill.node())
-    first = await mill.ended(await mill.module.leak.enqueue(number=0, megabytes=100))
+async def test_a_process_that_has_grown_is_replaced_and_no_job_is_lost(shared: Mill) -> None:
+    first = await shared.ended(await shared.module.leak.enqueue(number=0, megabytes=100))
     assert first.status is JobStatus.COMPLETED
-    process = None
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(mill.lines("leak")[0].pid)
-    await until(lambda: process is None or not alive(process), what=mill.logs)
-    second = await mill.ended(await mill.module.leak.enqueue(number=1, megabytes=1))
+    processes = living([shared.lines("leak")[0].pid])
+    await until(lambda: gone(processes), what=shared.logs)
+    second = await shared.ended(await shared.module.leak.enqueue(number=1, megabytes=1))
     assert second.status is JobStatus.COMPLETED
-    assert len({line.pid for line in mill.lines("leak")}) == 2
+    assert len({line.pid for line in shared.lines("leak")}) == 2
 
 
-async def test_a_worn_process_is_replaced_and_no_job_is_lost(mill: Mill) -> None:
-    await mill.up(mill.node())
-    jobs = await mill.app.enqueue_many([mill.module.wear.call(number=number) for number in range(20)])
-    ended = await mill.all_ended(jobs)
+async def test_a_worn_process_is_replaced_and_no_job_is_lost(shared: Mill) -> None:
+    jobs = await shared.app.enqueue_many([shared.module.wear.call(number=number) for number in range(20)])
+    ended = await shared.all_ended(jobs)
     assert {(job.status, job.attempt) for job in ended} == {(JobStatus.COMPLETED, 1)}
     pids = [await job.result() for job in ended]
     assert max(pids.count(pid) for pid in pids) == 5
 
 
 @pytest.mark.parametrize("name", ["big", "big_in_a_coroutine"])
-async def test_large_payloads_and_results(mill: Mill, name: str) -> None:
-    await mill.up(mill.node())
-    worker = getattr(mill.module, name)
+async def test_large_payloads_and_results(shared: Mill, name: str) -> None:
+    worker = getattr(shared.module, name)
     data = ["".join(chr(ord("a") + (n + k) % 26) for n in range(1_000)) * 1_000 for k in range(8)]
-    jobs = await mill.app.enqueue_many([worker.call(data=text) for text in data])
-    ended = await mill.all_ended(jobs)
+    jobs = await shared.app.enqueue_many([worker.call(data=text) for text in data])
+    ended = await shared.all_ended(jobs)
     assert [await job.result() for job in ended] == [text[::-1] for text in data]
 
 
-async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(mill: Mill) -> None:
-    node = await mill.up(mill.node())
-    jobs = [await mill.module.hang_up.enqueue(number=number) for number in range(2)]
+async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(shared: Mill) -> None:
+    (node,) = shared.nodes
+    jobs = [await shared.module.hang_up.enqueue(number=number) for number in range(2)]
 
     async def both_crashed() -> bool:
-        return all([(await mill.job(job)).record.crashes for job in jobs])
+        return all([(await shared.job(job)).record.crashes for job in jobs])
 
-    await until(both_crashed, what=mill.logs)
+    await until(both_crashed, what=shared.logs)
     for job in jobs:
-        (crash, *_) = (await mill.job(job)).history
+        (crash, *_) = (await shared.job(job)).history
         assert crash.error.startswith("its process closed its connection with the node"), "not killed from outside"
-        await mill.app.cancel_job(job.id)
-    nap = await mill.ended(await mill.module.nap_apart.enqueue(number=0, seconds=0.0))
+        with suppress(JobStateError):  # it may have crashed three times by now
+            await shared.app.cancel_job(job.id)
+    nap = await shared.ended(await shared.module.nap_apart.enqueue(number=0, seconds=0.0))
     assert nap.status is JobStatus.COMPLETED
     assert not node.over
 
@@ -114,7 +125,7 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(mill: 
 async def test_a_process_that_talks_nonsense_is_ended_and_the_culprit_found(mill: Mill) -> None:
     node = await mill.up(mill.node())
     neighbours = [await mill.module.wait_in_a_coroutine.enqueue(number=number) for number in range(3)]
-    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) == 3)
+    await until(lambda: len(mill.lines("wait_in_a_coroutine", "start")) >= 3)
     job = await mill.module.babble.enqueue(number=0)
     await mill.noted("babble")
     await until(lambda: "sends garbage" in node.said, what=mill.logs)

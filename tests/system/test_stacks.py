@@ -19,7 +19,8 @@ async def spinning_is_seen(mill: Mill, pid: int) -> bool:
     return True
 
 
-async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill) -> None:
+@pytest.mark.parametrize("lease", [6.0])  # what a process costs is reported three times within it
+async def test_what_a_job_is_doing_is_seen_in_every_kind_of_pool(mill: Mill, lease: float) -> None:
     await mill.up(mill.node())
     module = mill.module
     places = {

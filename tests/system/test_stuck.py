@@ -3,11 +3,10 @@
 import signal
 from functools import partial
 
-import psutil
 import pytest
 
 from shiftwork import JobStatus
-from tests.system.mill import Mill, gone, statuses, until
+from tests.system.mill import Mill, gone, living, statuses, until
 
 pytestmark = pytest.mark.timeout(180)  # many processes; the machine may be busy
 
@@ -16,11 +15,17 @@ NOTED = ("hold", "hold_loop")
 """What they note."""
 
 
+@pytest.fixture
+def lease() -> float:
+    """As long as a frozen node keeps its jobs."""
+    return 4.0
+
+
 async def test_jobs_that_hold_their_process_up_keep_their_node_while_they_are_in_time(mill: Mill) -> None:
-    """The lease is two seconds, they hold everything up for eight, and may do so for thirty."""
-    await mill.up(mill.node())
-    await mill.up(mill.node())
-    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=8) for holder in HOLDERS]
+    """The lease is four seconds, they hold everything up for ten, and may do so for thirty."""
+    for node in [mill.node(), mill.node()]:
+        await mill.up(node)
+    held = [await getattr(mill.module, holder).enqueue(number=0, seconds=10) for holder in HOLDERS]
     pids = {(await mill.noted(worker))[0].pid for worker in NOTED}
     workers = [mill.module.nap_in_a_thread, mill.module.nap_in_a_coroutine]
     naps = await mill.app.enqueue_many([workers[n % 2].call(number=n, seconds=0.01) for n in range(30)])
@@ -37,7 +42,7 @@ async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill
     node = await mill.up(mill.node())
     too_long = (mill.module.hold_too_long, mill.module.hold_the_loop_too_long)
     held = [await worker.enqueue(number=0, seconds=600) for worker in too_long]
-    processes = [psutil.Process((await mill.noted(worker))[0].pid) for worker in NOTED]
+    processes = living([(await mill.noted(worker))[0].pid for worker in NOTED])
     for name, job in zip(NOTED, await mill.all_ended(held), strict=True):
         assert job.status is JobStatus.DEAD
         assert job.error == "timed out after 1 s and did not stop; its process was killed"
@@ -72,7 +77,7 @@ async def test_a_frozen_node_loses_its_jobs_but_nothing_overlaps_and_it_comes_ba
     frozen.signal(signal.SIGSTOP)
     await until(lambda: gone(children), what=lambda: "its processes go on")
     assert len(mill.lines(what="start")) == 2, "they ended after somebody else had begun"
-    await until(lambda: len(mill.lines(what="start")) == 4, what=mill.logs)
+    await until(lambda: len(mill.lines(what="start")) >= 4, what=mill.logs)
     assert not mill.lines(what="overlap")
     module.gate.touch()
     ended = await mill.all_ended(waiting)
@@ -98,9 +103,9 @@ async def test_a_node_that_was_frozen_within_its_lease_blames_no_job(mill: Mill)
     job = await mill.module.wait_apart.enqueue(number=0)
     await mill.noted("wait_apart")
     for times in range(1, 4):
-        process = psutil.Process(mill.lines("wait_apart", "start")[-1].pid)
+        processes = living([mill.lines("wait_apart", "start")[-1].pid])
         node.signal(signal.SIGSTOP)
-        await until(partial(gone, [process]))
+        await until(partial(gone, processes))
         node.signal(signal.SIGCONT)
         await until(partial(started_more_than, mill, times), what=mill.logs)
     mill.module.gate.touch()

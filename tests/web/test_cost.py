@@ -81,8 +81,10 @@ def _job(number: int) -> JobRecord:
 
 
 @pytest.fixture
-async def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Web, Counting]]:
-    """The web of a store with very many jobs in it."""
+async def full(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Web, Counting]]:
+    """The web of a store with very many jobs in it, or as many as the test names."""
     store = open_store(f"sqlite:///{tmp_path}/full.db", namespace="default")
     counting, prepare = Counting(store), driver.prepare_reader
 
@@ -93,7 +95,7 @@ async def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(driver, "prepare_reader", prepare_and_count)
     monkeypatch.setattr("shiftwork.web.job_search.ENOUGH_SECONDS", 0.0)
     await store.open()
-    for start in range(0, JOBS, BATCH):
+    for start in range(0, getattr(request, "param", JOBS), BATCH):
         await store.restore([_job(number) for number in range(start, start + BATCH)], 1_800_000_000.0)
     web = Web(WorkerOrchestrator(counting))
     for number in range(10):
@@ -153,6 +155,7 @@ async def test_no_page_costs_more_because_there_are_many_jobs(full: tuple[Web, C
         assert store.steps <= MOST_STEPS, (path, query, store.steps)
 
 
+@pytest.mark.parametrize("full", [BATCH], indirect=True)
 async def test_the_overview_is_asked_for_once_however_many_look(full: tuple[Web, Counting]) -> None:
     import asyncio
 

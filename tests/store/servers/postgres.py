@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ import pytest
 
 URL: Final = os.environ.get("SHIFTWORK_TEST_POSTGRES_URL")
 PATIENCE: Final = 60.0
+BUILD: Final = Path(__file__).resolve().parents[3] / "build"
 NOBODY: Final = 65534
 """PostgreSQL refuses to run as root."""
 SETTINGS: Final = {
@@ -67,6 +69,22 @@ def _as_nobody() -> dict[str, Any]:
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
+def _make_data(binaries: Path, data: Path, who: dict[str, Any]) -> None:
+    """Make the data of a new server. That takes a second, so it is kept in build/ and copied from then on."""
+    version = _run([str(binaries / "postgres"), "--version"]).split()[2]
+    kept = BUILD / f"postgres-{version}-{os.geteuid()}"
+    if kept.exists():
+        _run(["cp", "-a", str(kept), str(data)])
+        return
+    command = ["-D", str(data), "-U", "shiftwork", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    _run([str(binaries / "initdb"), *command], cwd=data.parent, **who)
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as part:
+        _run(["cp", "-a", str(data), f"{part}/data"])
+        with suppress(OSError):  # another test process was quicker
+            Path(part, "data").rename(kept)
+
+
 class Server:
     """One server, with its data, that tests start, stop and kill."""
 
@@ -79,10 +97,8 @@ class Server:
         if self._who:
             self._folder.chmod(0o755)
             os.chown(self._folder, NOBODY, NOBODY)
-        data = str(self._folder / "data")
+        _make_data(binaries, self._folder / "data", self._who)
         # All users need a password, except the one of the tests.
-        command = ["-D", data, "-U", "shiftwork", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        _run([str(binaries / "initdb"), *command], cwd=self._folder, **self._who)
         rules = self._folder / "data" / "pg_hba.conf"
         rules.write_text("local all shiftwork trust\nlocal all all scram-sha-256\n")
 

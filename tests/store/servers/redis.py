@@ -20,6 +20,8 @@ from typing import Any, Final, Self
 import pytest
 from hiredis import Reader, ReplyError, pack_command
 
+from tests.ports import free_port
+
 PLACES: Final = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin")
 NOBODY: Final = 65534
 PATIENCE: Final = 60.0
@@ -51,14 +53,6 @@ def required(found: Path | None, what: str) -> Path:
     if os.environ.get("CI"):
         pytest.fail(f"{what} is missing")
     pytest.skip(f"{what} is missing")
-
-
-def free_port() -> int:
-    """Return a port that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Plain:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from shiftwork import Context, WorkerOrchestrator
 
-url, log_path, gate = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-lease = float(sys.argv[4]) if len(sys.argv) > 4 else 1.0
+url, log_path, gate, lease = sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])
 log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 app = WorkerOrchestrator(url, max_concurrent=100, lease_seconds=lease)
