@@ -59,9 +59,14 @@ async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(
 ) -> None:
     await add(store, job("before"))
     await asyncio.sleep(0)
-    writes: list[object] = []
+    writes: list[Pipeline] = []
     write = Pipeline.flush
-    monkeypatch.setattr(Pipeline, "flush", lambda pipeline: (writes.append(pipeline), write(pipeline)))
+
+    def flush(pipeline: Pipeline) -> None:
+        writes.append(pipeline)
+        write(pipeline)
+
+    monkeypatch.setattr(Pipeline, "flush", flush)
     adding = asyncio.ensure_future(store.add([job("1")], NOW))
     await asyncio.sleep(0)  # it runs until it waits
     assert writes

@@ -81,8 +81,7 @@ class AddBatcher:
             # Callers that were woken together add their jobs in the same turn of the loop: the first is sent at once,
             # and the others follow it together.
             self._send_now()
-            self._is_scheduled = True
-            self._loop.call_soon(self._send_now)
+            self._schedule()
         return future
 
     def send(self) -> SentCommand | None:
@@ -103,6 +102,12 @@ class AddBatcher:
         self._under_way += 1
         return sent
 
+    def _schedule(self) -> None:
+        """Send the batch at the end of this turn of the loop."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._send_now)
+
     def _send_now(self) -> None:
         self._is_scheduled = False
         sent = self.send()
@@ -117,8 +122,8 @@ class AddBatcher:
             again.add_done_callback(partial(self._distribute, callers))
         else:
             self._distribute(callers, reply)
-        if self._under_way == 0:
-            self._send_now()
+        if self._under_way == 0 and (self._callers or len(callers) > 1):
+            self._schedule()  # not at once: the callers that were woken together may have more jobs
 
     def _distribute(self, callers: list[Caller], reply: asyncio.Future[Any]) -> None:
         if reply.cancelled():
