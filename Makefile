@@ -24,8 +24,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
-demo: ui ## show the product at work, on the embedded store
-	@$(BIN)/python -m examples.shop
+demo: ui ## live a company's day in two minutes; ARGS=--help
+	@$(BIN)/python -m examples.company $(ARGS)
 
 test: lint provide ## check, and every test but the soak tests
 	@echo "» tests; mypy and the dashboard's checks run beside them, and are shown at the end"

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,15 +104,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndFold
 
 def pytest_configure() -> None:
     """Mind SIGINT, also where these tests run in the background of a shell: processes inherit that it is ignored."""
-    gc.disable()  # what is collected stays: there is nothing to find in it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
-    """Keep thousands of collected tests out of every later look for garbage."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep thousands of collected tests, none of which is ever let go, out of every look for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

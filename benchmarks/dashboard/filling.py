@@ -1,6 +1,5 @@
 """Fills a store with a history: a week of jobs in every status, nodes and instances, events."""
 
-import asyncio
 import random
 import time
 from typing import Final
@@ -155,5 +154,5 @@ async def add_workers(url: str, n: int) -> None:
     docs = [Doc("worker", config.name, msgpack.encode(config)) for config in named]
     docs += [Doc("gates", one.name, msgpack.encode(Gates(worker=one.name, pool=one.pool))) for one in named]
     for start in range(0, len(docs), AT_ONCE):
-        await asyncio.gather(*(store.put(doc) for doc in docs[start : start + AT_ONCE]))
+        await store.put(docs[start : start + AT_ONCE])
     await store.close()

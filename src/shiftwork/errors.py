@@ -33,6 +33,7 @@
     │   ├── StoreFullError              it has no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           its content cannot be read
     │   └── SchemaVersionError          another version of shiftwork wrote it
+    ├── HistoryError                  less history is kept than the question needs
     ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, or called from the wrong place
 
@@ -176,6 +177,10 @@ class CorruptStoreError(StoreError):
 
 class SchemaVersionError(StoreError):
     """Another version of shiftwork wrote the store."""
+
+
+class HistoryError(ShiftworkError):
+    """Less history is kept than the question needs."""
 
 
 class MoveError(ShiftworkError):

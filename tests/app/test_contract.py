@@ -236,6 +236,7 @@ async def test_the_first_example(stage: Stage, clock: ManualClock) -> None:
         "cleanup", cleanup, interval_seconds=3600, priority=JobPriority.LOW, blocks=["process-data"]
     )
     await orchestrator.start()
+    await settle()
     for name in ("fetch-data@first", "process-data@first", "cleanup@first"):
         await (await orchestrator.get_job(name)).result(DEADLINE)
     assert ran[0] == "fetch-data 30"

@@ -38,7 +38,7 @@ async def bodies(app: WorkerOrchestrator, kind: str, body: bytes) -> None:
     store = await app.control.store.open()
     versions = {doc.name: doc.version for doc in await store.docs(kind)}
     for name in {*NAMES, *versions}:
-        assert await store.put(Doc(kind, name, body, versions.get(name, 0)))
+        assert await store.put([Doc(kind, name, body, versions.get(name, 0))]) == [True]
 
 
 @pytest.mark.parametrize("kind", READ)

@@ -278,6 +278,17 @@ async def test_a_job_whose_worker_nobody_there_knows_says_that_it_is_unserved(st
     assert "no running process has worker act in pool default" in (await here.explain_job(job.id)).text
 
 
+async def test_a_job_of_a_pool_at_zero_says_that_a_node_starts_a_slot(stage: Stage) -> None:
+    app = stage.app()
+    app.register_pool("seldom", min_workers=0)
+    worker = app.register_worker("act", Act(), execution_mode="triggered", pool="seldom")
+    await app.start()
+    job = await worker.enqueue()
+    assert "waits: pool seldom has no slots yet; a node starts one" in (await app.explain_job(job.id)).text
+    await app.stop()
+    assert "no running process has worker act in pool seldom" in (await app.explain_job(job.id)).text
+
+
 # ── damage ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -19,6 +19,7 @@ from shiftwork import (
     UnknownWorkerError,
     WorkerOrchestrator,
 )
+from shiftwork.runtime.clock import settle
 from tests.runtime.stage import DEADLINE, Stage, started
 
 
@@ -231,6 +232,7 @@ async def test_after_a_refusal_it_can_be_mended_and_started(stage: Stage) -> Non
     await refused(app, UnknownWorkerError, "'a'")
     app.register_worker("a", nothing)
     await app.start()
+    await settle()
     assert await (await app.get_job("b@first")).ended(DEADLINE)
 
 

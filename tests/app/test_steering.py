@@ -201,7 +201,7 @@ async def test_bounds_hold_at_once_and_through_restarts_until_reset(stage: Stage
     await clock.advance(1)
     assert act.running == 5
     assert [event.message for event in heard] == [
-        "pool p may have 5 to 6 slots, by hand; it was 4 to 6",
+        "pool p may have 5 to 6 slots, set by hand; it was 4 to 6",
     ]
     assert heard[0].data["min_workers"] == 5
 
@@ -253,6 +253,48 @@ async def test_wrong_bounds_are_refused_and_nothing_changes(
         await app.scale_pool("p", low, high)
     assert await app.events() == []
     assert await stage.store.docs("pool") == []
+
+
+async def test_bounds_follow_the_clock_until_a_person_sets_them(stage: Stage, clock: ManualClock) -> None:
+    act = Act()
+    app, worker = app_with(stage, act, max_workers=2, bounds={"* * * * *": (1, 2), "*/2 * * * *": (3, 4)})
+    await clock.advance(120 - clock.now() % 120)
+    await app.start()
+    await app.enqueue_many([worker.call() for _ in range(9)])
+    await clock.advance(2)
+    assert act.running == 3
+    (pool,) = [one for one in (await app.control.system.overview()).pools if one.name == "p"]
+    assert pool.bounds is not None
+    assert (pool.bounds.low, pool.bounds.high, pool.bounds.by) == (3, 4, "clock")
+    heard: list[Event] = []
+    app.on("pool.scaled", heard.append)
+    await clock.advance(60)
+    assert [event.message.partition(" since ")[0] for event in heard] == ["pool p: 3 → 2 slots: the clock's bounds"]
+    assert heard[0].message.endswith(" UTC: 1 to 2")
+    scaled = await app.scale_pool("p", 4, 4)
+    assert (scaled.min_workers, scaled.max_workers) == (4, 4)
+    await clock.advance(1)
+    assert act.running == 4
+    back = await app.scale_pool("p", reset=True)
+    assert (back.min_workers, back.max_workers) == (1, 2)
+    with pytest.raises(ConfigurationError, match=r"max_workers \(2 by the clock since .* UTC\); set both"):
+        await app.scale_pool("p", min_workers=3)
+
+
+async def test_a_process_without_workers_knows_how_long_the_jobs_of_others_take(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    app, worker = app_with(stage, act, max_workers=30, target_latency_seconds=20.0)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    await clock.advance(60)
+    await act.finish()
+    await app.pause_pool("p")
+    await app.enqueue_many([worker.call() for _ in range(10)])
+    reason = (await stage.app().auto_scale())["p"]["reason"]
+    assert reason.startswith("10 queued, 10 min of work, need 30 to be done within 20 s")
 
 
 async def test_bounds_of_an_unknown_pool(stage: Stage) -> None:
@@ -318,7 +360,7 @@ async def test_a_plan_that_cannot_be_read_hides_nothing(stage: Stage) -> None:
     app, _ = app_with(stage, Act())
     await app.start()
     doc = await stored(stage.store, PLAN, PLAN_NAME)
-    assert await stage.store.put(Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version))
+    assert await stage.store.put([Doc(PLAN.name, PLAN_NAME, b"\xc1", doc.version)]) == [True]
     assert [seen.status for seen in await app.nodes()] == ["serving"]
     assert {pool.name for pool in (await app.control.system.overview()).pools} == {"p"}
 

@@ -295,6 +295,7 @@ async def test_disabled_is_disabled_everywhere_and_for_ever(stage: Stage) -> Non
     await third.enable_worker("w")
     await third.start()
     assert third.get_status()["worker_states"]["w"]["enabled"] is True
+    await settle()
     assert len(await third.find_jobs()) == 1
 
 

@@ -19,8 +19,10 @@ from typing import Final, Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+from shiftwork import WorkerOrchestrator
 from tests.browser.conftest import QUIET, browser_path
-from tests.browser.stage import HERE, Site, eventually, market
+from tests.browser.stage import HERE, Site, eventually, market, served
+from tests.sim.past import past, put
 
 DOCS: Final = HERE.parent.parent / "docs" / "dashboard"
 WIDE: Final[ViewportSize] = {"width": 1360, "height": 860}
@@ -120,6 +122,32 @@ def taken(page: Page, site: Site, place: str, path: Path, *, whole: bool) -> Non
     page.screenshot(path=path, full_page=whole, animations="disabled")
 
 
+def a_day(at: float) -> int:
+    """How many jobs come in a minute: a few at night, many at noon."""
+    return int(8 + 220 * math.exp(-((((at % 86_400) / 3_600 - 12) / 2.2) ** 2)))
+
+
+async def remember(app: WorkerOrchestrator) -> None:
+    hours = past(app.control.now(), 26 * 60, a_day, pool="images", worker="resize")
+    await put(await app.control.store.open(), hours)
+
+
+def look_at_yesterday(browser: Browser, folder: Path) -> None:
+    """Take the picture of bounds that are tried on yesterday."""
+    app = WorkerOrchestrator("memory://")
+    app.register_pool("images", max_workers=12)
+    with served(app) as host:
+        host.run(remember(app))
+        page = browser.new_page(viewport=WIDE, color_scheme="light", reduced_motion="reduce")
+        page.goto(f"{host.site.address}#/pools/images")
+        page.get_by_label("At most").fill("8")
+        page.keyboard.press("Enter")
+        page.get_by_role("status").filter(has_text="instead of").wait_for()
+        panel = page.locator("section").filter(has_text="have done yesterday?")
+        panel.screenshot(path=folder / "what-if.png", animations="disabled")
+        page.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -142,6 +170,7 @@ def main() -> None:
             executable_path=browser_path(playwright), args=list(QUIET), chromium_sandbox=os.geteuid() != 0
         )
         look(browser, site, options.every or DOCS, every=options.every is not None)
+        look_at_yesterday(browser, options.every or DOCS)
         browser.close()
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from shiftwork import JobStatus, MoveError, WorkerOrchestrator
-from shiftwork.cli.move import ProgressBar
+from shiftwork.cli.progress import ProgressBar
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 

@@ -107,7 +107,7 @@ def test_bounds_are_set_followed_kept_and_reset(shop: Terminal) -> None:
     assert (seen["min_workers"], seen["max_workers"], seen["bounds_changed"]) == (1, 4, False)
     events = [event["message"] for event in shop.json("events")["events"] if event["name"] == "pool.bounds"]
     assert events == [
-        "pool images may have 3 to 4 slots, by hand; it was 1 to 4",
+        "pool images may have 3 to 4 slots, set by hand; it was 1 to 4",
         "pool images may have 1 to 4 slots, as registered; it was 3 to 4",
     ]
 

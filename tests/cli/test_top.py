@@ -19,6 +19,7 @@ import pytest
 
 from shiftwork import JobStatus
 from shiftwork.cli.top import GlanceHistory, frame, sparkline
+from shiftwork.core.bounds import Bounds
 from shiftwork.core.model import JobPriority, JobRecord, PoolConfig, PoolDoc, PoolStats, Progress, WorkerInstance
 from shiftwork.views.glance import Glance
 from shiftwork.views.overview import NodeView, PoolView
@@ -34,6 +35,7 @@ def pool(**numbers: Any) -> PoolView:
     return PoolView(
         name="images",
         config=PoolConfig(name="images", kind="process", min_workers=2, max_workers=4),
+        bounds=Bounds(low=2, high=4, by="hand"),
         change=PoolDoc(max_workers=4),
         stats=PoolStats(**numbers),
         instances=3,

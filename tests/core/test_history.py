@@ -1,9 +1,12 @@
 """Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
 
+from itertools import pairwise
+
 from shiftwork.core.docs import HISTORY
 from shiftwork.core.history import (
     DAY,
     HOUR,
+    KEPT_HOURS,
     MOST_POOLS,
     Before,
     Hour,
@@ -12,13 +15,14 @@ from shiftwork.core.history import (
     Sample,
     appended,
     ended,
+    ended_by_worker,
     hour_name,
     last_day,
     moment,
-    spread,
-    thinned,
 )
-from shiftwork.core.model import PoolStats
+from shiftwork.core.history_steps import spread, thinned
+from shiftwork.core.model import PoolStats, WorkerStats
+from shiftwork.core.worker_hours import MOST_WORKERS, WorkerHour
 
 NOW = 1_800_000_000.0
 
@@ -55,7 +59,7 @@ def test_what_ended_is_not_known_without_a_moment_before() -> None:
 def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
     pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
     look = seen(NOW, **pools)
-    hour = appended(Hour(7), moment(look, Before(NOW - 60, {}), step=60), ended(look).totals)
+    hour = appended(Hour(7), look, Before(NOW - 60, {}), ended(look))
     kept = hour.moments[0].pools
     assert len(kept) == MOST_POOLS
     assert "p119" in kept
@@ -67,15 +71,68 @@ def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
     assert (before.at, before.of("p119"), before.of("p19")) == (NOW, ended(look).totals["p119"], None)
 
 
+def grown(at: float, jobs: int, **more: int) -> Sample:
+    """A pool and its worker after so many jobs of 0.2 s, with one more running and two queued."""
+    pool = PoolStats(queued=2, processing=1, completed=jobs, run_seconds=jobs * 0.2, marks={"r5": jobs, "w0": jobs})
+    worker = WorkerStats(queued=2, processing=1, completed=jobs, run_seconds=jobs * 0.2, **more)
+    return Sample(at, {"p": pool}, {"p": 2}, {}, {"resize": worker})
+
+
+def noted(hour: Hour, samples: list[Sample]) -> Hour:
+    for before, after in pairwise(samples):
+        hour = appended(hour, after, ended_by_worker(before), ended_by_worker(after))
+    return hour
+
+
+def test_arrivals_are_what_ended_and_what_is_still_there() -> None:
+    hour = noted(Hour(7), [seen(NOW, p=PoolStats()), grown(NOW + 60, 10), grown(NOW + 120, 25)])
+    first, second = [one.pools["p"] for one in hour.moments]
+    assert (first.arrived, second.arrived) == (13, 15)
+    assert (first.run_seconds, second.run_seconds) == (2.0, 3.0)
+    emptied = noted(hour, [grown(NOW + 120, 25), seen(NOW + 180, p=PoolStats(completed=25))])
+    assert emptied.moments[-1].pools["p"].arrived == 0, "three jobs were cancelled: fewer than none have come"
+
+
+def test_an_hour_has_what_each_worker_did_and_how_long_runs_took() -> None:
+    samples = [grown(NOW, 100), grown(NOW + 60, 110), grown(NOW + 120, 125, failed=4, died=1)]
+    hour = noted(Hour(7), samples)
+    assert hour.workers == {"resize": WorkerHour(29, 25, 4, 3, 5.0)}
+    assert hour.runs == {"p": [0, 0, 0, 0, 0, 25, *[0] * 11]}
+    next_leader = HISTORY.decode(HISTORY.encode(hour))
+    assert next_leader is not None
+    late = grown(NOW + 180, 130, failed=4, died=1)
+    went_on = appended(next_leader, late, next_leader.before(), ended_by_worker(late))
+    assert went_on.workers == {"resize": WorkerHour(34, 30, 4, 3, 6.0)}
+    again = noted(went_on, [late, grown(NOW + 240, 3)])
+    assert again.workers["resize"].completed == 33, "a store that was moved into counts from zero"
+    missed = appended(went_on, grown(NOW + 900, 900), went_on.before(), ended_by_worker(late))
+    assert missed.workers == went_on.workers, "it is not known when in the gap they ran"
+
+
+def test_of_very_many_workers_the_busiest_are_kept_and_an_hour_stays_small() -> None:
+    def look(at: float, jobs: int) -> Sample:
+        pools = {f"pool-{n:03}": PoolStats(completed=jobs * n, marks={"r5": jobs * n}) for n in range(300)}
+        workers = {f"shop.orders.worker-{n:05}": WorkerStats(completed=jobs * n) for n in range(2_000)}
+        return Sample(at, pools, dict.fromkeys(pools, 12), dict.fromkeys(pools, 12), workers)
+
+    hour = noted(Hour(7), [look(NOW, 10), look(NOW + 60, 10_000)])
+    assert len(hour.workers) == len(hour.worker_totals) == MOST_WORKERS
+    assert "shop.orders.worker-01999" in hour.workers
+    day = Hour(hour.number, hour.moments * 60, hour.totals, hour.runs, hour.workers, hour.worker_totals)
+    assert len(HISTORY.encode(day)) < 400_000
+    idle = noted(Hour(7), [look(NOW, 10), look(NOW + 60, 10)])
+    assert (idle.workers, idle.worker_totals, idle.runs) == ({}, {}, {})
+
+
 def test_the_last_day_is_in_order_and_no_longer_than_a_day() -> None:
     ats = [NOW - DAY - 1, NOW - DAY + 1, NOW - HOUR, NOW - 60, NOW + 1]
     hours = [Hour(int(at // HOUR), [Moment(at, {})]) for at in reversed(ats)]
     assert [one.at for one in last_day(hours, NOW)] == ats[1:4]
-    assert [hour_name(number) for number in (0, 23, 24 * 20_000 + 5)] == ["00", "23", "05"]
+    assert [hour_name(number) for number in (0, 23, KEPT_HOURS * 20_000 + 5)] == ["00", "23", "05"]
 
 
 def test_a_minute_is_spread_and_put_together_again() -> None:
-    minute = Moment(NOW, {"p": Point(3, 1, 2, 2, None, 100, 5, 0, 0.2, None)})
+    minute = Moment(NOW, {"p": Point(3, 1, 2, 2, None, 100, 5, 0, 0.2, None, 90, 66.0)})
     parts = spread(minute, 5.0)
     assert [part.at for part in parts] == [NOW - 55 + 5 * n for n in range(12)]
     assert {part.pools["p"].completed for part in parts} == {8, 9}

@@ -3,21 +3,20 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, JobPriority, Lost, NodeBeat, Plan, PoolConfig, PoolDoc, PoolStats
+from shiftwork.core.model import Beat, JobPriority, Lost, NodeBeat, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
 from shiftwork.core.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,
     PlanFacts,
     PlanMemory,
     Planned,
-    PoolSample,
-    bounded,
     next_plan,
-    pool_load,
     totals,
     with_lost,
 )
+from shiftwork.core.scaling import Floor
 
 NOW = 1_000_000.0
 
@@ -59,8 +58,6 @@ def test_deciding_changes_neither_the_plan_nor_the_memory_it_is_given() -> None:
     first = planned(None, node("a"))
     again = [planned(first.plan, node("a"), memory=first.memory, at=NOW + 1, p=PoolStats(queued=25)) for _ in range(2)]
     assert again[0] == again[1]
-    assert first.memory.samples["p"].at == NOW
-    assert again[0].memory.samples["p"].at == NOW + 1
 
 
 def test_a_plan_of_which_no_node_is_left_is_begun_again() -> None:
@@ -101,26 +98,53 @@ def test_a_lost_node_is_missed_until_something_takes_its_place(beat: Beat, age: 
     assert planned(before, beat).plan.lost.keys() == missed
 
 
-def test_two_samples_make_a_rate_and_one_does_not() -> None:
-    first = PoolSample(NOW, PoolStats(added=10))
-    then = PoolSample(NOW + 2, PoolStats(added=30, completed=4, failed=1, run_seconds=10.0, oldest_run_at=NOW - 1))
-    assert pool_load(first, None, slots=1).arrivals_per_second is None
-    assert pool_load(first, first, slots=1).arrivals_per_second is None
-    load = pool_load(then, first, slots=3)
-    assert (load.arrivals_per_second, load.mean_run_seconds, load.oldest_wait_seconds) == (10.0, 2.0, 3.0)
-    assert load.current == 3
+def with_workers(at: float, pool_of: dict[str, str] | None = None, **workers: WorkerStats) -> PlanFacts:
+    return PlanFacts(
+        now=at,
+        pools={"p": PoolConfig(name="p", max_workers=30, target_latency_seconds=20.0)},
+        stats={
+            "p": PoolStats(
+                queued=sum(one.queued for one in workers.values()),
+                processing=sum(one.processing for one in workers.values()),
+            )
+        },
+        workers=workers,
+        pool_of=dict.fromkeys(workers, "p") if pool_of is None else pool_of,
+        beats=[node("a")],
+        priorities={},
+    )
 
 
-@pytest.mark.parametrize(
-    ("change", "bounds"),
-    [
-        (None, (2, 5)),
-        (PoolDoc(), (2, 5)),
-        (PoolDoc(min_workers=3, max_workers=4), (3, 4)),
-        (PoolDoc(max_workers=1), (1, 1)),
-        (PoolDoc(min_workers=9), (9, 9)),
-    ],
-)
-def test_bounds_that_people_set_win(change: PoolDoc | None, bounds: tuple[int, int]) -> None:
-    pool = bounded(PoolConfig(name="p", min_workers=2, max_workers=5), change)
-    assert (pool.min_workers, pool.max_workers) == bounds
+def test_each_worker_of_a_pool_counts_with_its_own_run_time() -> None:
+    """Ten exports of a minute are ten minutes of work, however many pings of 50 ms there were before."""
+    ping = WorkerStats(completed=100_000, run_seconds=5_000.0)
+    export = WorkerStats(queued=10, processing=1, completed=5, run_seconds=300.0)
+    made = next_plan(Plan(nodes={"a": {"p": 1}}), with_workers(NOW, ping=ping, export=export), PlanMemory())
+    decision, _ = made.decisions["p"]
+    assert decision.target == 11
+    assert "10 queued, 10 min of work, need 30 to be done within 20 s" in decision.reason
+
+
+def test_a_worker_of_another_pool_does_not_count() -> None:
+    export = WorkerStats(queued=10, processing=1, completed=5, run_seconds=300.0)
+    facts = with_workers(NOW, {"export": "elsewhere"}, export=export)
+    assert next_plan(Plan(nodes={"a": {"p": 1}}), facts, PlanMemory()).decisions["p"][0].target == 1
+
+
+def test_a_new_leader_keeps_what_is_busy_and_waits_before_it_shrinks() -> None:
+    busy = WorkerStats(processing=8, completed=1000, run_seconds=1000.0)
+    made = next_plan(Plan(nodes={"a": {"p": 12}}), with_workers(NOW, w=busy), PlanMemory())
+    for second in range(1, 120):
+        made = next_plan(made.plan, with_workers(NOW + second, w=busy), made.memory)
+        assert totals(made.plan)["p"] == 12
+    assert made.decisions["p"][0].reason == "8 busy on average; 13 leave room to spare"
+
+
+def test_bounds_that_hold_are_found_for_every_plan() -> None:
+    pool = PoolConfig(name="p", bounds={"* * * * *": (3, 4)})
+    facts = PlanFacts(now=NOW, pools={"p": pool}, stats={}, beats=[node("a")], priorities={})
+    assert totals(next_plan(Plan(), facts, PlanMemory()).plan) == {"p": 3}
+    by_hand = replace(facts, changes={"p": PoolDoc(min_workers=5)})
+    assert totals(next_plan(Plan(), by_hand, PlanMemory()).plan) == {"p": 5}
+    expected = replace(facts, floors={"p": Floor(9, "yesterday 9 slots were busy")})
+    assert totals(next_plan(Plan(), expected, PlanMemory()).plan) == {"p": 4}

@@ -18,6 +18,7 @@ from shiftwork.core import admission, health
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
 from shiftwork.handles.worker import Worker
+from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable
 
 CODE = re.compile(r"`([^`]+)`")
 
@@ -116,6 +117,15 @@ def test_health_problems(docs: Path) -> None:
 
 def test_events(docs: Path) -> None:
     assert set(codes(rows(docs / "operations.md", "event"))) == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("heading", "table"),
+    [("`[nodes.NAME]`", NodeTable), ("`[workers.NAME]`", WorkerTable), ("`[targets.NAME]`", TargetTable)],
+)
+def test_keys_of_a_scenario(docs: Path, heading: str, table: type[Struct]) -> None:
+    documented = [row[0].strip("`") for row in rows(docs / "planning.md", heading)]
+    assert documented == [field.name for field in fields(table)]
 
 
 def test_commands(docs: Path) -> None:

@@ -157,6 +157,7 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_uncounted(stage: Sta
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
+    await settle()
     stage.faults.fail("claim", kind="after", times=1)
     job = await worker.enqueue()
     await settle()
@@ -317,7 +318,7 @@ async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: Man
     await app.start()
     for name in ("fail", "tick", "elastic", "default", PLAN_NAME, STACKS_NAME, MOVE_NAME, hour_name(0)):
         there = {doc.name: doc.version for doc in await stage.store.docs(kind)}
-        await stage.store.put(Doc(kind, name, body, there.get(name, 0)))
+        await stage.store.put([Doc(kind, name, body, there.get(name, 0))])
     await worker_of(app, "fail").enqueue()
     await clock.advance(200)
     assert runs["fail"] == 1

@@ -1,5 +1,6 @@
 """The leader's diary: a moment a minute in the store, through changes of the lead; and what the web makes of it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.docs import HISTORY
-from shiftwork.core.history import HOUR, Hour, Moment, last_day
+from shiftwork.core.history import HOUR, KEPT_HOURS, Hour, Moment, last_day
 from shiftwork.core.model import Doc, PoolStats
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, settle
@@ -61,6 +62,9 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     first, second = [one.pools["default"] for one in await minutes(stage)]
     assert (first.completed, second.completed) == (3, 2)
     assert (first.failed, first.workers, first.queued) == (0, first.wanted, 0)
+    assert (first.arrived, second.arrived) == (3, 2)
+    hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
+    assert [one.workers["act"].arrived for one in hours if one] == [5]
     assert first.wait_p95 is not None
 
 
@@ -100,8 +104,7 @@ async def test_only_the_leader_notes(stage: Stage, clock: ManualClock) -> None:
 async def test_a_note_that_another_leader_spoilt_is_followed_by_good_ones(stage: Stage, clock: ManualClock) -> None:
     node = Historian(stage.store, clock, lambda: True)
     await note(node, clock, times=2)
-    for doc in await stage.store.docs(HISTORY.name):
-        await stage.store.put(doc)
+    await stage.store.put(await stage.store.docs(HISTORY.name))
     await note(node, clock, times=3)
     assert len(await minutes(stage)) == 3
 
@@ -114,12 +117,12 @@ async def test_nothing_falls_between_two_notes(
     """Whether another leader came in between, or the store failed, after it had written or before."""
     node, put = Historian(stage.store, clock, lambda: True), stage.store.put
 
-    async def fails_once(doc: Doc) -> bool:
+    async def fails_once(docs: Sequence[Doc]) -> list[bool]:
         monkeypatch.setattr(stage.store, "put", put)
         if written:
-            await put(doc)
+            await put(docs)
         if spoilt:
-            return False
+            return [False]
         raise StoreUnavailableError("gone")
 
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
@@ -153,9 +156,9 @@ async def test_of_very_many_pools_less_is_remembered(
 async def test_a_day_later_an_hour_is_written_over(stage: Stage, clock: ManualClock) -> None:
     node = Historian(stage.store, clock, lambda: True)
     await stage.store.take_over([], {"p": PoolStats(completed=1)}, 0)
-    await note(node, clock, times=26 * 60)
+    await note(node, clock, times=30 * 60)
     docs = await stage.store.docs(HISTORY.name)
-    assert [doc.name for doc in docs] == [f"{hour:02}" for hour in range(24)]
+    assert [doc.name for doc in docs] == [f"{hour:02}" for hour in range(KEPT_HOURS)]
     assert 24 * 60 - 1 <= len(await minutes(stage)) <= 24 * 60 + 1
     whole = [hour for doc in docs if (hour := HISTORY.decode(doc.body))]
     assert all(one.at // HOUR == hour.number for hour in whole for one in hour.moments)

@@ -77,6 +77,7 @@ async def test_every_kind_of_function_runs(stage: Stage, kind: str, mode: str) -
     app = stage.app()
     app.register_worker("w", function, execution_mode=mode, **({} if mode == "continuous" else {"interval_seconds": 9}))
     await app.start()
+    await settle()
     (job, *_) = await app.find_jobs(worker="w")
     assert await job.result(timeout_seconds=DEADLINE) == expected
 
@@ -89,6 +90,7 @@ async def test_the_one_argument_is_the_context_whatever_its_name_and_annotation(
     app = stage.app()
     app.register_worker("w", space["function"])
     await app.start()
+    await settle()
     (job,) = await app.find_jobs(worker="w")
     await job.ended(DEADLINE)
     assert isinstance(seen[0], Context)

@@ -153,6 +153,7 @@ async def test_a_crash_between_the_job_and_the_cursor_fires_once(stage: Stage, c
     app = stage.faulty_app()
     app.register_worker("cron", noting(clock, times), cron="* * * * *")
     await app.start()
+    await settle()
     stage.faults.fail("put")
     await clock.advance(130)
     stage.faults.mend()

@@ -149,6 +149,7 @@ async def test_what_a_claim_brings_while_stopping_is_handed_back_unstarted(stage
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()
+    await settle()
     answer = stage.faults.hold("claim")
     job = await worker.enqueue()
     await settle()
@@ -220,7 +221,7 @@ async def test_starting_twice_is_refused_even_at_the_same_time(stage: Stage) -> 
         await app.start()
 
 
-@pytest.mark.parametrize("method", ["open", "docs", "survey", "hold", "promote"])
+@pytest.mark.parametrize("method", ["open", "docs", "survey", "hold", "instances"])
 async def test_a_start_that_fails_leaves_it_stopped_and_can_be_repeated(stage: Stage, method: str) -> None:
     app = stage.faulty_app()
     stage.faults.fail(method, times=1)

@@ -5,6 +5,7 @@ Where an answer is lost, the server did what it was asked, and nobody hears of i
 
 import asyncio
 import ssl
+from collections import deque
 from contextlib import suppress
 from typing import Self
 
@@ -24,6 +25,11 @@ class Proxy:
         self._speaking.set()
         self.trips: list[int] = []
         """For each connection, in the order in which they were made: how often the server has answered."""
+        self.answers_after = 0.0
+        """Seconds for which every answer is held back."""
+        self.depth = 0
+        """How many round trips were made one after the other, on whichever connections: requests that were sent before
+        an answer came are made at the same time."""
         self.port = 0
 
     def lose_the_next_answer(self) -> None:
@@ -59,19 +65,28 @@ class Proxy:
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._to)
         self._writers += [writer, to_server]
         asks = asyncio.Event()
-        for task in (self._pass_on(reader, to_server, asks), self._pass_back(from_server, writer, asks)):
+        asked: deque[int] = deque()
+        for task in (
+            self._pass_on(reader, to_server, asks, asked),
+            self._pass_back(from_server, writer, asks, asked),
+        ):
             running = asyncio.ensure_future(task)
             self._tasks.add(running)
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event, asked: deque[int]
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self._speaking.wait()
                 asks.set()
+                asked.append(self.depth + 1)
                 writer.write(data)
         writer.transport.abort()
 
-    async def _pass_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event) -> None:
+    async def _pass_back(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asks: asyncio.Event, asked: deque[int]
+    ) -> None:
         number = len(self.trips)
         self.trips.append(0)
         with suppress(OSError):
@@ -82,5 +97,9 @@ class Proxy:
                 if self._losing and not data.startswith(b"*3\r\n$8\r\nsmessage"):
                     self._losing = False
                     break
+                if self.answers_after:
+                    await asyncio.sleep(self.answers_after)
+                self.depth = max([self.depth, *asked])
+                asked.clear()
                 writer.write(data)
         writer.transport.abort()

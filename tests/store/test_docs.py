@@ -1,5 +1,6 @@
 """The one loop that changes records by compare-and-set, and what it makes of damaged ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,12 +20,12 @@ class Racing(MemoryStore):
         self.first: Doc | None = first
         self.puts = 0
 
-    async def put(self, doc: Doc) -> bool:
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
         self.puts += 1
         first, self.first = self.first, None
         if first is not None:
-            await super().put(first)
-        return await super().put(doc)
+            await super().put([first])
+        return await super().put(docs)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=repr)
@@ -32,8 +33,7 @@ async def test_a_damaged_record_is_read_as_none_and_changed_over(kind: Kind[Any]
     value = VALUES[kind.name]
     for damage in damages(kind.name):
         store = MemoryStore()
-        await store.put(Doc(kind.name, "n", damage.body))
-        await store.put(Doc(kind.name, "good", kind.encode(value)))
+        await store.put([Doc(kind.name, "n", damage.body), Doc(kind.name, "good", kind.encode(value))])
         assert await read(store, kind, "n") is None
         assert await read_all(store, kind) == {"good": value}
         assert await change(store, kind, "n", lambda found, value=value: found or value) == (None, value)  # type: ignore[misc]
@@ -58,7 +58,7 @@ async def test_what_changes_nothing_is_not_written() -> None:
     assert await change(store, POOL, "p", lambda found: found or PoolDoc()) == (PoolDoc(paused=True),) * 2
     assert store.puts == puts
     damaged = Doc(POOL.name, "q", b"\xa1\xff")
-    assert await store.put(damaged)
+    assert await store.put([damaged]) == [True]
     await change(store, POOL, "q", lambda found: found or PoolDoc())
     assert await read(store, POOL, "q") == PoolDoc(), "a damaged record is replaced, also by an empty one"
 

@@ -90,7 +90,7 @@ async def test_a_failing_call_harms_no_other(store: SqliteStore) -> None:
             store._write(fail),
             store.add([job("2")], NOW),
             store._write(misspell),
-            store.put(Doc("kind", "name", b"body")),
+            store.put([Doc("kind", "name", b"body")]),
             store.claim("i", "p", 10, NOW, {"w"}),
             return_exceptions=True,
         )
@@ -100,7 +100,7 @@ async def test_a_failing_call_harms_no_other(store: SqliteStore) -> None:
     assert type(misspelt) is StoreError
     assert not isinstance(first, BaseException)
     assert not isinstance(second, BaseException)
-    assert put is True
+    assert put == [True]
     assert not isinstance(claims, BaseException | None | bool | list)
     assert [one.id for one in claims.jobs] == ["1", "2"]
     stats = (await store.stats(NOW)).pools["p"]
@@ -291,7 +291,7 @@ async def test_namespaces_do_not_meet(path: str) -> None:
     one, other = (SqliteStore(path, namespace=name) for name in ("one", "other"))
     for store in (one, other):
         await add(store, job("same", unique_key="u", key="k"), job("2"))
-        await store.put(Doc("kind", "name", store.url.encode()))
+        await store.put([Doc("kind", "name", store.url.encode())])
         await store.record([Event(at=NOW, name="n", subject="s", message="m")])
         assert await store.hold("leader", "me", 1, 10, NOW)
     await one.switch("w", enabled=False, reason="why not", now=NOW)

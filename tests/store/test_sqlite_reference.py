@@ -192,7 +192,7 @@ class Both:
         )
         version = self.versions.get((kind, name), 0)
         doc = Doc(kind, name, msgpack.encode(body), version)
-        assert await self.do("put", doc)
+        assert await self.do("put", [doc]) == [True]
         self.versions[kind, name] = version + 1
         await self.do("docs", kind)
 

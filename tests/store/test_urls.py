@@ -1,6 +1,8 @@
 """A URL leads to a store, or to an error that says what to write instead."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +82,28 @@ def test_malformed_urls_are_refused_with_the_right_form(url: str, told: str) -> 
     message = refusal(url)
     assert told in message
     assert "secret" not in message
+
+
+PROCESS_OF_A_NODE = """
+import sys
+from unittest.mock import Mock
+from shiftwork.runtime.processes.messages import Setup
+from shiftwork.serve.spawned import _begin
+
+def there():
+    return "shiftwork.store.postgres.store" in sys.modules
+
+_begin(Mock(), Setup(app="shop:app", role="shared", now=0.0, path=[]))
+before = there()
+import shop
+print(before, shop.app.control.store.url, there())
+"""
+
+
+def test_a_process_that_runs_jobs_imports_the_driver_when_a_job_uses_the_store(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        'from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator("postgresql://u:p@h/d")'
+    )
+    command = [sys.executable, "-c", PROCESS_OF_A_NODE]
+    said = subprocess.run(command, cwd=tmp_path, check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert said.split() == ["False", "postgresql://u@h/d", "True"]

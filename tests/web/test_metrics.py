@@ -156,7 +156,7 @@ async def test_a_breaker_is_a_number() -> None:
         app.register_worker(name, lambda: None, breaker=Breaker(name=name))
     store, now = await app.control.store.open(), app.control.now()
     for name, until in (("sms", now + 60), ("fax", now - 60)):
-        await store.put(Doc("breaker", name, msgpack.encode(BreakerState(open=True, until=until))))
+        await store.put([Doc("breaker", name, msgpack.encode(BreakerState(open=True, until=until)))])
     await app.start()
     text = await scrape(app)
     await app.stop()

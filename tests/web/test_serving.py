@@ -82,8 +82,9 @@ def ask(address: str, path: str, **options: Any) -> Any:
 
 
 def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(start: Start) -> None:
-    node = start("run", "shop:app", "--web", "127.0.0.1:0")
+    node = start("run", "shop:app", "--port", "0", "--log-runs")
     address = node.address()
+    assert address.startswith("http://127.0.0.1:")
     eventually(lambda: httpx2.get(f"{address}readyz", timeout=30).text == "ready\n")
     schema = ask(address, "workers/resize")["payload_schema"]
     assert schema["properties"]["width"]["default"] == 100
@@ -92,6 +93,8 @@ def test_a_node_serves_its_own_dashboard_and_knows_payloads_without_the_app(star
     eventually(lambda: ask(address, f"jobs/{job['id']}")["status"] == "completed")
     assert ask(address, f"jobs/{job['id']}")["result"] == "a.png at 3"
     assert node.stop() == 0
+    assert "resize: attempt 1 starts" in node.said
+    assert "resize: completed after" in node.said
 
 
 def test_a_node_may_demand_a_token_and_an_open_stream_keeps_it_not_from_stopping(start: Start, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.workers import runs_beside_itself
 from shiftwork.core.model import WorkerConfig
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
-from shiftwork.runtime.engine.registry import Registry, publish
+from shiftwork.runtime.engine.registry import Registry, publish, read_definitions
 from shiftwork.runtime.node.node import Node
 
 logger: Final = logging.getLogger("shiftwork")
@@ -93,7 +93,8 @@ class Triggering:
             message = f"no process serves worker {name}, and it is not registered in this one"
             raise JobStateError(message)
         everything = self._complete()
-        await publish(everything, await self._control.store.open_to_change(), self._control.now())
+        store, now = await self._control.store.open_to_change(), self._control.now()
+        await publish(everything, store, now, over=await read_definitions(everything, store, now))
         await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)

@@ -17,8 +17,10 @@ from shiftwork.cli.jobs import explain, job, jobs
 from shiftwork.cli.move import move
 from shiftwork.cli.nodes import drain, nodes
 from shiftwork.cli.output import aside
+from shiftwork.cli.plan import plan
 from shiftwork.cli.pools import pause, pools, resume
 from shiftwork.cli.probe import probe
+from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
@@ -35,6 +37,7 @@ from shiftwork.serve.exit import end_in_time
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
     "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Plan": (record, plan),
     "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db, key, rekey),
 }
 _PIPE_CLOSED: Final = 141
@@ -104,8 +107,8 @@ class Commands(click.Group):
 HELP: Final = """\
 Background workers: their schedules, queues and pools.
 
-`shiftwork run MODULE:NAME` runs an app. All other commands read or change its store, from any machine that
-reaches it; running nodes follow at once.
+`shiftwork run MODULE:NAME` runs an app. The other commands read or change its store, from any machine that
+reaches it; running nodes follow at once. `shiftwork plan` needs neither: it simulates a day of traffic.
 
 \b
 The store, by the first of these that is given:

@@ -3,59 +3,17 @@
 import asyncio
 import os
 import sys
-import time
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from shiftwork.cli.connect import refuse_missing, shared
-from shiftwork.cli.output import aside, json_option, say, show_json, show_table
+from shiftwork.cli.output import json_option, say, show_json, show_table
+from shiftwork.cli.progress import ProgressBar
 from shiftwork.core.model import JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.transfer.moving import Moved, abandon
 from shiftwork.transfer.moving import move as move_content
-
-_BAR: Final = 30
-_TERMINAL_SECONDS: Final = 0.1
-_LINE_SECONDS: Final = 5.0
-
-
-class ProgressBar:
-    """Progress on stderr: a moving bar on a terminal, otherwise a line now and then."""
-
-    def __init__(self, *, terminal: bool) -> None:
-        self._terminal = terminal
-        self._every = _TERMINAL_SECONDS if terminal else _LINE_SECONDS
-        self._step = ""
-        self._shown_at = float("-inf")
-
-    def show(self, step: str, done: int, total: int) -> None:
-        """Show how many jobs of a step are done. `total` is 0 if it is not known."""
-        now = time.monotonic()
-        if step == self._step and done != total and now - self._shown_at < self._every:
-            return
-        self._shown_at = now
-        if self._terminal:
-            self._end_line(step)
-            click.echo(f"\r\033[K{step:<25}{_bar(done, total)}", nl=False, err=True)  # noqa: TID251 - one line, drawn again
-        else:
-            aside(f"{step}: " + (f"{done:,} of {total:,} jobs" if total else counted(done, "job")))
-        self._step = step
-
-    def end(self) -> None:
-        """End the moving line."""
-        self._end_line("")
-
-    def _end_line(self, step: str) -> None:
-        if self._terminal and self._step and step != self._step:
-            say(err=True)
-
-
-def _bar(done: int, total: int) -> str:
-    if not total:
-        return f"{done:,} jobs"
-    filled = _BAR * done // total
-    return f"{'█' * filled}{'░' * (_BAR - filled)} {done / total:4.0%}  {done:,} of {total:,} jobs"
 
 
 @click.command()

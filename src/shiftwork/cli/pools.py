@@ -9,6 +9,7 @@ from shiftwork.cli.words import span
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 
+_MARKS = {"registration": "", "hand": "*", "clock": "@"}
 _TITLES = (
     *("POOL", "KIND", "SLOTS", "BOUNDS", "INSTANCES", "BUSY", "QUEUED", "OLDEST WAIT", "SCHEDULED", "RETRYING"),
     *("DEAD", "COMPLETED", "FAILED", "STATE"),
@@ -22,6 +23,7 @@ def pools(source: Source, *, as_json: bool) -> None:
     """List every pool: workers now and wanted, bounds, queue, running and ended jobs, state.
 
     Bounds with a * were set by hand: shiftwork scale POOL --reset restores the registered ones.
+    Bounds with an @ hold by the clock, until the next entry of the pool's `bounds` fires.
     """
     seen = source.ask(lambda control: control.system.overview())
     if as_json:
@@ -85,9 +87,9 @@ def workers_of(pool: PoolView) -> str:
 
 
 def bounds_of(pool: PoolView) -> str | None:
-    """Return the bounds of a pool, with a mark if they were set by hand: `1–8`, `2–4*`."""
-    config = pool.config
-    return None if config is None else bounds(config.min_workers, config.max_workers) + ("*" if pool.by_hand else "")
+    """Return the bounds of a pool, with a mark if they were set by hand or by the clock: `1–8`, `2–4*`, `10–25@`."""
+    held = pool.bounds
+    return None if held is None else bounds(held.low, held.high) + _MARKS[held.by]
 
 
 def bounds(low: int, high: int) -> str:

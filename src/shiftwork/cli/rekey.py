@@ -6,8 +6,8 @@ import click
 from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.move import ProgressBar
 from shiftwork.cli.output import json_option, say, show_json
+from shiftwork.cli.progress import ProgressBar
 from shiftwork.control.encryption import Encryption
 from shiftwork.core.plurals import counted
 from shiftwork.transfer.rekeying import Rekeyed

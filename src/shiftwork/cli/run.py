@@ -12,6 +12,7 @@ from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import host_and_port, seconds
 from shiftwork.cli.pools import bounds
 from shiftwork.control import event_loop
+from shiftwork.core.model import PoolConfig
 from shiftwork.core.schedule import describe
 from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
 from shiftwork.serve.service import Definition, Service, Web, shown
@@ -118,10 +119,18 @@ async def _run(service: Service, name: str, *, stop_timeout: float, style: str) 
     await service.run(definition, stop_timeout_seconds=stop_timeout)
 
 
+def _size(pool: PoolConfig) -> str:
+    """Return the bounds of a pool: `1–8`, or `2–25 by the clock` if entries of its `bounds` differ."""
+    if not pool.bounds:
+        return bounds(pool.min_workers, pool.max_workers)
+    lows, highs = zip(*pool.bounds.values(), strict=True)
+    return f"{bounds(min(lows), max(highs))} by the clock"
+
+
 def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     """Print what is about to run: as tables on a terminal, and as one line in a log."""
     workers = {config.name: config for config in definition.workers}
-    sizes = {pool.name: f"{pool.kind}, {bounds(pool.min_workers, pool.max_workers)}" for pool in definition.pools}
+    sizes = {pool.name: f"{pool.kind}, {_size(pool)}" for pool in definition.pools}
     schedules = {config.name: describe(config) for config in workers.values()}
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"

@@ -28,5 +28,6 @@ def scale(pool: str, low: int | None, high: int | None, source: Source, *, reset
             {"pool": pool, "min_workers": now.min_workers, "max_workers": now.max_workers, "bounds_changed": by_hand}
         )
     else:
-        until = f", until: shiftwork scale {pool} --reset" if by_hand else ", as registered"
+        registered = ", by the clock as registered" if now.bounds else ", as registered"
+        until = f", until: shiftwork scale {pool} --reset" if by_hand else registered
         say(f"pool {pool} may have {now.min_workers} to {now.max_workers} slots{until}")

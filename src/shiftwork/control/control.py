@@ -7,6 +7,7 @@
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke
     control.system     overview, glance, health, events
+    control.history    read
     control.encryption rekey, new_key
     control.doctor     check, examine
     control.store      open, close, url, schema, left_behind
@@ -22,6 +23,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.doctor import Doctor
 from shiftwork.control.encryption import Encryption
 from shiftwork.control.explanations import Explanations
+from shiftwork.control.history import History
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.nodes import Nodes
 from shiftwork.control.pools import Pools
@@ -95,6 +97,7 @@ class Control:
             voice=self.voice,
             store_fault=store_fault,
         )
+        self.history = History(self.store, self.now, self.pools, definitions)
         self.encryption = Encryption(self.store, self.now, audit=self.audit)
         self.doctor = Doctor(self.store, clock, self.system, self.encryption)
 

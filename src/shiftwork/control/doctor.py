@@ -1,7 +1,6 @@
 """The doctor: the store's real settings, how fast it is, and everything that is wrong now."""
 
 import platform
-from importlib.metadata import version
 
 from shiftwork.control.encryption import Encryption
 from shiftwork.control.latency import measure
@@ -34,6 +33,8 @@ class Doctor:
 
     async def examine(self) -> Report:
         """Return the store's settings and everything that is wrong, critical problems first."""
+        from importlib.metadata import version  # noqa: PLC0415 - slow to import, and every process imports this module
+
         found = await self.check()
         here = f"{version('shiftwork')}, Python {platform.python_version()}, {platform.system()}"
         findings = {"shiftwork": here, **{about: finding.text for about, finding in found.items()}}

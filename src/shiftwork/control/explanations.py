@@ -6,7 +6,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Wait, explain
-from shiftwork.core.model import JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
@@ -47,9 +47,18 @@ class Explanations:
 
     async def is_served(self, worker: str, pool: str) -> bool:
         """Return whether a live instance of this pool knows this worker."""
+        return any(beat.pool == pool and worker in beat.workers for beat in await self._beats())
+
+    async def _sleeps(self, pool: str) -> bool:
+        """Return whether this pool has no instance, but a live node that starts one when a job comes."""
+        beats = await self._beats()
+        machines = [beat.machine for beat in beats if beat.machine is not None]
+        hosted = any(pool in machine.pools and pool not in machine.failing for machine in machines)
+        return hosted and all(beat.pool != pool for beat in beats)
+
+    async def _beats(self) -> list[Beat]:
         store, now = await self._access.open(), self._now()
-        beats = [known.beat for known in await store.instances() if known.expires_at > now]
-        return any(beat.pool == pool and worker in beat.workers for beat in beats)
+        return [known.beat for known in await store.instances() if known.expires_at > now]
 
     async def blocked_for_good(self, worker: str) -> str | None:
         """Return why a run would wait for what does not happen by itself; None if it would not."""
@@ -91,6 +100,8 @@ class Explanations:
         if record.parked:
             waits.insert(0, await self._key_wait(record))
         if not waits and not await self.is_served(record.worker, record.pool):
+            if await self._sleeps(record.pool):
+                return [Wait("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")]
             why = (
                 f"no running process has worker {record.worker} in pool {record.pool} of {self._access.url}: "
                 "start one with `shiftwork run`"

@@ -12,10 +12,11 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
+from shiftwork.core.bounds import bounded, bounds_at
 from shiftwork.core.docs import POOL
 from shiftwork.core.model import JobFilter, JobStatus, PoolConfig, PoolDoc, PoolStats, WorkerInstance
 from shiftwork.core.options import check_bounds
-from shiftwork.core.plan import Planned, bounded
+from shiftwork.core.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.planner import Planner
@@ -74,15 +75,13 @@ class Pools:
             message = f"pool {name!r}: nothing to change; give min_workers, max_workers or reset"
             raise ConfigurationError(message)
         await self._access.open_to_change()
-        pool = await self.get(name)
-        before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset))
-        old, new = bounded(pool, before), bounded(pool, after)
-        how = "as registered" if after.min_workers is None and after.max_workers is None else "by hand"
-        message = f"pool {name} may have {new.min_workers} to {new.max_workers} slots, {how}"
-        message += f"; it was {old.min_workers} to {old.max_workers}"
+        pool, now = await self.get(name), self._clock.now()
+        before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset, now=now))
+        old, new = bounds_at(pool, before, now), bounds_at(pool, after, now)
+        message = f"pool {name} may have {new.low} to {new.high} slots, {new.why}; it was {old.low} to {old.high}"
         data = {"min_workers": after.min_workers, "max_workers": after.max_workers}
         await self._audit.record("pool.bounds", name, message, **data)
-        return new
+        return bounded(pool, after, now)
 
     async def instances(self, pool: str | None = None) -> list[WorkerInstance]:
         """Return the running instances of every pool, or of one, with the jobs that they run."""
@@ -119,7 +118,9 @@ class Pools:
         return [instance_of(record, jobs.get(record.beat.instance, []), now) for record in records]
 
 
-def _bounds_setter(pool: PoolConfig, low: int | None, high: int | None, *, reset: bool) -> Callable[[PoolDoc], PoolDoc]:
+def _bounds_setter(
+    pool: PoolConfig, low: int | None, high: int | None, *, reset: bool, now: float
+) -> Callable[[PoolDoc], PoolDoc]:
     def set_bounds(before: PoolDoc) -> PoolDoc:
         if reset:
             before = replace(before, min_workers=None, max_workers=None)
@@ -129,7 +130,7 @@ def _bounds_setter(pool: PoolConfig, low: int | None, high: int | None, *, reset
             max_workers=before.max_workers if high is None else high,
         )
         if low is not None or high is not None:
-            check_bounds(pool, after)
+            check_bounds(pool, after, now)
         return after
 
     return set_bounds

@@ -1,9 +1,12 @@
 """The store, opened when it is first needed, and whether its content may be changed."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 from shiftwork.control.store_schema import StoreSchema
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys
+from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
 from shiftwork.transfer.late import Left, left_behind
 from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
 
@@ -21,29 +24,38 @@ class StoreAccess:
         """Return the store, open. The first time, set our clock by the store's."""
         if not self._opened:
             await self._store.open()
+            await self._follow_clock()
+        return self._store
+
+    async def _follow_clock(self) -> None:
+        if not self._opened:
             self._clock.follow(await self._store.server_time())
             self._opened = True
-        return self._store
 
     async def open_to_add(self) -> Store:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, and `EncryptionKeyError` if
         it is encrypted with keys that this process lacks; that is checked once.
         """
-        store = await self.open()
         if not self._may_add:
-            await refuse_to_add(store)
-            await agree_on_keys(store)
+            await self._open_if(refuse_to_add)
             self._may_add = True
-        return store
+        return self._store
 
     async def open_to_change(self) -> Store:
         """Return the store, open. Raises `MoveError` if its content has moved elsewhere, or is being moved, and
         `EncryptionKeyError` if it is encrypted with keys that this process lacks.
         """
-        store = await self.open()
-        await refuse_to_change(store)
-        await agree_on_keys(store)
-        return store
+        await self._open_if(refuse_to_change)
+        self._may_add = True
+        return self._store
+
+    async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
+        """Open the store unless this raises. What does not depend on each other is asked in one round trip."""
+        store = self._store
+        if not self._opened:
+            await store.open()
+        _, _, in_use = await asyncio.gather(self._follow_clock(), refuse(store), keys_in_use(store))
+        await agree_on_keys(store, in_use)
 
     async def close(self) -> None:
         """Close the store. It is opened again when it is next needed."""

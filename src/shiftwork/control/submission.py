@@ -90,7 +90,7 @@ class Submission:
             if worker.name not in self._published and secrets_of(worker.schema) is not None:
                 store = await self._access.open()
                 if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
-                    await store.put(Doc(SCHEMA, worker.name, worker.schema or b""))
+                    await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
             self._published.add(worker.name)
 
     async def _publish_new_secrets(self, calls: Sequence[Call[Any]]) -> None:

@@ -149,6 +149,12 @@ class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     priority_aging_seconds: float = 3600.0
     labels: tuple[str, ...] = ()
     """The labels that a node must have to host the pool, such as "gpu"."""
+    bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Bounds by the clock: minimum and maximum by cron expression. The one that fired last holds. See `core.bounds`."""
+    timezone: str = "UTC"
+    """The time zone of those cron expressions, and of "yesterday at this time"."""
+    look_ahead: bool = True
+    """Whether yesterday's curve raises the number of slots before a peak. See `core.forecast`."""
 
 
 def shown_without_payload(self: Struct) -> str:

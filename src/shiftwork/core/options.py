@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from shiftwork.core.admission import RateLimit
+from shiftwork.core.bounds import bounds_at
 from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import (
     Breaker,
@@ -68,26 +69,26 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
     if "scale_up_threshold" in values:
         # A low scale_up_threshold must not conflict with a default that the user never wrote.
         values.setdefault("scale_down_threshold", min(2, values["scale_up_threshold"] - 1))
+    if "timezone" in values and not options.get("bounds"):
+        problems.append(ConfigurationError("timezone is the zone of bounds by the clock; add bounds, or remove it"))
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
     return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
 
 
-def check_bounds(pool: PoolConfig, change: PoolDoc) -> PoolConfig:
-    """Return the pool with the bounds that a person sets at run time.
-
-    Raises a `ConfigurationError` with every problem of these bounds.
-    """
+def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
+    """Raise a `ConfigurationError` with every problem of the bounds that a person sets at run time."""
+    held = bounds_at(pool, None, now)
     given = {"min_workers": change.min_workers, "max_workers": change.max_workers}
     problems: list[ConfigurationError] = []
     values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
-    low, high = values.get("min_workers", pool.min_workers), values.get("max_workers", pool.max_workers)
+    low, high = values.get("min_workers", held.low), values.get("max_workers", held.high)
     if not problems and low > high:
-        shown = [f"{n}" if name in values else f"{n} as registered" for name, n in zip(given, (low, high), strict=True)]
+        shown = [f"{n}" if name in values else f"{n} {held.why}" for name, n in zip(given, (low, high), strict=True)]
         problems.append(
             ConfigurationError(f"min_workers ({shown[0]}) must not be above max_workers ({shown[1]}); set both")
         )
-    return _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
+    _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
 
 
 def parse_rate(text: str) -> RateLimit:
@@ -99,6 +100,23 @@ def parse_rate(text: str) -> RateLimit:
         if int(count) > 0 and seconds > 0:
             return RateLimit(int(count), seconds)
     raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
+
+
+def parse_memory(value: Any) -> int:
+    """Return how many bytes a number, "512MB" or "2GiB" stands for."""
+    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        number, unit, binary = found.groups()
+        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        size = 0
+    if size <= 0:
+        raise ConfigurationError(
+            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
+        )
+    return size
 
 
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -345,27 +363,41 @@ def _parts(value: Any, kind: type[Config], checks: Mapping[str, Check]) -> Confi
     return kind(**parts)
 
 
+def _clock_bounds(value: Any) -> dict[str, tuple[int, int]]:
+    if not isinstance(value, Mapping):
+        example = '{"0 10 * * *": (10, 25), "0 14 * * *": (2, 25)}'
+        raise ConfigurationError(f"must be a dict of cron expressions, such as {example}, not {_shown(value)}")
+    found: dict[str, tuple[int, int]] = {}
+    for cron, pair in value.items():
+        if not isinstance(cron, str):
+            raise ScheduleError(f"must have cron expressions as keys, not {_shown(cron)}")
+        expression = _cron(cron)
+        if expression in found:
+            raise ScheduleError(f"has {expression!r} twice; remove one")
+        found[expression] = _pair(pair, f"for {cron!r}")
+    return found
+
+
+def _pair(value: Any, subject: str) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2:  # noqa: PLR2004 - a pair
+        raise ConfigurationError(f"{subject} must be a pair (minimum, maximum), such as (10, 25), not {_shown(value)}")
+    numbers = []
+    for word, n, check in zip(("minimum", "maximum"), value, (_whole(at_least=0), _whole(at_least=1)), strict=True):
+        try:
+            numbers.append(check(n))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{subject}: the {word} {error}") from None
+    low, high = numbers
+    if low > high:
+        raise ConfigurationError(f"{subject}: the minimum {low} must not be above the maximum {high}")
+    return low, high
+
+
 def _rate(value: Any) -> str:
     if not isinstance(value, str):
         raise ConfigurationError(f'must be a string such as "100/m", not {_shown(value)}')
     parse_rate(value)
     return value
-
-
-def _memory(value: Any) -> int:
-    found = _MEMORY.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        number, unit, binary = found.groups()
-        size = int(float(number) * (1024 if binary else 1000) ** _MEMORY_POWERS[unit.upper()])
-    elif isinstance(value, int) and not isinstance(value, bool):
-        size = value
-    else:
-        size = 0
-    if size <= 0:
-        raise ConfigurationError(
-            f'must be a number of bytes, or a string such as "512MB" or "2GiB", not {_shown(value)}'
-        )
-    return size
 
 
 _RETRY_CHECKS: Final[Mapping[str, Check]] = {
@@ -413,9 +445,12 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "job_timeout": _or_none(_number(above=0)),
     "heartbeat_interval": _number(above=0),
     "cpu": _or_none(_number(above=0)),
-    "memory": _or_none(_memory),
+    "memory": _or_none(parse_memory),
     "max_jobs_per_instance": _or_none(_whole(at_least=1)),
-    "max_memory_per_instance": _or_none(_memory),
+    "max_memory_per_instance": _or_none(parse_memory),
     "priority_aging_seconds": _number(at_least=0),
     "labels": _labels,
+    "bounds": _clock_bounds,
+    "timezone": _timezone,
+    "look_ahead": _switch,
 }

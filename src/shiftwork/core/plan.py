@@ -2,7 +2,7 @@
 
 `next_plan` makes the whole decision, from the plan as it is written and from what was seen of queues and nodes. It
 decides for every pool how many slots there should be (`core.scaling.decide`), places them on nodes
-(`core.scaling.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It writes
+(`core.placement.place`), and keeps what the plan remembers: which nodes are drained and which have vanished. It writes
 nothing; the leader's `Planner` gathers the facts and writes the plan.
 """
 
@@ -13,11 +13,16 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats
-from shiftwork.core.scaling import Decision, Memory, NodeCapacity, Placement, PoolLoad, Want, decide, place
+from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.demand import WorkerWindow, observe, pool_demand
+from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
+from shiftwork.core.placement import NodeCapacity, Placement, Want, place
+from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
 
-SAMPLE_SECONDS: Final = 0.5
-"""How far apart two samples are at least that make an arrival rate."""
+LOOK_SECONDS: Final = 1.0
+"""How often the leader plans."""
+SOON_SECONDS: Final = 0.2
+"""How soon after the last plan a pool without a free slot is planned for again."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
 """How long a drained node that sends no beats stays drained: one that was frozen comes back as it was."""
 LOST_REMEMBERED_SECONDS: Final = 600.0
@@ -26,18 +31,13 @@ CORES_PER_PROCESS: Final = 1.0
 """How many cores a process of a process pool takes, unless the pool says otherwise. Other kinds mostly wait."""
 
 
-class PoolSample(Struct, frozen=True):
-    """The numbers of a pool at one instant; two samples make a rate."""
-
-    at: float
-    stats: PoolStats
-
-
 class PlanMemory(Struct, frozen=True):
-    """What is carried from one plan to the next, by pool."""
+    """What is carried from one plan to the next. A new leader begins without it."""
 
-    samples: Mapping[str, PoolSample] = field(default_factory=dict)
+    windows: Mapping[str, WorkerWindow] = field(default_factory=dict)
+    """What was seen of each worker lately."""
     scaling: Mapping[str, Memory] = field(default_factory=dict)
+    """What the last decision about each pool left for the next one."""
 
 
 class PlanFacts(Struct, frozen=True, kw_only=True):
@@ -45,28 +45,46 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
 
     now: float
     pools: Mapping[str, PoolConfig]
-    """Every pool that a live node can host, with the bounds that hold now."""
+    """Every pool that a live node can host, as it was registered."""
+    changes: Mapping[str, PoolDoc] = field(default_factory=dict)
+    """What people changed about pools at run time."""
+    floors: Mapping[str, Floor] = field(default_factory=dict)
+    """How many slots a pool should have at least by what is expected, within its bounds."""
     stats: Mapping[str, PoolStats]
+    workers: Mapping[str, WorkerStats] = field(default_factory=dict)
+    pool_of: Mapping[str, str] = field(default_factory=dict)
+    """The pool of each worker. Without it, nothing is known about how long jobs of the pool take."""
     beats: Sequence[Beat]
     """The beats of all live instances; those of nodes have a `machine`."""
     priorities: Mapping[str, JobPriority]
     """The highest priority among the workers of each pool."""
 
 
+Decided = dict[str, tuple[Decision, PoolLoad]]
+"""The decision about each pool, and what was measured of it."""
+
+
 class Planned(Struct, frozen=True, kw_only=True):
     """A plan, the decisions behind it, and the events that are worth recording."""
 
     plan: Plan
-    decisions: dict[str, tuple[Decision, PoolLoad]]
+    decisions: Decided
     events: list[Event]
     memory: PlanMemory
 
 
 def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
     """Decide for every pool, and place its slots."""
-    nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
+    live = {beat.node for beat in facts.beats if beat.machine is not None}
     # A plan of which no node is left says nothing about how many slots there are now.
-    decided, after = _decide(before if before.nodes.keys() & nodes.keys() else Plan(), facts, memory)
+    current = totals(before) if before.nodes.keys() & live else Counter[str]()
+    decided, after = decide_pools(current, facts, memory)
+    return placed(before, facts, decided, after)
+
+
+def placed(before: Plan, facts: PlanFacts, decided: Decided, memory: PlanMemory) -> Planned:
+    """Place the slots that were decided on. `memory` is what the decisions leave for the next plan."""
+    nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
     placement = place(_wants(facts, decided), _capacities(nodes, before))
     fitted = {name: (_fitted(decision, name, placement), load) for name, (decision, load) in decided.items()}
     return Planned(
@@ -82,7 +100,7 @@ def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
             for name, (decision, _) in fitted.items()
             if _is_new(name, decision, before)
         ],
-        memory=after,
+        memory=memory,
     )
 
 
@@ -94,20 +112,6 @@ def totals(plan: Plan) -> Counter[str]:
     return counted
 
 
-def bounded(pool: PoolConfig, change: PoolDoc | None) -> PoolConfig:
-    """Return the pool with the bounds that people set at run time.
-
-    If the app has been registered again since, with a bound that no longer fits theirs, the registered bound gives way.
-    """
-    if change is None:
-        return pool
-    low = pool.min_workers if change.min_workers is None else change.min_workers
-    high = pool.max_workers if change.max_workers is None else change.max_workers
-    if low > high:
-        low, high = (high, high) if change.min_workers is None else (low, low)
-    return replace(pool, min_workers=low, max_workers=high)
-
-
 def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
     """Return the plan with these nodes recorded as vanished."""
     return replace(plan, lost={**plan.lost, **lost})
@@ -116,39 +120,56 @@ def with_lost(plan: Plan, lost: Mapping[str, Lost]) -> Plan:
 # ── how many ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _decide(
-    plan: Plan, facts: PlanFacts, memory: PlanMemory
-) -> tuple[dict[str, tuple[Decision, PoolLoad]], PlanMemory]:
-    decided: dict[str, tuple[Decision, PoolLoad]] = {}
-    samples, scaling = {**memory.samples}, {**memory.scaling}
-    current = totals(plan)
+def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemory) -> tuple[Decided, PlanMemory]:
+    """Decide for every pool how many slots it should have. `current` is how many each has by the last plan."""
+    decided: Decided = {}
+    windows, scaling = observed(facts, memory), {**memory.scaling}
+    by_pool: dict[str, dict[str, WorkerWindow]] = {}
+    for worker, window in windows.items():
+        by_pool.setdefault(facts.pool_of[worker], {})[worker] = window
     for name, pool in facts.pools.items():
-        sample = PoolSample(facts.now, facts.stats.get(name, PoolStats()))
-        earlier = samples.get(name)
-        load = pool_load(sample, earlier, slots=current[name])
-        if earlier is None or sample.at - earlier.at >= SAMPLE_SECONDS:
-            samples[name] = sample
-        decision = decide(pool, load, scaling.get(name, Memory()), now=facts.now)
+        load = _load(name, facts, by_pool.get(name, {}), current.get(name, 0))
+        decision = decide(
+            pool,
+            load,
+            scaling.get(name, Memory()),
+            now=facts.now,
+            bounds=_bounds(name, facts),
+            floor=facts.floors.get(name),
+        )
         scaling[name] = decision.memory
         decided[name] = decision, load
-    return decided, PlanMemory(samples, scaling)
+    return decided, PlanMemory(windows, scaling)
 
 
-def pool_load(sample: PoolSample, earlier: PoolSample | None, *, slots: int) -> PoolLoad:
-    """Return a pool as the scaling rules see it. Without an earlier sample there is no arrival rate."""
-    stats = sample.stats
-    arrivals = None
-    if earlier is not None and sample.at > earlier.at:
-        arrivals = max(0, stats.added - earlier.stats.added) / (sample.at - earlier.at)
-    ended = stats.completed + stats.failed
+def observed(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
+    """Return what was seen of each worker lately, up to now."""
+    return {
+        name: observe(
+            memory.windows.get(name),
+            stats,
+            facts.now,
+            calm_seconds=facts.pools[facts.pool_of[name]].scale_down_after_seconds,
+        )
+        for name, stats in facts.workers.items()
+        if facts.pool_of.get(name) in facts.pools
+    }
+
+
+def _load(name: str, facts: PlanFacts, windows: Mapping[str, WorkerWindow], slots: int) -> PoolLoad:
+    """Return a pool as the scaling rules see it."""
+    stats = facts.stats.get(name, PoolStats())
     return PoolLoad(
         queue_depth=stats.queued,
         busy_workers=stats.processing,
         current=slots,
-        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, sample.at - stats.oldest_run_at),
-        arrivals_per_second=arrivals,
-        mean_run_seconds=stats.run_seconds / ended if ended else None,
+        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, facts.now - stats.oldest_run_at),
+        demand=pool_demand(windows),
     )
+
+
+def _bounds(name: str, facts: PlanFacts) -> Bounds:
+    return bounds_at(facts.pools[name], facts.changes.get(name), facts.now)
 
 
 def _fitted(decision: Decision, name: str, placement: Placement) -> Decision:
@@ -185,15 +206,16 @@ def _want(pool: PoolConfig, target: int, facts: PlanFacts) -> Want:
     return Want(
         pool=pool.name,
         target=target,
-        min_workers=pool.min_workers,
-        cpu=_cores(pool),
+        min_workers=_bounds(pool.name, facts).low,
+        cpu=cores_of(pool),
         memory=max(pool.memory or 0, _used(pool, facts.beats)),
         labels=frozenset({f"pool {pool.name}", *pool.labels}),
         priority=facts.priorities.get(pool.name, JobPriority.NORMAL),
     )
 
 
-def _cores(pool: PoolConfig) -> float:
+def cores_of(pool: PoolConfig) -> float:
+    """Return how many cores a slot of the pool takes."""
     if pool.cpu is not None:
         return pool.cpu
     return CORES_PER_PROCESS if pool.kind == "process" else 0.0

@@ -1,30 +1,47 @@
-"""How many slots should a pool have, and on which nodes?
+"""How many slots should a pool have?
 
-A *worker* here is a slot: one job's worth of concurrency.
+A *worker* in the names of options is a slot: one job's worth of concurrency.
 
-`decide` returns as many as the most demanding of four rules asks for, and which rule that was:
+`decide` returns as many as the most demanding of these rules asks for, and which rule that was:
 
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
-  fewer than `scale_down_threshold`, it shrinks by one; in between it stays as it is;
-* **load** (Little's law): arrivals per second x mean run time is how many are busy on average;
+  fewer than `scale_down_threshold`, it may shrink; in between it stays as it is. Slots that were added
+  and have not been busy since count as part of that growth, or each look would add as many before one could start;
+* **load** (Little's law): the attempts that become due keep so many slots busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
-* **waiting**: the oldest job has waited longer than that while all workers are busy: one more. (While some are idle,
-  the job waits for a gate, and more workers would wait too.)
+* **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
+  the job waits for a gate, and more slots would wait too.)
+* **steadiness**: a pool keeps the slots that were busy on average lately, and twice the square root of that number to
+  spare. So a load that stays the same, with its usual ups and downs, keeps the same number of slots.
 
-A pool grows at once. It shrinks by one at a time, only after wanting less for `scale_down_after_seconds` without a
-break, and never below the number of busy slots. A lowered `max_workers` holds at once, even if all are busy and more
-jobs are queued, or it would never be reached: surplus workers finish what they run, and take no more jobs. `place`
-distributes the workers over the nodes by what each node has. Neither function starts or stops anything.
+No rule makes a pool grow beyond the jobs that are running or queued. A pool grows at once. It shrinks by a step a
+second, one slot or a tenth of the pool, to the most that was wanted within the last `scale_down_after_seconds`, and
+never below the number of busy slots. A lowered maximum holds at once, even if all slots are busy and more jobs are
+queued, or it would never be reached: surplus slots finish what they run, and take no more jobs. `decide` starts and
+stops nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import ceil
+from collections.abc import Callable, Iterator
+from math import ceil, floor, sqrt
 from typing import Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
+from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.demand import Demand
+from shiftwork.core.figures import number, seconds
 from shiftwork.core.model import PoolConfig
+from shiftwork.core.plurals import counted
 
+STEP_SECONDS: Final = 1.0
+"""How far apart the steps are by which a pool shrinks."""
+UNSEEN_SECONDS: Final = 10.0
+"""After how long without a look nothing is known about what was wanted meanwhile."""
+STEPS: Final = 10
+"""A large pool shrinks by one part in so many."""
+SPARE: Final = 2.0
+"""How many standard deviations of the busy slots a pool keeps to spare: jobs that come at random vary by their root."""
 _HAIR: Final = 1e-9
 
 
@@ -36,8 +53,7 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
     current: int
     """How many slots exist, or have been planned."""
     oldest_wait_seconds: float | None = None
-    arrivals_per_second: float | None = None
-    mean_run_seconds: float | None = None
+    demand: Demand = Demand()
     known: bool = True
     """False if the store could not be asked: then only `current` is right."""
 
@@ -45,7 +61,19 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True):
     """What one decision leaves for the next."""
 
-    wants_less_since: float | None = None
+    wanted: tuple[tuple[float, int], ...] = ()
+    """How many slots were wanted when, the earliest first; only what no later wish equals or exceeds."""
+    shrunk_at: float | None = None
+    added: int = 0
+    """How many slots were added for a deep queue and have not all been busy since."""
+
+
+class Floor(Struct, frozen=True):
+    """How many slots a pool should have at least by what is expected. It holds within the pool's bounds."""
+
+    n: int
+    why: str
+    """The expectation in words, such as "yesterday 12 slots were busy at 10:05"."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -59,21 +87,37 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class _Wish(Struct, frozen=True):
-    """A number of slots and the rule that asks for it."""
+    """A number of slots and the rule that asks for it, in words: of all wishes, one is shown."""
 
     n: int
-    why: str
+    why: Callable[[], str]
 
 
-def decide(pool: PoolConfig, load: PoolLoad, memory: Memory, *, now: float) -> Decision:
-    """Return how many slots the pool should have now."""
+def decide(
+    pool: PoolConfig,
+    load: PoolLoad,
+    memory: Memory,
+    *,
+    now: float,
+    bounds: Bounds | None = None,
+    floor: Floor | None = None,
+) -> Decision:
+    """Return how many slots the pool should have now, within the bounds that hold now: those of `bounds_at`."""
+    if bounds is None:
+        bounds = bounds_at(pool, None, now)
     if not load.known:
-        target = max(load.current, pool.min_workers)
+        target = max(load.current, bounds.low)
         return _decision(load, target, "the queue could not be measured; holding", Memory())
-    wish = _bounded(pool, max(_wishes(pool, load), key=lambda wish: wish.n))
+    unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
+    asked = max((_capped(load, wish) for wish in _wishes(pool, load, unused)), key=lambda wish: wish.n)
+    wish = _bounded(bounds, _raised(floor, asked))
+    memory = replace(memory, added=unused, wanted=_wanted(pool, load, memory, wish.n, now))
     if wish.n >= load.current:
-        return _decision(load, wish.n, wish.why, Memory())
-    return _shrink(pool, load, wish, since=now if memory.wants_less_since is None else memory.wants_less_since, now=now)
+        grown = max(0, min(asked.n, wish.n) - load.current)
+        return _decision(load, wish.n, wish.why(), replace(memory, added=unused + grown))
+    if load.current > bounds.high:
+        return _decision(load, bounds.high, _limit(bounds, "max_workers", bounds.high), memory)
+    return _shrink(pool, load, asked, wish, memory, now=now)
 
 
 def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decision:
@@ -83,242 +127,138 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
     return Decision(current=load.current, target=target, action=action, reason=reason, memory=memory)
 
 
-def _shrink(pool: PoolConfig, load: PoolLoad, wish: _Wish, *, since: float, now: float) -> Decision:
-    kept = Memory(wants_less_since=since)
-    if load.current > pool.max_workers:
-        return _decision(load, pool.max_workers, f"max_workers is {pool.max_workers}", kept)
-    if load.busy_workers >= load.current:
-        return _decision(load, load.current, f"{wish.why}; but all {load.current} are busy", kept)
-    left = since + pool.scale_down_after_seconds - now
-    if left > 0:
-        return _decision(load, load.current, f"{wish.why}; one fewer in {left:.0f} s if that lasts", kept)
-    return _decision(load, load.current - 1, wish.why, kept)
+# ── shrinking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _wishes(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
-    yield _by_depth(pool, load)
+def _shrink(pool: PoolConfig, load: PoolLoad, asked: _Wish, wish: _Wish, memory: Memory, *, now: float) -> Decision:
+    """Return the next step down. `asked` is the wish before it was bounded."""
+    current = load.current
+    if load.busy_workers >= current:
+        return _decision(load, current, f"{asked.why()}; but all {current} are busy", memory)
+    least = max(wish.n, load.busy_workers, current - _step(current))
+    why = (wish if least == wish.n else asked).why()
+    enough = [at for at, n in memory.wanted if n >= current]
+    if enough:
+        left = enough[-1] + pool.scale_down_after_seconds - now
+        fewer = "one" if current - least == 1 else f"{current - least}"
+        return _decision(load, current, f"{why}; {fewer} fewer in {left:.0f} s if that lasts", memory)
+    if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
+        return _decision(load, current, why, memory)
+    return _decision(load, max(least, memory.wanted[0][1]), why, replace(memory, shrunk_at=now))
+
+
+def _wanted(pool: PoolConfig, load: PoolLoad, memory: Memory, n: int, now: float) -> tuple[tuple[float, int], ...]:
+    """Return what was wanted when, with what is wanted now. What was not seen was as many as there are."""
+    before = memory.wanted
+    if not before or not 0 <= now - before[-1][0] <= UNSEEN_SECONDS:
+        before = ((now, load.current),)
+    oldest = now - pool.scale_down_after_seconds + _HAIR
+    return (*((at, wanted) for at, wanted in before if at > oldest and wanted > n), (now, n))
+
+
+def _step(current: int) -> int:
+    """Return by how many slots a pool of this size shrinks at a time."""
+    return max(1, current // STEPS)
+
+
+# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
+    yield _by_depth(pool, load, unused)
     yield from _by_load(load)
     yield from _by_latency(pool, load)
+    yield from _steady(load)
     if load.queue_depth > 0:
-        yield _Wish(1, f"{load.queue_depth} queued")
+        yield _Wish(1, lambda: f"{load.queue_depth} queued")
 
 
-def _by_depth(pool: PoolConfig, load: PoolLoad) -> _Wish:
+def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
+    return load.queue_depth > pool.scale_up_threshold
+
+
+def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.queue_depth, load.current
-    if depth > pool.scale_up_threshold:
-        more = ceil(depth / pool.scale_up_threshold)
-        why = f"{depth} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
-        return _Wish(current + more, why)
     if depth < pool.scale_down_threshold:
-        return _Wish(current - 1, f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
-    return _Wish(current, f"{depth} queued needs no change")
+        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}")
+    if not _is_deep(pool, load):
+        return _Wish(current, lambda: f"{depth} queued needs no change")
+    more = ceil(depth / pool.scale_up_threshold)
+    why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
+    if not unused:
+        return _Wish(current + more, lambda: why)
+    # Most of what is wanted must be missing before there are more: slots take a moment to start.
+    missing = more - unused if more > 2 * unused else 0
+    return _Wish(current + missing, lambda: f"{why}, counting {unused} just added")
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
-    if load.arrivals_per_second is not None and load.mean_run_seconds is not None:
-        n = _at_least(load.arrivals_per_second * load.mean_run_seconds)
-        yield _Wish(n, f"{load.arrivals_per_second:.3g} jobs/s at {load.mean_run_seconds:.3g} s each keep {n} busy")
+    demand = load.demand
+    if demand.slots is not None:
+        n = _at_least(demand.slots)
+        yield _Wish(n, lambda: f"{demand.words}: that keeps {n} busy")
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
-    latency, waited = pool.target_latency_seconds, load.oldest_wait_seconds
+    latency, waited, work = pool.target_latency_seconds, load.oldest_wait_seconds, load.demand.queued_seconds
     if latency is None or load.queue_depth <= 0:
         return
-    if load.mean_run_seconds is not None:
-        n = _at_least(load.queue_depth * load.mean_run_seconds / latency)
-        yield _Wish(
-            n,
-            f"{load.queue_depth} queued at {load.mean_run_seconds:.3g} s each need {n} to be done within {latency:g} s",
-        )
+    if work is not None:
+        n = _at_least(work / latency)
+        yield _Wish(n, lambda: _backlog(load.queue_depth, work, n, latency))
     if waited is not None and waited > latency and load.busy_workers >= load.current:
-        yield _Wish(load.current + 1, f"the oldest job has waited {waited:.0f} s, more than {latency:g} s: one more")
+        yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
 
 
-def _bounded(pool: PoolConfig, wish: _Wish) -> _Wish:
-    if wish.n > pool.max_workers:
-        return _Wish(pool.max_workers, f"{wish.why}; max_workers is {pool.max_workers}")
-    if wish.n < pool.min_workers:
-        return _Wish(min(pool.min_workers, pool.max_workers), f"{wish.why}; min_workers is {pool.min_workers}")
+def _backlog(depth: int, work: float, n: int, latency: float) -> str:
+    return f"{depth:,} queued, {seconds(work)} of work, need {n} to be done within {seconds(latency)}"
+
+
+def _waiting(waited: float, latency: float) -> str:
+    return f"the oldest job has waited {seconds(waited)}, more than {seconds(latency)}: one more"
+
+
+def _steady(load: PoolLoad) -> Iterator[_Wish]:
+    busy = load.demand.busy
+    if busy is not None:
+        n = floor(busy + SPARE * sqrt(busy))
+        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average; {n} leave room to spare")
+
+
+def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
+    """Return the wish, as far as there are jobs for the slots by which the pool would grow."""
+    jobs = load.busy_workers + load.queue_depth
+    if wish.n <= max(jobs, load.current):
+        return wish
+    are = "is" if jobs == 1 else "are"
+    return _Wish(
+        max(jobs, load.current), lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {are} running or queued"
+    )
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
+    if floor is None or floor.n <= wish.n:
+        return wish
+    return _Wish(floor.n, lambda: f"{wish.why()}; {floor.why}: at least {floor.n}")
+
+
+def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
+    if wish.n > bounds.high:
+        return _Wish(bounds.high, lambda: f"{wish.why()}; {_limit(bounds, 'max_workers', bounds.high)}")
+    if wish.n < bounds.low:
+        return _Wish(bounds.low, lambda: f"{wish.why()}; {_limit(bounds, 'min_workers', bounds.low)}")
     return wish
+
+
+def _limit(bounds: Bounds, option: str, n: int) -> str:
+    if bounds.by == "clock":
+        return f"the clock's bounds since {bounds.since}: {bounds.low} to {bounds.high}"
+    return f"{option} is {n}"
 
 
 def _at_least(n: float) -> int:
     """Return the number rounded up, but not because 0.1 x 30 is a hair above 3."""
     return ceil(n - _HAIR)
-
-
-# ── placing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Want(Struct, frozen=True, kw_only=True):
-    """How many slots of a pool are wanted, and what each of them takes."""
-
-    pool: str
-    target: int
-    min_workers: int = 0
-    cpu: float = 0.0
-    memory: int = 0
-    labels: frozenset[str] = frozenset()
-    """The labels that a node must have, such as "gpu"."""
-    priority: int = 0
-    """Beyond the minimum, pools of higher priority go first."""
-
-
-class NodeCapacity(Struct, frozen=True, kw_only=True):
-    """What a node has in all, and which slots it runs now."""
-
-    node: str
-    cores: float
-    memory: int
-    labels: frozenset[str] = frozenset()
-    placed: dict[str, int] = field(default_factory=dict)
-    """How many slots of each pool it runs now."""
-
-
-class Unplaced(Struct, frozen=True):
-    """How many slots of a pool fit on no node, and why."""
-
-    n: int
-    why: str
-
-
-class Placement(Struct, frozen=True):
-    """Which node runs how many slots of which pool."""
-
-    nodes: dict[str, dict[str, int]]
-    """The numbers by node, then by pool. Every node is listed; pools without slots there are left out."""
-    unplaced: dict[str, Unplaced]
-
-
-def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
-    """Decide which node runs how many slots of which pool.
-
-    Workers stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
-    out evenly, since moving them costs little. Every pool gets its minimum first, even if another pool must give up
-    what it has above its own, the lowest priority first. The rest is given out by priority, in turns among pools of
-    the same priority, each worker to the node with the most room; for this only pools of lower priority give up any.
-    """
-    wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
-    board = _Board(wants, nodes)
-    minimum = {pool: min(want.min_workers, want.target) for pool, want in wants.items()}
-    board.keep(minimum)
-    board.keep({pool: want.target for pool, want in wants.items()})
-    board.fill(minimum, evict=lambda _: True)
-    for priority in sorted({want.priority for want in wanted}, reverse=True):
-        targets = {pool: want.target for pool, want in wants.items() if want.priority == priority}
-        lower = {pool for pool, want in wants.items() if want.priority < priority}
-        board.fill(targets, evict=lower.__contains__)
-    short = {pool: want.target - board.count(pool) for pool, want in wants.items()}
-    return Placement(
-        nodes={name: {pool: n for pool, n in sorted(pools.items()) if n} for name, pools in board.placed.items()},
-        unplaced={pool: Unplaced(n, board.why_not(pool)) for pool, n in short.items() if n},
-    )
-
-
-class _Board:
-    """The nodes with what has been placed on them so far."""
-
-    def __init__(self, wants: Mapping[str, Want], nodes: Sequence[NodeCapacity]) -> None:
-        self.wants = wants
-        self.nodes = {node.node: node for node in sorted(nodes, key=lambda node: node.node)}
-        self.placed: dict[str, dict[str, int]] = {name: {} for name in self.nodes}
-        self.cores = {name: node.cores for name, node in self.nodes.items()}
-        self.memory = {name: node.memory for name, node in self.nodes.items()}
-
-    def count(self, pool: str) -> int:
-        return sum(pools.get(pool, 0) for pools in self.placed.values())
-
-    def keep(self, targets: Mapping[str, int]) -> None:
-        """Leave slots where they are, up to the target of each pool, beginning with the nodes that have most."""
-        for pool, target in targets.items():
-            most = self._most_kept(pool, target)
-            for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
-                there = min(self.nodes[name].placed.get(pool, 0), most)
-                while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):
-                    self._put(pool, name, 1)
-
-    def _most_kept(self, pool: str, target: int) -> int:
-        """Return how many slots of a pool one node may keep: those that take nothing are shared out evenly."""
-        want = self.wants[pool]
-        return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
-
-    def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
-        """Place one worker of each pool in turns until every pool has its target or nothing more fits."""
-        open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
-        while open_pools:
-            open_pools = [
-                pool
-                for pool in open_pools
-                if (self._add(pool) or (self._make_room(pool, evict) and self._add(pool)))
-                and self.count(pool) < targets[pool]
-            ]
-
-    def why_not(self, pool: str) -> str:
-        """Return why no more slots of this pool fit."""
-        want = self.wants[pool]
-        if not self.nodes:
-            return "there are no nodes"
-        suited = self._suited(pool)
-        if not suited:
-            return f"no node has {' and '.join(sorted(want.labels))}"
-        lacking = []
-        if all(self.cores[name] < want.cpu - _HAIR for name in suited):
-            lacking.append(f"{want.cpu:g} cores (at most {max(self.cores[name] for name in suited):g})")
-        if all(self.memory[name] < want.memory for name in suited):
-            lacking.append(f"{want.memory:,} bytes of memory (at most {max(self.memory[name] for name in suited):,})")
-        if not lacking:
-            lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
-        why = f"no suitable node has {' or '.join(lacking)} free"
-        first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
-        return f"{why}; {' and '.join(first)} went first, with a higher priority" if first else why
-
-    def _suited(self, pool: str) -> list[str]:
-        return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]
-
-    def _fits(self, pool: str, name: str) -> bool:
-        want = self.wants[pool]
-        enough = self.cores[name] >= want.cpu - _HAIR and self.memory[name] >= want.memory
-        return enough and want.labels <= self.nodes[name].labels
-
-    def _add(self, pool: str) -> bool:
-        fitting = [name for name in self._suited(pool) if self._fits(pool, name)]
-        if not fitting:
-            return False
-        self._put(pool, min(fitting, key=lambda name: self._fullness(pool, name)), 1)
-        return True
-
-    def _fullness(self, pool: str, name: str) -> tuple[float, float, int]:
-        """Return how full the node would be by its scarcer resource, then how many of the pool and of all it runs."""
-        want, node = self.wants[pool], self.nodes[name]
-        cores = 1 - (self.cores[name] - want.cpu) / node.cores if node.cores else 0.0
-        memory = 1 - (self.memory[name] - want.memory) / node.memory if node.memory else 0.0
-        return max(cores, memory), self.placed[name].get(pool, 0), sum(self.placed[name].values())
-
-    def _put(self, pool: str, name: str, n: int) -> None:
-        want = self.wants[pool]
-        self.placed[name][pool] = self.placed[name].get(pool, 0) + n
-        self.cores[name] -= n * want.cpu
-        self.memory[name] -= n * want.memory
-
-    def _make_room(self, pool: str, evict: Callable[[str], bool]) -> bool:
-        """Take from others what they have above their minimum, on the first node where that is enough."""
-        for name in self._suited(pool):
-            taken: list[str] = []
-            for other in filter(evict, self._surplus(pool, name)):
-                if self._fits(pool, name):
-                    break
-                self._put(other, name, -1)
-                taken.append(other)
-            if self._fits(pool, name):
-                return True
-            for other in taken:
-                self._put(other, name, 1)
-        return False
-
-    def _surplus(self, pool: str, name: str) -> Iterator[str]:
-        """Yield the pools with slots above their minimum on this node, one for each, the lowest priority first."""
-        for other, want in reversed([*self.wants.items()]):
-            if other == pool or (want.cpu <= 0 and want.memory <= 0):
-                continue
-            spare = self.count(other) - min(want.min_workers, want.target)
-            yield from [other] * max(0, min(spare, self.placed[name].get(other, 0)))

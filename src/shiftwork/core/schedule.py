@@ -14,6 +14,7 @@ kind, so `*/30 2 * * *` is lost in spring and runs four times in autumn.
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from math import floor
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
@@ -177,6 +178,16 @@ def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
         times.append(at)
         at = cron.after(at)
     return times
+
+
+def last_fired(expression: str, timezone: str, at: float) -> float | None:
+    """Return the last fire time of a cron expression that is not after this instant; None if it has never fired."""
+    return _last_fired(expression, timezone, floor(at / 60) * 60.0)
+
+
+@lru_cache(maxsize=1024)
+def _last_fired(expression: str, timezone: str, minute: float) -> float | None:
+    return _Cron(expression, timezone).before(minute)
 
 
 def describe(config: WorkerConfig) -> str:

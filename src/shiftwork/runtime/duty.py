@@ -7,7 +7,7 @@ voice that speaks for it; everything else is a surprise, and logged here.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
@@ -21,6 +21,15 @@ FIRST_BACKOFF_SECONDS: Final = 0.1
 LONGEST_BACKOFF_SECONDS: Final = 10.0
 HAIR_SECONDS: Final = 0.001
 """A timer may be this early."""
+
+
+async def together(*work: Awaitable[Any]) -> list[Any]:
+    """Do all of this at the same time, and return the results in order. When all has ended, raises the first error."""
+    done = await asyncio.gather(*work, return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return done
 
 
 class Duty:

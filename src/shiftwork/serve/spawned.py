@@ -27,6 +27,7 @@ from shiftwork.serve.exit import end_in_time
 from shiftwork.serve.loading import load_app
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
+from shiftwork.store.urls import import_drivers_late
 
 NICE: Final = 5
 """The niceness of a process that runs one job at a time: such jobs keep a core busy."""
@@ -116,6 +117,8 @@ async def _live(sock: socket.socket) -> None:
 
 
 def _begin(instance: Instance, setup: Setup) -> None:
+    if setup.role != "hooks":
+        import_drivers_late()
     app = load_app(setup.app)
     if setup.role == "hooks":
         definition = app.definition()

@@ -21,24 +21,27 @@ async def read(store: Store, kind: Kind[T], name: str) -> T | None:
     return kind.decode((await stored(store, kind, name)).body)
 
 
-async def change(store: Store, kind: Kind[T], name: str, new: Callable[[T | None], T]) -> tuple[T | None, T]:
+async def change(
+    store: Store, kind: Kind[T], name: str, new: Callable[[T | None], T], *, known: Doc | None = None
+) -> tuple[T | None, T]:
     """Replace a record by what `new` makes of it, and return both. If that changes nothing, nothing is written.
 
     `new` gets None if the record does not exist or is damaged, and is called again if another process was faster; so
-    it must decide from its argument alone.
+    it must decide from its argument alone. If the record is `known` as it was read just now, it is not read first.
     """
     while True:
-        doc = await stored(store, kind, name)
+        doc, known = known or await stored(store, kind, name), None  # the next time, what was known is outdated
         before = kind.decode(doc.body)
         after = new(before)
-        known = before if doc.version else kind.empty
-        if after == known or await write(store, kind, after, over=doc):
+        there = before if doc.version else kind.empty
+        if after == there or await write(store, kind, after, over=doc):
             return before, after
 
 
 async def write(store: Store, kind: Kind[T], value: T, *, over: Doc) -> bool:
     """Write a value over the record as it was read; return False, and write nothing, if it has changed since."""
-    return await store.put(Doc(kind.name, over.name, kind.encode(value), over.version))
+    [written] = await store.put([Doc(kind.name, over.name, kind.encode(value), over.version)])
+    return written
 
 
 async def stored(store: Store, kind: Kind[T], name: str) -> Doc:

@@ -7,7 +7,8 @@ Obligations that hold for every method:
   have happened; repeating it with the same arguments must be harmless.
 * Every other caller, in this process or another, sees everything in one call happen at once, or not at all.
 * Calls may come from any thread that runs an event loop, and from several at a time. Calls that one event loop makes in
-  a row, without awaiting in between, take effect in that order.
+  a row, without awaiting in between, take effect in that order; but jobs that are added, and outcomes, may overtake a
+  claim.
 * Writing rings the topics it concerns, in every process that listens, within 20 ms and without busy polling.
 * Corrupt bytes in one record never make a call fail: the record goes to the dead-letter queue, with the reason.
 * A store has no policy: the rules about when, whether and how often are in `shiftwork.core`. Where a store cannot call
@@ -262,11 +263,14 @@ class Store(Protocol):
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        """All docs of a kind, by name; or of every kind, by kind and name."""
+    async def docs(self, *kinds: str) -> list[Doc]:
+        """All docs of these kinds, or of every kind if none is named, by kind and name."""
 
-    async def put(self, doc: Doc) -> bool:
-        """Write the doc as version `doc.version + 1` if the stored version is `doc.version` (0: none); else False."""
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        """Write these docs, each by itself, and return which of them were written, in order; no doc is given twice.
+
+        A doc is written as version `doc.version + 1` if the stored version is `doc.version` (0: none).
+        """
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         """Enable a worker, or disable it with a reason, as `core.worker_state` says. Returns its state."""

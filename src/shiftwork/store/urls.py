@@ -16,11 +16,12 @@ Parameters follow a question mark: `sqlite:///shiftwork.db?synchronous=full`.
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
-from typing import Any, Final
+from threading import Event, Lock
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl
 
 from shiftwork.errors import UnknownStoreError, nearest
+from shiftwork.store.late_store import LateStore
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.url_login import check_login, unknown_parameter
@@ -43,6 +44,7 @@ SQLITE_FORM: Final = "write sqlite:///relative.db or sqlite:////absolute.db"
 
 _named: Final[dict[tuple[str, str], MemoryStore]] = {}
 _naming: Final = Lock()
+_late: Final = Event()
 
 
 def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
@@ -66,7 +68,14 @@ def _instead(given: Any) -> str:
 
 def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
     """The store that a URL names, encrypted if there are keys. Nothing is connected or created before its `open`."""
+    if _late.is_set() and not keys and not url.startswith(("memory:", "sqlite:")):  # a job may change the folder
+        return cast("Store", LateStore(lambda: _bare_store(url, namespace)))
     return encrypted(_bare_store(url, namespace), keys)
+
+
+def import_drivers_late() -> None:
+    """From now on, check URLs and import drivers when a store is first used: the node has checked them already."""
+    _late.set()
 
 
 def encrypted(store: Store, keys: Sequence[str]) -> Store:

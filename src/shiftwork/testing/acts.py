@@ -134,7 +134,8 @@ async def put(store: Store, kind: str, name: str, body: object) -> None:
     """Write a doc over any that exists."""
     there_is = {doc.name: doc.version for doc in await store.docs(kind)}
     encoded = body if isinstance(body, bytes) else msgpack.encode(body)
-    holds(await store.put(Doc(kind, name, encoded, there_is.get(name, 0))), f"doc {kind} {name} is written")
+    [written] = await store.put([Doc(kind, name, encoded, there_is.get(name, 0))])
+    holds(written, f"doc {kind} {name} is written")
 
 
 async def gate(store: Store, worker: str, *, pool: str = "p", **more: Any) -> None:

@@ -360,7 +360,7 @@ class Histories(RuleBasedStateMachine):
 
     def put(self, kind: str, name: str, body: bytes) -> None:
         versions = {doc.name: doc.version for doc in self.loop.run(self.reference.docs(kind))}
-        self.alike(lambda store: store.put(Doc(kind, name, body, versions.get(name, 0))), "put")
+        self.alike(lambda store: store.put([Doc(kind, name, body, versions.get(name, 0))]), "put")
         self.alike(lambda store: store.docs(kind), "docs")
 
     def _amend(self, which: list[str], change: Change) -> None:

@@ -67,8 +67,7 @@ async def reset_damaged(store: Store) -> Departure | None:
 
 async def refuse_to_change(store: Store) -> None:
     """Raise `MoveError` if jobs must not be run or changed: the content is moving, has moved, or is still arriving."""
-    await refuse_to_add(store)
-    departure = await docs.read(store, DEPARTURE, MOVE_NAME)
+    departure = await refuse_to_add(store)
     if departure is not None and departure.state == "moving":
         raise MoveError(
             f"{store.url} is moving to {departure.to}. Let `shiftwork move` finish, rerun it if it was interrupted, "
@@ -76,14 +75,19 @@ async def refuse_to_change(store: Store) -> None:
         )
 
 
-async def refuse_to_add(store: Store) -> None:
-    """Raise `MoveError` if jobs must not be added: the content of the store has moved, or is still arriving."""
-    departure = await docs.read(store, DEPARTURE, MOVE_NAME)
+async def refuse_to_add(store: Store) -> Departure | None:
+    """Raise `MoveError` if jobs must not be added: the content of the store has moved, or is still arriving.
+
+    Returns the record of a move that has not ended, or was abandoned.
+    """
+    found = {doc.kind: doc.body for doc in await store.docs(*STAYING) if doc.name == MOVE_NAME}
+    departure = DEPARTURE.decode(found.get(DEPARTURE.name, b""))
+    arrival = ARRIVAL.decode(found.get(ARRIVAL.name, b""))
     if departure is not None and departure.state == "moved":
         raise MoveError(f"{store.url} has moved to {departure.to}: use that one")
-    arrival = await docs.read(store, ARRIVAL, MOVE_NAME)
     if arrival is not None and not arrival.done:
         raise MoveError(
             f"the content of {arrival.source} is moving to {store.url}: let `shiftwork move` finish, or rerun it if "
             "it was interrupted"
         )
+    return departure

@@ -22,7 +22,7 @@ from shiftwork.core.model import JobFilter, JobRecord, JobStatus, Outcome
 from shiftwork.core.move import Arrival, Departure
 from shiftwork.errors import MoveError
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys
+from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
 from shiftwork.transfer.late import carry_late
@@ -120,7 +120,7 @@ class Move:
         await self._take_turn()
         try:
             departure = await self._begin()
-            await agree_on_keys(self._destination)
+            await agree_on_keys(self._destination, await keys_in_use(self._destination))
             _, arrival = await arrival_in(self._destination)
             if arrival is not None and arrival.done:
                 late = await carry_late(self._source, self._destination, departure)

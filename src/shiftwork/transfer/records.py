@@ -45,10 +45,13 @@ async def carry(source: Store, destination: Store) -> CarriedRecords:
 async def _carry_docs(source: Store, destination: Store) -> list[Doc]:
     there = {(doc.kind, doc.name): doc for doc in await destination.docs()}
     docs = [doc for doc in await source.docs() if doc.kind not in STAYING]
+    missing: list[Doc] = []
     for doc in docs:
         other = there.get((doc.kind, doc.name))
         if other is None or other.body != doc.body:
-            await destination.put(replace(doc, version=other.version if other else 0))
+            missing.append(replace(doc, version=other.version if other else 0))
+    for at in range(0, len(missing), BATCH):
+        await destination.put(missing[at : at + BATCH])
     return docs
 
 

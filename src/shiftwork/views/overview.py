@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.breaker import BreakerState
 from shiftwork.core.health import Health, Hosting
 from shiftwork.core.model import (
@@ -20,7 +21,7 @@ from shiftwork.core.model import (
     WorkerState,
     WorkerStats,
 )
-from shiftwork.core.plan import bounded, totals
+from shiftwork.core.plan import totals
 from shiftwork.core.schedule import describe
 from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
 
@@ -44,6 +45,8 @@ class PoolView(Struct, frozen=True, kw_only=True):
     name: str
     config: PoolConfig | None
     """Its configuration with the current bounds; None for a pool that has jobs but was never published."""
+    bounds: Bounds | None
+    """The current bounds, and where they come from."""
     change: PoolDoc
     stats: PoolStats
     instances: int
@@ -200,7 +203,8 @@ def _pool(
     members = [beat for beat in beats if beat.pool == name]
     return PoolView(
         name=name,
-        config=None if config is None else bounded(config, change),
+        config=None if config is None else bounded(config, change, now),
+        bounds=None if config is None else bounds_at(config, change, now),
         change=change,
         stats=numbers,
         instances=len(members),

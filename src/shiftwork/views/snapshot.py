@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from shiftwork.core.admission import Facts, Lane
+from shiftwork.core.bounds import bounded
 from shiftwork.core.edition import Edition
 from shiftwork.core.health import Health, HealthFacts, Hosting, InstanceFacts, NodeFacts, PoolFacts, WorkerFacts, judge
 from shiftwork.core.model import (
@@ -22,7 +23,6 @@ from shiftwork.core.model import (
     WorkerState,
     WorkerStats,
 )
-from shiftwork.core.plan import bounded
 from shiftwork.core.schedule import Cursor, pause, upcoming
 from shiftwork.core.worker_state import is_failing
 
@@ -172,7 +172,7 @@ def _pool_fact(
     now: float,
 ) -> PoolFacts:
     change = facts.pools.get(name) or PoolDoc()
-    config = bounded(pool or PoolConfig(name=name, min_workers=0), change)
+    config = bounded(pool or PoolConfig(name=name, min_workers=0), change, now)
     return PoolFacts(
         name=name,
         queued=stats.queued,

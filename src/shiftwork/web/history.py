@@ -24,9 +24,8 @@ from shiftwork.core.history import (
     last_day,
     moment,
     p95,
-    spread,
-    thinned,
 )
+from shiftwork.core.history_steps import spread, thinned
 from shiftwork.core.run_histograms import waits
 from shiftwork.errors import ShiftworkError
 from shiftwork.runtime.leader.historian import take_sample

@@ -23,6 +23,7 @@ _STATUS: Final[tuple[tuple[type[errors.ShiftworkError], int], ...]] = (
     (errors.NodeSilentError, 504),
     (errors.JobError, 409),
     (errors.DuplicateNameError, 409),
+    (errors.HistoryError, 409),
     (errors.MoveError, 409),
     (errors.ConfigurationError, 400),
     (errors.StoreError, 503),

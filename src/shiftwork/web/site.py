@@ -14,6 +14,7 @@ from shiftwork.web.history import STEP_SECONDS, ChartHistory
 from shiftwork.web.limits import Limiter, Rate, StreamPlaces, Turns
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import LONGEST_SECONDS, DerivedAnswer, SharedAnswer, look_at
+from shiftwork.web.what_if import WhatIf
 
 MOST_DEAD: Final = 5_000
 """How many dead jobs are read in order to group them, the newest first."""
@@ -43,6 +44,7 @@ class Site:
         self.dead = SharedAnswer(self._newest_dead, control.now, seconds=DEAD_SECONDS)
         self.doctor = SharedAnswer(control.doctor.examine, control.now, seconds=LONGEST_SECONDS)
         self.history = ChartHistory(control.store.open, control.now, step=step_seconds)
+        self.what_if = WhatIf(control.history.read)
         self.token_check = TokenCheck(control.tokens, control.now)
         self.live = Live(control.store.open)
         self.access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)

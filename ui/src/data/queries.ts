@@ -26,6 +26,21 @@ export const useHistory = (seconds: number, pool?: string) =>
   });
 export const usePools = () => useAsk<{ pools: t.Pool[] }>("pools", "pools");
 export const usePool = (name: string) => useAsk<t.PoolDetail>("pools", `pools/${segment(name)}`);
+export interface Tried {
+  min: number;
+  max: number;
+  scale_up_threshold: number | null;
+}
+
+/** A simulation takes seconds: it runs when it is asked for, and its answer is kept. */
+export const useWhatIf = (pool: string, tried: Tried | null) =>
+  useQuery({
+    queryKey: ["what if", pool, tried],
+    queryFn: ({ signal }) => ask<t.WhatIf>(`pools/${segment(pool)}/what-if`, { ...tried }, signal),
+    enabled: tried !== null,
+    staleTime: Infinity,
+    retry: false,
+  });
 export const useWorkers = (enabled = true) => useAsk<{ workers: t.Worker[] }>("workers", "workers", {}, enabled);
 /** Worker names for fields that suggest them; they may be a few minutes old. */
 export const useWorkerNames = (enabled: boolean) =>

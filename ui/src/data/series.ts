@@ -12,7 +12,7 @@ export function inks(names: string[]): Map<string, string> {
   return new Map([...names].sort().map((name, index) => [name, `series-${(index % INKS) + 1}`]));
 }
 
-export const instants = (history: History) => history.at.map((at) => millis(at) / 1000);
+export const instants = (history: Pick<History, "at">) => history.at.map((at) => millis(at) / 1000);
 
 /** The sum over pools; null only where no pool has a value. */
 export function total(series: Series[]): Series {

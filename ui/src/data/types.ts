@@ -24,6 +24,8 @@ export interface Pool {
   min_workers: number | null;
   max_workers: number | null;
   bounds_changed: boolean;
+  /** Where the bounds come from, in words. */
+  bounds_why: string | null;
   instances: number;
   /** The pool's slots. */
   workers: number;
@@ -254,6 +256,27 @@ export interface History {
   step: number;
   at: (string | number)[];
   pools: Record<string, PoolHistory>;
+}
+
+/** A day of a pool; the lists are as long as `at`. */
+export interface Course {
+  slots: Series;
+  queued: Series;
+  slot_hours: number;
+  most_slots: number;
+  most_queued: number;
+  waits: { p95: number | null; p99: number | null };
+}
+
+export interface WhatIf {
+  tried: { min: number; max: number; scale_up_threshold: number };
+  jobs: number;
+  step: number;
+  at: (string | number)[];
+  real: Course;
+  simulated: Course;
+  scaling_steps: number;
+  notes: string[];
 }
 
 export interface DeadGroup {

@@ -7,6 +7,7 @@ import { Chart, type Mark } from "../parts/chart";
 import { Instances } from "../parts/instances";
 import { Spans, useSpan } from "../parts/spans";
 import { Table } from "../parts/table";
+import { WhatIf } from "../parts/whatif";
 import { Link, to } from "../router";
 import { compact, count, counted, duration } from "../words";
 
@@ -175,6 +176,7 @@ export function PoolPage({ name }: { name: string }) {
             <Panel title="Slots and queue depth" side={<Spans />}>
               <Answer of={history}>{(past) => <PoolCharts name={name} history={past} steps={seen.events} />}</Answer>
             </Panel>
+            <WhatIf key={seen.name} pool={seen} />
             <Panel title="Processes" flush>
               <Instances rows={seen.instance_list} />
             </Panel>
@@ -188,7 +190,7 @@ export function PoolPage({ name }: { name: string }) {
                     ["Kind", seen.kind ?? "unknown: no node has registered it"],
                     [
                       "Bounds",
-                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_changed ? ", set by hand" : ""}`,
+                      `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_why ? `, ${seen.bounds_why}` : ""}`,
                     ],
                     [
                       "Jobs",

@@ -10,13 +10,14 @@ from typing import Final
 from shiftwork.core import edition
 from shiftwork.core.docs import EDITION, EDITION_NAME
 from shiftwork.core.edition import Edition
+from shiftwork.core.model import Doc
 from shiftwork.core.plurals import counted
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.engine.registry import Registry, publish
+from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys
+from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -41,11 +42,20 @@ class Publication:
         self._beat = beat
         self._lock = asyncio.Lock()
 
-    async def begin(self) -> None:
-        """Publish the definitions, and learn the edition."""
-        await publish(self._registry, self._store, self._clock.now())
-        token = secrets.token_hex(8)
-        _, known = await change(self._store, EDITION, EDITION_NAME, partial(edition.first, token=token))
+    async def read(self) -> StoredDefinitions:
+        """Read what the store has already."""
+        return await read_definitions(self._registry, self._store, self._clock.now())
+
+    async def begin(self, over: StoredDefinitions) -> None:
+        """Publish the definitions over those that the store has, and learn the edition."""
+        there = over.doc(EDITION.name, EDITION_NAME)
+        first = partial(edition.first, token=secrets.token_hex(8))
+        before = EDITION.decode(there.body)
+        known = first(before)
+        new = [] if before == known else [Doc(EDITION.name, EDITION_NAME, EDITION.encode(known), there.version)]
+        written = await publish(self._registry, self._store, self._clock.now(), over=over, beside=new)
+        if not all(written):  # another process was faster
+            _, known = await change(self._store, EDITION, EDITION_NAME, first)
         self.edition = known.token
 
     async def renew(self, lost: str) -> None:
@@ -55,8 +65,8 @@ class Publication:
                 return  # another claim has seen to it
             # The leases are gone, too. Without one, jobs that are claimed would be taken back at once.
             await self._beat()
-            await agree_on_keys(self._store)
-            await publish(self._registry, self._store, self._clock.now())
+            await agree_on_keys(self._store, await keys_in_use(self._store))
+            await publish(self._registry, self._store, self._clock.now(), over=await self.read())
             # Where fences begin again, a stale run from before must not be mistaken for one of the new runs.
             await self._store.take_over([], {}, self.fence + FENCES_AHEAD)
             before, after = await self._change(lost)

@@ -1,10 +1,13 @@
 """What the runtime is given: the configuration of each worker, and how to call its function. And publishing it."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from shiftwork.core.admission import Gates
-from shiftwork.core.docs import GATES, POOL_CONFIG, SCHEMA, WORKER
+from msgspec import Struct
+
+from shiftwork.core.admission import Gates, Lane
+from shiftwork.core.docs import EDITION, GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.runtime.engine.context import Context
 from shiftwork.store.protocol import Store
@@ -63,22 +66,45 @@ class Registry:
         self.workers, self.pools, self.gates, self.callees = other.workers, other.pools, other.gates, other.callees
 
 
-async def publish(registry: Registry, store: Store, now: float) -> None:
-    """Write the definitions into the store, for every process that shares it."""
-    await _switch(registry, store, now)
-    wanted = _definitions(registry)
-    kinds = {kind for kind, _ in wanted}
-    stored = {(kind, doc.name): doc for kind in kinds for doc in await store.docs(kind)}
-    for (kind, name), body in wanted.items():
-        there = stored.get((kind, name), Doc(kind, name, b""))
-        if not there.version or there.body != body:
-            # Losing this race means that another process has just written its definition: the last one to start wins.
-            await store.put(Doc(kind, name, body, there.version))
+class StoredDefinitions(Struct, frozen=True):
+    """What a store has already of what a process publishes."""
+
+    lanes: dict[str, Lane]
+    docs: dict[tuple[str, str], Doc]
+    """By kind and name."""
+
+    def doc(self, kind: str, name: str) -> Doc:
+        """Return a doc as it is stored, or an empty one of version 0 if it does not exist."""
+        return self.docs.get((kind, name), Doc(kind, name, b""))
 
 
-async def _switch(registry: Registry, store: Store, now: float) -> None:
+async def read_definitions(registry: Registry, store: Store, now: float) -> StoredDefinitions:
+    """Read what the store has already, in one round trip."""
+    kinds = GATES.name, SCHEMA, WORKER.name, POOL_CONFIG.name, EDITION.name
+    facts, docs = await asyncio.gather(store.survey(registry.workers, now), store.docs(*kinds))
+    return StoredDefinitions(facts.lanes, {(doc.kind, doc.name): doc for doc in docs})
+
+
+async def publish(
+    registry: Registry, store: Store, now: float, *, over: StoredDefinitions, beside: Sequence[Doc] = ()
+) -> list[bool]:
+    """Write the definitions into the store, for every process that shares it, and these docs in the same step.
+
+    Only what differs from what the store has is written. Returns which of the docs `beside` were.
+    """
+    await _switch(registry, store, now, over.lanes)
+    # If another process has just written its definition, that one stays.
+    changed = [
+        Doc(kind, name, body, there.version)
+        for (kind, name), body in _definitions(registry).items()
+        if not (there := over.doc(kind, name)).version or there.body != body
+    ]
+    docs = [*changed, *beside]
+    return (await store.put(docs))[len(changed) :] if docs else []
+
+
+async def _switch(registry: Registry, store: Store, now: float, lanes: Mapping[str, Lane]) -> None:
     """Disable new workers that are registered so, until a person enables them or their registration changes."""
-    lanes = (await store.survey(registry.workers, now)).lanes
     for name, worker in [*registry.workers.items()]:
         state = lanes[name].state if name in lanes else WorkerState(worker=name)
         if not worker.config.enabled and state.enabled and state.changed_at is None:
@@ -88,9 +114,9 @@ async def _switch(registry: Registry, store: Store, now: float) -> None:
 
 
 def _definitions(registry: Registry) -> dict[tuple[str, str], bytes]:
-    """Return the bodies of the records to write, by kind and name, in the order in which they must be written.
+    """Return the bodies of the records to write, by kind and name.
 
-    A schema says what is secret, so it comes before its worker: a process that knows a worker relies on its schema.
+    They are written in one step. A schema says what is secret: a process that knows a worker relies on its schema.
     """
     gates = {(GATES.name, name): GATES.encode(gates) for name, gates in registry.gates.items()}
     schemas = {(SCHEMA, name): worker.schema for name, worker in registry.workers.items() if worker.schema}

@@ -70,7 +70,11 @@ class Reporter:
 
     async def refresh(self) -> None:
         """Read the state of our workers, which other processes change too."""
-        lanes = await refresh(self._states, self._store, self._clock.now(), of=self._registry.workers)
+        self.learn((await self._store.survey(self._registry.workers, self._clock.now())).lanes)
+
+    def learn(self, lanes: dict[str, Lane]) -> None:
+        """Take over the state of our workers, as it was read."""
+        self._states.update({name: lane.state for name, lane in lanes.items()})
         self.retrying.read(lanes)
 
     def emit(self, name: str, subject: str, message: str, **data: Any) -> None:

@@ -1,4 +1,7 @@
-"""The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process."""
+"""The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process.
+
+What it has to read for this anyway, once an hour, is also what the leader looks ahead from (`core.forecast`).
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from shiftwork.core.docs import HISTORY, PLAN, PLAN_NAME
+from shiftwork.core.forecast import hours_needed
 from shiftwork.core.history import (
     HOUR,
     MINUTE,
@@ -15,9 +19,8 @@ from shiftwork.core.history import (
     Hour,
     Sample,
     appended,
-    ended,
+    ended_by_worker,
     hour_name,
-    moment,
 )
 from shiftwork.core.model import Doc, Plan
 from shiftwork.core.plan import totals
@@ -31,14 +34,14 @@ FOLLOWING_SECONDS: Final = 5.0
 
 async def take_sample(store: Store, now: float) -> Sample:
     """Return the state of the pools: three questions, whose cost does not depend on the number of jobs."""
-    stats = (await store.stats(now)).pools
+    stats = await store.stats(now)
     slots: dict[str, int] = {}
     for known in await store.instances():
         beat = known.beat
         if known.expires_at > now and beat.pool and beat.status != "draining":
             slots[beat.pool] = slots.get(beat.pool, 0) + beat.slots
     plan = await read(store, PLAN, PLAN_NAME) or Plan()
-    return Sample(now, stats, slots, totals(plan))
+    return Sample(now, stats.pools, slots, totals(plan), stats.workers)
 
 
 class Page(Struct, frozen=True):
@@ -57,18 +60,25 @@ class Historian:
         self._leads = leads
         self._page: Page | None = None
         self._before: Before | None = None
+        self._earlier: list[Hour] = []
+
+    @property
+    def hours(self) -> list[Hour]:
+        """The hours from which the leader looks ahead, in order; none while its node does not lead."""
+        return [] if self._page is None else [*self._earlier, self._page.hour]
 
     async def poll(self) -> float | None:
         """Record one moment if a minute has passed since the last; return when the next one is due."""
         now = self._clock.now()
         if not self._leads():
             self._page = self._before = None  # another node writes now
+            self._earlier = []
             return now + FOLLOWING_SECONDS
         page = self._page
         if page is None or page.hour.number != int(now // HOUR):
             page = self._page = await self._open_page(now)
         if self._before is None or self._before.at > now:  # the clock was set back
-            self._before = ended(await take_sample(self._store, now))
+            self._before = ended_by_worker(await take_sample(self._store, now))
         if now < self._before.at + MINUTE:
             return self._before.at + MINUTE
         return now + MINUTE if await self._record(page, self._before, now) else now
@@ -76,19 +86,23 @@ class Historian:
     async def _open_page(self, now: float) -> Page:
         number = int(now // HOUR)
         docs = await stored_all(self._store, HISTORY)
-        hours = {name: HISTORY.decode(doc.body) for name, doc in docs.items()}
-        name = hour_name(number)
-        hour = hours.get(name)
-        if hour is None or hour.number != number:  # there is none yet, or it is yesterday's
-            hour = Hour(number)
+        hours: dict[int, Hour] = {}
+        for needed in sorted(hours_needed(now)):
+            doc = docs.get(hour_name(needed))
+            hour = HISTORY.decode(doc.body) if doc else None
+            if hour is not None and hour.number == needed:  # else there is none yet, or it is an older one
+                hours[needed] = hour
+        hour = hours.pop(number, Hour(number))
+        self._earlier = [*hours.values()]
         if self._before is None:
-            self._before = _continued(hour, hours.get(hour_name(number - 1)), now)
+            self._before = _continued(hour, hours.get(number - 1), now)
+        name = hour_name(number)
         return Page(hour, docs.get(name, Doc(HISTORY.name, name, b"")))
 
     async def _record(self, page: Page, before: Before, now: float) -> bool:
         sample = await take_sample(self._store, now)
-        after = ended(sample)
-        hour = appended(page.hour, moment(sample, before, step=MINUTE), after.totals)
+        after = ended_by_worker(sample)
+        hour = appended(page.hour, sample, before, after)
         if await write(self._store, HISTORY, hour, over=page.doc):
             self._page, self._before = Page(hour, replace(page.doc, version=page.doc.version + 1)), after
             return True

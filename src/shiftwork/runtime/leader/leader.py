@@ -8,6 +8,7 @@ from typing import Final
 
 from shiftwork.core.model import InstanceRecord
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
@@ -54,19 +55,19 @@ class Leader:
         """The instance that holds lost jobs until they are settled."""
         return self._recovery.holder
 
+    async def stand(self) -> bool:
+        """Take or keep the lead; return whether this node leads."""
+        now = self._clock.now()
+        self._recovery.note_poll(now)
+        return await self._leadership.keep(now)
+
     async def poll(self) -> float | None:
         """Keep the lead, and do what is due; return when something will be due next."""
         now = self._clock.now()
-        self._recovery.note_poll(now)
-        if not await self._leadership.keep(now):
+        if not await self.stand():
             return now + self._ttl / 3
-        due = [
-            self._leadership.renew_at,
-            await self.promote(),
-            await self._recovery.poll(now),
-            await self._schedules.poll(now),
-            await self._prune(now),
-        ]
+        duties = self.promote(), self._recovery.poll(now), self._schedules.poll(now), self._prune(now)
+        due: list[float | None] = [self._leadership.renew_at, *await together(*duties)]
         return min(at for at in due if at is not None)
 
     async def promote(self) -> float | None:

@@ -14,6 +14,7 @@ no harm: a fire time is one job by its id, the plan is changed by compare-and-se
 are single steps of the store. The lease only saves the nodes doing the same work.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -78,8 +79,7 @@ class Leadership:
 
     async def depose(self, nodes: Iterable[str]) -> None:
         """Take the lease from nodes that are proven dead."""
-        for node in nodes:
-            await self._store.drop(LEASE, node)
+        await asyncio.gather(*(self._store.drop(LEASE, node) for node in nodes))
 
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state

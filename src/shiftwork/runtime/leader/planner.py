@@ -4,62 +4,98 @@ Any process may do this. The plan is changed by compare-and-set, so a process th
 plan that is there by then.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG
-from shiftwork.core.model import Beat, JobPriority, Lost, Plan, PoolConfig
-from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, bounded, next_plan, with_lost
+from msgspec import Struct
+
+from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
+from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, Plan, PoolConfig, PoolDoc, Stats
+from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
+from shiftwork.runtime.leader.outlook import Outlook
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
 
-LOOK_SECONDS: Final = 1.0
-"""How often the leader plans."""
-SOON_SECONDS: Final = 0.2
-"""How soon after the last plan a pool without a free slot is planned for again."""
+REREAD_SECONDS: Final = 60.0
+"""How often the definitions of workers that this app does not have are read again."""
+
+
+class PlanView(Struct, frozen=True):
+    """What the plan is made of, as it was at one moment."""
+
+    now: float
+    instances: Sequence[InstanceRecord]
+    stats: Stats
+    changes: Mapping[str, PoolDoc]
+    """What people have changed about pools."""
+    plan: Doc
+    """The plan as it is stored, or an empty doc."""
 
 
 class Planner:
     """Looks at the queues and the nodes, and writes the plan."""
 
     def __init__(
-        self, pools: Mapping[str, PoolConfig], workers: Mapping[str, WorkerDefinition], store: Store, clock: Clock
+        self,
+        pools: Mapping[str, PoolConfig],
+        workers: Mapping[str, WorkerDefinition],
+        store: Store,
+        clock: Clock,
+        outlook: Outlook | None = None,
     ) -> None:
         self._pools = pools
         self._store = store
         self._clock = clock
         self._workers = workers
+        self._outlook = outlook or Outlook(list)
         self._memory = PlanMemory()
+        self._elsewhere: dict[str, str | None] = {}
+        """The pools of workers that this app does not have; None for one that no app has any longer."""
+        self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
 
-    async def plan(self) -> Planned:
-        """Plan once, and write the plan if it has changed."""
-        facts = await self._facts()
+    async def plan(self, seen: PlanView | None = None) -> Planned:
+        """Plan once, by what was seen just now if that is given, and write the plan if it has changed."""
+        seen = seen or await self.look()
+        facts = await self._facts(seen)
         made: list[Planned] = []
 
         def planned(before: Plan | None) -> Plan:
             made.append(next_plan(before or Plan(), facts, self._memory))
             return made[-1].plan
 
-        await change(self._store, PLAN, PLAN_NAME, planned)
+        await change(self._store, PLAN, PLAN_NAME, planned, known=seen.plan)
         self._memory = made[-1].memory
         return made[-1]
 
-    async def _facts(self) -> PlanFacts:
-        now = self._clock.now()
-        stats = await self._store.stats(now)
-        beats = [known.beat for known in await self._store.instances() if known.expires_at > now]
+    async def look(self) -> PlanView:
+        """Read what the plan is made of, in one round trip."""
+        now, store = self._clock.now(), self._store
+        instances, stats, docs = await asyncio.gather(
+            store.instances(), store.stats(now), store.docs(POOL.name, PLAN.name)
+        )
+        changes = {doc.name: read for doc in docs if doc.kind == POOL.name and (read := POOL.decode(doc.body))}
+        plans = (doc for doc in docs if (doc.kind, doc.name) == (PLAN.name, PLAN_NAME))
+        return PlanView(now, instances, stats, changes, next(plans, Doc(PLAN.name, PLAN_NAME, b"")))
+
+    async def _facts(self, seen: PlanView) -> PlanFacts:
+        beats = [known.beat for known in seen.instances if known.expires_at > seen.now]
         there = {worker for beat in beats if beat.machine for worker in beat.workers}
-        self.unknown = frozenset(name for name, one in stats.workers.items() if one.queued and name not in there)
-        changes = await read_all(self._store, POOL)
+        workers = seen.stats.workers
+        self.unknown = frozenset(name for name, one in workers.items() if one.queued and name not in there)
         pools = await self._hosted_pools(beats)
         return PlanFacts(
-            now=now,
-            pools={name: bounded(pool, changes.get(name)) for name, pool in pools.items()},
-            stats=stats.pools,
+            now=seen.now,
+            pools=pools,
+            changes=seen.changes,
+            floors=self._outlook.floors(pools, seen.now),
+            stats=seen.stats.pools,
+            workers=workers,
+            pool_of=await self._pool_of(workers, seen.now),
             beats=beats,
             priorities=_priorities(self._workers),
         )
@@ -71,6 +107,16 @@ class Planner:
         missing = hosted - found.keys()
         stored = await read_all(self._store, POOL_CONFIG) if missing else {}
         return found | {name: pool for name, pool in stored.items() if name in missing}
+
+    async def _pool_of(self, names: Collection[str], now: float) -> dict[str, str]:
+        """Return the pool of each of these workers: those of this app, and those that only other nodes know."""
+        missing = {*names} - self._workers.keys()
+        if missing - self._elsewhere.keys() or (missing and now >= self._reread_at):
+            stored = await read_all(self._store, WORKER)
+            self._elsewhere = {name: stored[name].pool if name in stored else None for name in missing}
+            self._reread_at = now + REREAD_SECONDS
+        own = {name: self._workers[name].config.pool for name in names if name in self._workers}
+        return own | {name: pool for name in missing if (pool := self._elsewhere[name]) is not None}
 
 
 def _priorities(workers: Mapping[str, WorkerDefinition]) -> dict[str, JobPriority]:

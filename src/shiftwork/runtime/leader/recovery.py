@@ -34,6 +34,7 @@ from shiftwork.core.model import Beat, InstanceRecord, JobFilter, JobRecord, Job
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.core.run_histograms import LEASE_LOST
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.outbox import Outbox, Settled
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
@@ -114,10 +115,13 @@ class Recovery:
             dead = [known for known in instances if known.beat.node in nodes]
             self._note(instances)
             died = "its process has died"
-            await self._report_lost([(known, died) for known in dead if known.beat.machine])
-            await self._store.leave([known.beat.instance for known in dead], now)
-            while await self._recover_jobs(now) == BATCH:
-                now = self._clock.now()
+            reported = self._report_lost([(known, died) for known in dead if known.beat.machine])
+            await together(reported, self._recover_from([known.beat.instance for known in dead], now))
+
+    async def _recover_from(self, dead: Sequence[str], now: float) -> None:
+        await self._store.leave(dead, now)
+        while await self._recover_jobs(now) == BATCH:
+            now = self._clock.now()
 
     async def _recover_jobs(self, now: float) -> int:
         lost = await self._take_over(now)

@@ -8,11 +8,13 @@ then, a cursor is written that counts from the end of that job. It is written be
 compare-and-set: of two leaders one moves it, and both fire the same id.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.core.admission import Lane
 from shiftwork.core.docs import SCHEDULE
@@ -21,7 +23,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
-from shiftwork.store.docs import stored_all, write
+from shiftwork.store.docs import stored_all
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -91,8 +93,7 @@ class Schedules:
         added = await self._store.add(jobs, now) if jobs else []
         for name, fired in fires.items():
             self._report_skipped(name, fired)
-            if fired.cursor is not None and fired.cursor != known[name].at:
-                await self._advance(known[name], fired, fired.cursor)
+        await self._advance(known, fires)
         times = [fired.next_at for fired in fires.values() if fired.next_at is not None]
         repeated = self._repeated(jobs, added)
         if repeated and await self._pass_over(repeated, known, now):
@@ -100,8 +101,8 @@ class Schedules:
         return min(times, default=None)
 
     async def _known(self, now: float) -> dict[str, KnownSchedule]:
-        docs = await stored_all(self._store, SCHEDULE)
-        lanes = (await self._store.survey(self._timed, now)).lanes
+        docs, facts = await asyncio.gather(stored_all(self._store, SCHEDULE), self._store.survey(self._timed, now))
+        lanes = facts.lanes
         return {
             name: KnownSchedule(
                 config,
@@ -133,15 +134,24 @@ class Schedules:
             message = f"the schedule of {name} skipped {counted(len(fired.skipped), 'fire time')}: {fired.why}"
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
 
-    async def _advance(self, known: KnownSchedule, fired: Fire, at: float) -> None:
-        if await self._move(known, at) and fired.pulled_back >= REPORTED_SECONDS:
-            name, ahead = known.config.name, duration(round(fired.pulled_back, 1))
-            message = f"the schedule of {name} was {ahead} ahead of the clock, which was set back; it goes on from now"
-            self._reporter.emit("schedule.pulled_back", name, message, seconds=fired.pulled_back)
+    async def _advance(self, known: dict[str, KnownSchedule], fires: dict[str, Fire]) -> None:
+        moves = {
+            name: fired.cursor
+            for name, fired in fires.items()
+            if fired.cursor is not None and fired.cursor != known[name].at
+        }
+        for name in await self._move({name: (known[name], at) for name, at in moves.items()}):
+            back = fires[name].pulled_back
+            if back >= REPORTED_SECONDS:
+                ahead = f"{duration(round(back, 1))} ahead of the clock, which was set back"
+                message = f"the schedule of {name} was {ahead}; it goes on from now"
+                self._reporter.emit("schedule.pulled_back", name, message, seconds=back)
 
-    async def _move(self, known: KnownSchedule, at: float) -> bool:
-        """Move the cursor. False if another leader has just moved it."""
-        return await write(self._store, SCHEDULE, known.moved(at), over=known.doc)
+    async def _move(self, moves: dict[str, tuple[KnownSchedule, float]]) -> list[str]:
+        """Move these cursors; returns the names of those that no other leader has just moved."""
+        docs = [replace(known.doc, body=SCHEDULE.encode(known.moved(at))) for known, at in moves.values()]
+        written = await self._store.put(docs) if docs else []
+        return [name for name, one in zip(moves, written, strict=True) if one]
 
     # ── fire times that have run already ─────────────────────────────────────────────────────────────────────────
 
@@ -160,12 +170,14 @@ class Schedules:
         cursor holds no longer. If another leader has moved the cursor, this one is not written.
         """
         again = False
+        moves: dict[str, tuple[KnownSchedule, float]] = {}
         for job, record in zip(jobs, await self._store.get([job.id for job in jobs]), strict=True):
             if record is not None and record.status.live:
                 continue
             again = True
             if record is not None:
-                await self._move(known[job.worker], past(record.ended_at, now))
+                moves.setdefault(job.worker, (known[job.worker], past(record.ended_at, now)))
+        await self._move(moves)
         return again
 
 

@@ -6,12 +6,13 @@ it can happen that both leave.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from shiftwork.core.model import InstanceRecord
 from shiftwork.core.namespaces import refusal, stranger
-from shiftwork.errors import NamespaceInUseError
+from shiftwork.errors import NamespaceInUseError, StoreError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
 
@@ -21,31 +22,30 @@ HELD_SECONDS: Final = 5.0
 LOOK_AGAIN_SECONDS: Final = 0.05
 
 
-async def enter(
-    store: Store,
-    clock: Clock,
-    *,
-    node: str,
-    workers: Collection[str],
-    namespace: str,
-    dead: Callable[[Sequence[InstanceRecord]], Collection[str]],
-    beat: Callable[[], Awaitable[object]],
-    leave: Callable[[], Awaitable[object]],
-) -> None:
-    """Beat, unless a live node here shares no worker with these: then leave, and raise `NamespaceInUseError`.
+class NamespaceGuard:
+    """Lets one node at a time join."""
 
-    `dead` returns the nodes that are proven dead, whatever their leases say.
-    """
-    while not await store.hold(NAME, node, 1, HELD_SECONDS, clock.now()):  # noqa: ASYNC110 - no bell rings when it is free
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
-    try:
-        await beat()
-        now = clock.now()
-        instances = await store.instances()
-        gone = dead(instances)
-        tenant = stranger(node, workers, [known for known in instances if known.beat.node not in gone], now)
+    def __init__(self, store: Store, clock: Clock, *, node: str, workers: Collection[str], namespace: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._workers = workers
+        self._namespace = namespace
+
+    async def enter(self) -> None:
+        """Wait for our turn."""
+        while not await self._store.hold(NAME, self._node, 1, HELD_SECONDS, self._clock.now()):  # noqa: ASYNC110 - no bell
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    def check(self, others: Sequence[InstanceRecord]) -> None:
+        """Raise `NamespaceInUseError` if one of these instances is of a live node that shares no worker with us."""
+        now = self._clock.now()
+        tenant = stranger(self._node, self._workers, others, now)
         if tenant is not None:
-            await leave()
-            raise NamespaceInUseError(refusal(tenant, workers, namespace=namespace, store=store.url, now=now))
-    finally:
-        await store.drop(NAME, node)
+            url = self._store.url
+            raise NamespaceInUseError(refusal(tenant, self._workers, namespace=self._namespace, store=url, now=now))
+
+    async def leave(self) -> None:
+        """Let the next node join. If the store fails, it can in a few seconds."""
+        with suppress(StoreError):
+            await self._store.drop(NAME, self._node)

@@ -41,21 +41,24 @@ class Neighbours:
         now = self._clock.now()
         if now < self._ask_at and not any(is_dead(mark, own) for mark in self._known):
             return now + WATCH_SECONDS
-        self._ask_at = now + self._every
-        if await self._bury(own):
-            self._again = AGAIN_SECONDS
-            return now + WATCH_SECONDS
-        again, self._again = self._again, min(2 * self._again, WATCH_SECONDS)
-        return now + again
+        return await self.bury(await self._store.instances())
 
     def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
         """The nodes, of those that these instances belong to, that are proven dead."""
         own = self._own
         return set() if own is None else {node for node, mark in _marks(instances).items() if is_dead(mark, own)}
 
-    async def _bury(self, own: ProcessMark) -> bool:
-        """Have the jobs of dead neighbours taken back; returns whether none is left whose processes have not ended."""
-        instances = await self._store.instances()
+    def living_among(self, instances: Sequence[InstanceRecord]) -> list[InstanceRecord]:
+        """Those of these instances whose node is not proven dead."""
+        dead = self.dead_among(instances)
+        return [known for known in instances if known.beat.node not in dead]
+
+    async def bury(self, instances: Sequence[InstanceRecord]) -> float | None:
+        """Have the jobs of dead neighbours among these taken back; returns when to look again."""
+        own, now = self._own, self._clock.now()
+        if own is None:
+            return None
+        self._ask_at = now + self._every
         marks, dead = _marks(instances), self.dead_among(instances)
         children = {known.beat.node: known.beat.children for known in instances if known.beat.process is not None}
         ended = {node for node in dead if end_groups(children[node], marks[node])}
@@ -64,7 +67,11 @@ class Neighbours:
             await self._leader.depose(dead)
         if ended:
             await self._leader.bury(ended, instances)
-        return dead == ended
+        if dead == ended:
+            self._again = AGAIN_SECONDS
+            return now + WATCH_SECONDS
+        again, self._again = self._again, min(2 * self._again, WATCH_SECONDS)
+        return now + again  # processes of a dead node are ending
 
 
 def _marks(instances: Sequence[InstanceRecord]) -> dict[str, ProcessMark]:

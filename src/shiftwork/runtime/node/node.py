@@ -5,45 +5,50 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
+from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.history import MINUTE
-from shiftwork.core.model import PoolConfig, WorkerState
-from shiftwork.core.plan import Planned
+from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
+from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.engine.breakers import Breakers
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
-from shiftwork.runtime.engine.registry import Registry, publish
+from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
 from shiftwork.runtime.gauge import OwnGauge
 from shiftwork.runtime.leader.historian import Historian
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS
+from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.leader.planner import PlanView
 from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.condition import Condition
 from shiftwork.runtime.node.environment import NodeEnvironment
 from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
-from shiftwork.runtime.node.namespace_guard import enter
+from shiftwork.runtime.node.namespace_guard import NamespaceGuard
 from shiftwork.runtime.node.neighbours import WATCH_SECONDS, Neighbours
 from shiftwork.runtime.node.node_instances import NodeInstances
-from shiftwork.runtime.node.planning import Planning
+from shiftwork.runtime.node.planning import Planning, slots_in
 from shiftwork.runtime.node.pool_instances import PoolInstances
 from shiftwork.runtime.node.pulse import BEATS_A_LEASE, Poke
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.node.store_patience import HURRIED_SECONDS, StorePatience
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.store_voice import StoreVoice
+from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -110,12 +115,14 @@ class Node:
             node=self.name,
             ttl=settings.lease_seconds,
         )
+        self._historian = historian = Historian(store, clock, lambda: leader.leading)
         self._planning = Planning(
             self._pools,
             registry,
             store=store,
             clock=clock,
             leader=leader,
+            outlook=Outlook(lambda: historian.hours),
             reporter=reporter,
             voice=voice,
             longest_sleep=settings.tick_interval,
@@ -223,16 +230,10 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        self._clock.follow(await self._store.server_time())
         if self._settings.leads:  # a visitor knows only a part of what is registered
-            await self._enter()
-        await self.reporter.refresh()
-        if self._settings.leads:
-            await self._neighbours.poll()  # first: a dead one may hold the lead
-            await self.leader.poll()
-            await self.plan()  # whichever node leads: it may not know us yet, and it may be dead
-            await self._follow_plan()
+            await self._join()
         else:
+            await self.reporter.refresh()
             self._instances.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
         self.gauge.look()
         await self._lease_keeper.start()
@@ -244,29 +245,57 @@ class Node:
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {self._store.url}")
 
-    async def _enter(self) -> None:
-        await enter(
-            self._store,
-            self._clock,
-            node=self.name,
-            workers=self._registry.workers.keys(),
-            namespace=self._settings.namespace,
-            dead=self._neighbours.dead_among,
-            beat=self._lease_keeper.beat,
-            leave=self._leave,
-        )
-        await self._publication.begin()
-        workers, now = self._registry.workers.keys(), self._clock.now()
-        for pool in await left_pools(self._store, registered=self._pools, workers=workers, now=now):
+    async def _join(self) -> None:
+        """Join the nodes that share the store, in three round trips: read, beat and look around, write."""
+        workers, namespace = self._registry.workers.keys(), self._settings.namespace
+        guard = NamespaceGuard(self._store, self._clock, node=self.name, workers=workers, namespace=namespace)
+        # A store may have to connect before it can claim, which takes as long as all the rest.
+        ready_to_claim = asyncio.ensure_future(self._store.claim(self.name, "", 0, self._clock.now(), ()))
+        try:
+            stored: StoredDefinitions
+            _, stored = await together(guard.enter(), self._publication.read())
+            seen, living = await self._look_around(guard)
+        except BaseException:
+            await asyncio.wait([ready_to_claim])
+            await self._leave()
+            await guard.leave()
+            raise
+        self.reporter.learn(stored.lanes)
+        for pool in await left_pools(self._store, registered=self._pools, workers=workers, stats=seen.stats):
             self._serve(pool)
+        planned: Planned
+        planned, *_ = await together(
+            # Whichever node leads: it may not know us yet, and it may be dead.
+            self._planning.plan(replace(seen, instances=living)),
+            self._publication.begin(stored),
+            self._succeed(seen.instances),
+            guard.leave(),
+            ready_to_claim,
+        )
+        self._follow(planned.plan)
+
+    async def _look_around(self, guard: NamespaceGuard) -> tuple[PlanView, list[InstanceRecord]]:
+        """Beat for the first time, and return what is there by then, and the instances that are not proven dead.
+
+        Raises `NamespaceInUseError`.
+        """
+        seen: PlanView
+        _, seen = await together(self._lease_keeper.beat(), self._planning.look())
+        living = self._neighbours.living_among(seen.instances)
+        guard.check(living)
+        return seen, living
+
+    async def _succeed(self, instances: Sequence[InstanceRecord]) -> None:
+        """Take over from dead neighbours, one of which may have led, and lead if no other node does."""
+        await self._neighbours.bury(instances)
+        await self.leader.stand()
 
     def _add_duties(self) -> None:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self._leading = self.add_duty("leader", self._lead, "leader")
             self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
-            historian = Historian(self._store, self._clock, lambda: self.leader.leading)
-            self.add_duty("historian", historian.poll, every=MINUTE)
+            self.add_duty("historian", self._historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
             self.add_duty("instances", self._look, every=LOOK_SECONDS)
             self._adoption = self.add_duty("adoption", self._adopt, every=ADOPTION_SECONDS)
@@ -285,7 +314,8 @@ class Node:
         newest = self._newest
         if newest is None:
             return
-        await publish(newest, self._store, self._clock.now())
+        now = self._clock.now()
+        await publish(newest, self._store, now, over=await read_definitions(newest, self._store, now))
         self._registry.extend(newest)
         for pool in newest.pools.values():
             if pool.name not in self._pools:
@@ -312,15 +342,17 @@ class Node:
             self._poke()  # the beat says who leads, and others read it there
         return next_at
 
-    async def _follow_plan(self) -> None:
-        slots = await self._planning.slots_of(self.name)
+    def _follow(self, plan: Plan) -> None:
+        slots = slots_in(plan, self.name)
         if slots is not None:
             self._instances.resize(slots)
 
     async def _refresh(self) -> None:
-        await self.reporter.refresh()
-        if self._settings.leads:
-            await self._follow_plan()
+        if not self._settings.leads:
+            await self.reporter.refresh()
+            return
+        plan, _ = await together(read(self._store, PLAN, PLAN_NAME), self.reporter.refresh())
+        self._follow(plan or Plan())
 
     async def _look(self) -> None:
         self.gauge.look()

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
-from shiftwork.core.docs import PLAN, PLAN_NAME
 from shiftwork.core.model import Plan, PoolConfig
-from shiftwork.core.plan import Planned
+from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Planned
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.leader.planner import LOOK_SECONDS, SOON_SECONDS, Planner
+from shiftwork.runtime.leader.outlook import Outlook
+from shiftwork.runtime.leader.planner import Planner, PlanView
 from shiftwork.runtime.store_voice import StoreVoice
-from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
 
@@ -27,15 +26,15 @@ class Planning:
         store: Store,
         clock: Clock,
         leader: Leader,
+        outlook: Outlook,
         reporter: Reporter,
         voice: StoreVoice,
         longest_sleep: float,
     ) -> None:
-        self._store = store
         self._clock = clock
         self._leader = leader
         self._reporter = reporter
-        self._planner = Planner(pools, registry.workers, store, clock)
+        self._planner = Planner(pools, registry.workers, store, clock, outlook)
         self._planned_at = 0.0
         bell = store.listen(())
         self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
@@ -45,21 +44,19 @@ class Planning:
         """Called when there are jobs of a worker that no live node has, or no longer are."""
         self._unknown: frozenset[str] = frozenset()
 
-    async def plan(self) -> Planned:
-        """Decide how many slots each pool has, here and elsewhere."""
-        planned = await self._planner.plan()
+    async def look(self) -> PlanView:
+        """Read what the plan is made of."""
+        return await self._planner.look()
+
+    async def plan(self, seen: PlanView | None = None) -> Planned:
+        """Decide how many slots each pool has, here and elsewhere, by what was seen just now if that is given."""
+        planned = await self._planner.plan(seen)
         for event in planned.events:
             self._reporter.publish(event)
         if self._planner.unknown != self._unknown:
             self._unknown = self._planner.unknown
             self.alarm()
         return planned
-
-    async def slots_of(self, node: str) -> Mapping[str, int] | None:
-        """How many slots of each pool this node has; None if the plan does not know it yet, or there is no plan."""
-        plan = await read(self._store, PLAN, PLAN_NAME) or Plan()
-        # Drained is drained, even before the leader has planned without the node.
-        return {} if node in plan.drained else plan.nodes.get(node)
 
     async def _poll(self) -> float | None:
         now = self._clock.now()
@@ -69,3 +66,9 @@ class Planning:
             await self.plan()
         self._planned_at = now  # not if it failed: coming too early would count as having worked
         return now + LOOK_SECONDS
+
+
+def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:
+    """How many slots of each pool a node has in a plan; None if the plan does not know it."""
+    # Drained is drained, even before the leader has planned without the node.
+    return {} if node in plan.drained else plan.nodes.get(node)

@@ -4,6 +4,7 @@ A record of a kind that claims read is decoded once, when it is written. A recor
 absent and is named in `unreadable`; it never makes a claim fail.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec.structs import replace
@@ -32,8 +33,8 @@ class DocTable:
         edition = self.editions.get(EDITION_NAME)
         return None if edition is None else edition.token
 
-    def of_kind(self, kind: str | None) -> list[Doc]:
-        return [doc for _, doc in sorted(self._docs.items()) if kind in (None, doc.kind)]
+    def of_kinds(self, kinds: Collection[str]) -> list[Doc]:
+        return [doc for _, doc in sorted(self._docs.items()) if not kinds or doc.kind in kinds]
 
     def put(self, doc: Doc) -> bool:
         there = self._docs.get((doc.kind, doc.name))

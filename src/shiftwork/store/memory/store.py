@@ -245,16 +245,16 @@ class MemoryStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
+    async def docs(self, *kinds: str) -> list[Doc]:
         with self._change():
-            return self._docs.of_kind(kind)
+            return self._docs.of_kinds(kinds)
 
-    async def put(self, doc: Doc) -> bool:
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
         with self._change() as table:
-            written = self._docs.put(doc)
-            if written:
+            written = [self._docs.put(doc) for doc in docs]
+            if any(written):
                 table.topics |= {"state", "leader"}
-            if written and doc.kind in READ_BY_CLAIMS:
+            if any(put and doc.kind in READ_BY_CLAIMS for put, doc in zip(written, docs, strict=True)):
                 table.stir()
             return written
 

@@ -1,7 +1,8 @@
 """One connection of one event loop, on which calls take effect in the order in which they are made.
 
 A call is queued and awaited. If its caller is cancelled, a call that has not begun is withdrawn; one that has begun is
-completed. While one call is under way, jobs that other callers want to add are gathered, and go in one round trip.
+completed. While one call is under way, calls that can be made together are gathered, and go in one round trip: jobs to
+add, and single statements that lock no jobs.
 
 This module owns what happens when the connection breaks: the call under way fails, and the next one connects again. A
 call that the server has undone because of a deadlock is made again. Where the server does not answer in time, or cannot
@@ -32,6 +33,8 @@ ITEM_SECONDS: Final = 0.002
 """How much longer it may take for every item of its batch."""
 ATTEMPTS: Final = 10
 MAX_BATCH: Final = 1_000
+GATHERING_TURNS: Final = 3
+"""Turns of the event loop in which those who call at the same time get to their calls, however deep they are nested."""
 CANCEL_TIMEOUT: Final = 1.0
 """Seconds that a cancelled caller waits for its call to complete, and closing for all of them."""
 
@@ -48,7 +51,7 @@ class PendingCall(Generic[T]):
 
 
 class BatchableCall(PendingCall[Any]):
-    """A call on a list of items, which can be made together with other calls of its kind."""
+    """A call on a list of items, which can be made together with other calls of the same work."""
 
     __slots__ = ("batch_work", "items")
 
@@ -61,8 +64,12 @@ class BatchableCall(PendingCall[Any]):
 class CallQueue:
     """A connection, the calls that wait for it, and the task that makes them."""
 
-    def __init__(self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None]) -> None:
+    def __init__(
+        self, address: PostgresAddress, prepare: Prepare, silent: Callable[[], None], *, gathers: bool = False
+    ) -> None:
         self.loop = asyncio.get_running_loop()
+        self._gathers = gathers
+        """Whether it waits a moment before the first call, for others that are made at the same time."""
         self._address = address
         self._prepare = prepare
         self._silent = silent
@@ -86,6 +93,11 @@ class CallQueue:
         done: asyncio.Future[list[Any]] = self.loop.create_future()
         answers: list[Any] = await self._enqueue(BatchableCall(items, batch_work, done))
         return answers
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way or waits."""
+        return self.task is not None
 
     def pending(self) -> "asyncio.Future[Any] | None":
         """Return the latest call, unless it is done."""
@@ -116,6 +128,8 @@ class CallQueue:
 
     async def _run(self) -> None:
         try:
+            for _ in range(GATHERING_TURNS if self._gathers else 0):
+                await asyncio.sleep(0)
             while self._calls:
                 await self._make(self._next())
         except asyncio.CancelledError:
@@ -131,8 +145,10 @@ class CallQueue:
         if not isinstance(first, BatchableCall):
             return calls
         size = len(first.items)
-        while self._calls and isinstance(self._calls[0], BatchableCall) and size < MAX_BATCH:
+        while self._calls and size < MAX_BATCH:
             following = self._calls[0]
+            if not isinstance(following, BatchableCall) or following.batch_work != first.batch_work:
+                break
             size += len(following.items)
             calls.append(self._calls.popleft())
         return calls

@@ -75,7 +75,7 @@ class Claimer:
     def _chosen(self, pool: str, known: str, ahead: str, *, limit: int, now: float) -> Choice:
         heads = {name: [Head(*head) for head in lane] for name, lane in _ahead.decode(ahead).items()}
         facts = decode(known, heads)
-        if all(gates.open for name, gates in facts.gates.items() if name in heads):
+        if heads and all(gates.open for name, gates in facts.gates.items() if name in heads):
             self._gated.discard(pool)
         return choose(heads, facts, limit=limit, now=now)
 

@@ -1,6 +1,6 @@
-"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, claiming, finishing,
-beats), one for what a node does beside that, one for searches, and a pool for transactions of jobs. So no job waits to
-start until its node has done its duties.
+"""The connections of one store. Each event loop has a queue for calls about jobs in order (adding, finishing,
+changing), queues for claims, one for what a node does beside that, one for searches, and a pool for transactions of
+jobs. So no job waits to be added or to start until its node has done its duties, or has claimed for its other pools.
 
 This module owns opening (every new connection brings the schema up to date and looks up the number of the namespace)
 and closing, from any thread. The doorbell and the bells live as long as the store.
@@ -12,7 +12,7 @@ one, even if the tables were emptied in between.
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
@@ -23,12 +23,14 @@ import psycopg
 from msgspec import Struct
 from psycopg import AsyncConnection
 
-from shiftwork.store.postgres import migrations
+from shiftwork.core.model import Added, Finished, Outcome
+from shiftwork.store.postgres import jobs, migrations
 from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.call_queue import CALL_SECONDS, CANCEL_TIMEOUT, ITEM_SECONDS, CallQueue
+from shiftwork.store.postgres.claim_queues import ClaimQueues
 from shiftwork.store.postgres.doorbell import Doorbell, channel
 from shiftwork.store.postgres.queries import statements
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import PostgresSession, QueuedStatements, Statements
 from shiftwork.store.postgres.transaction_pool import TransactionPool
 
 CLOSE_POLL_SECONDS: Final = 0.02
@@ -43,13 +45,14 @@ class LoopConnections(Struct, frozen=True):
     """The connections of one event loop."""
 
     calls: CallQueue
+    claims: ClaimQueues
     duties: CallQueue
     searches: CallQueue
     transactions: TransactionPool
 
     @property
     def queues(self) -> tuple[CallQueue, ...]:
-        return self.calls, self.duties, self.searches
+        return self.calls, *self.claims.queues, self.duties, self.searches
 
     async def close(self) -> None:
         """Finish all calls and close the connections; on their own event loop."""
@@ -89,8 +92,24 @@ class Connections:
 
     async def call(self, operation: Operation[T], *, items: int = 1) -> T:
         """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
-        return await self.of_this_loop().calls.call(
+        here = self.of_this_loop()
+        for queue in here.claims.queues:
+            await _done(queue)
+        return await here.calls.call(
             lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
+        )
+
+    async def claim(self, operation: Operation[T]) -> T:
+        """Run an operation beside the calls, once those made before it are done, and beside other claims."""
+        here = self.of_this_loop()
+        await _done(here.calls)
+        return await here.claims.next().call(lambda conn: self._run_and_ring(conn, operation))
+
+    async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
+        """Write outcomes after the calls of this event loop, but not after its claims."""
+        return await self.of_this_loop().calls.call(
+            lambda conn: self._run_and_ring(conn, lambda session: jobs.finish(session, outcomes, now)),
+            CALL_SECONDS + ITEM_SECONDS * len(outcomes),
         )
 
     async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:
@@ -101,13 +120,29 @@ class Connections:
             lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
         )
 
-    async def call_in_batch(
-        self, items: list[Any], operation: Callable[[PostgresSession, list[Any]], Awaitable[list[Any]]]
-    ) -> list[Any]:
-        """Run an operation on items, together with the items of other callers."""
-        return await self.of_this_loop().calls.call_in_batch(
-            items, lambda conn, batch: self._run_and_ring(conn, lambda session: operation(session, batch))
-        )
+    async def ask(self, operation: Callable[[Statements], Awaitable[T]]) -> T:
+        """Run an operation of one statement beside the calls, together with other such operations, and ring its topics.
+
+        Several statements are one transaction, so it must not lock what calls about jobs lock.
+        """
+        here = self.of_this_loop()
+        await _done(here.calls)
+        if not self._number:
+            await here.duties.call(_nothing)
+        session = QueuedStatements(here.duties, self._number, self._together)
+        answer = await operation(session)
+        self.doorbell.ring(session.topics)
+        return answer
+
+    async def _together(self, conn: AsyncConnection[Any], statements: list[Any]) -> list[Any]:
+        return await self.session(conn).together(statements)
+
+    async def add(self, timed: list[jobs.Timed]) -> list[Added]:
+        """Add jobs after the calls of this event loop, together with those of other callers."""
+        return await self.of_this_loop().calls.call_in_batch(timed, self._add)
+
+    async def _add(self, conn: AsyncConnection[Any], timed: list[Any]) -> list[Any]:
+        return await self._run_and_ring(conn, lambda session: jobs.add(session, timed))
 
     async def read(self, operation: Operation[T]) -> T:
         """Run a long read beside the other calls, once the calls made before it are done."""
@@ -133,19 +168,33 @@ class Connections:
         if here is None:
             self._forget_ended_loops()
             to = (self._address, self.prepare)
-            calls, duties, searches = (CallQueue(*to, self.doorbell.reconnect) for _ in range(3))
-            here = LoopConnections(calls, duties, searches, TransactionPool(*to))
+            silent = self.doorbell.reconnect
+            here = LoopConnections(
+                calls=CallQueue(*to, silent),
+                claims=ClaimQueues(lambda: CallQueue(*to, silent)),
+                duties=CallQueue(*to, silent, gathers=True),
+                searches=CallQueue(*to, silent),
+                transactions=TransactionPool(*to),
+            )
             with self._lock:
                 self._by_loop[loop] = here
         return here
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    async def connect(self) -> None:
+        """Open the connections that every process needs, at the same time."""
+        here = self.of_this_loop()
+        await asyncio.gather(here.calls.call(_nothing), here.duties.call(_nothing))
+
     async def prepare(self, conn: AsyncConnection[Any]) -> None:
         """Make a new connection ready: bring the schema up to date, and look up or create the namespace."""
-        await migrations.upgrade(conn, self._address.schema, after=False)
-        self._number = number = await self.enter(conn)
-        self.doorbell.start(channel(self._address.schema, number))
+        known = await migrations.known_namespace(conn, self._address.schema, self.namespace)
+        if known is None:
+            await migrations.upgrade(conn, self._address.schema, after=False)
+            known = await self.enter(conn)
+        self._number = known
+        self.doorbell.start(channel(self._address.schema, known))
 
     async def enter(self, conn: AsyncConnection[Any]) -> int:
         """Return the number of the namespace, which gets one if it has none."""
@@ -163,7 +212,7 @@ class Connections:
 
     @property
     def open(self) -> bool:
-        """Whether the schema is known to exist and the doorbell is up."""
+        """Whether the schema is known to exist, and the doorbell has begun to connect."""
         return self._number > 0 and self.doorbell.started
 
     @property
@@ -190,6 +239,10 @@ class Connections:
             ended = [self._by_loop.pop(loop) for loop in list(self._by_loop) if loop.is_closed()]
         for connections in ended:
             connections.abandon()
+
+
+async def _nothing(_conn: AsyncConnection[Any]) -> None:
+    """Do nothing: the call only connects."""
 
 
 async def _done(queue: CallQueue) -> None:

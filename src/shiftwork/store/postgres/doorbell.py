@@ -89,8 +89,8 @@ class Doorbell:
 
     @property
     def started(self) -> bool:
-        """Whether the thread runs, and has connected or failed to once."""
-        return self._thread is not None and self._ready.is_set()
+        """Whether the thread runs. Bells ring once it has connected: nothing that was written before is missed."""
+        return self._thread is not None
 
     def wait_ready(self) -> None:
         """Wait until it listens, or has failed to once."""

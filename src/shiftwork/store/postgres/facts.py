@@ -9,7 +9,7 @@ from shiftwork.core.admission import Facts, Head, Lane, Running, neighbours
 from shiftwork.core.docs import READ_BY_CLAIMS
 from shiftwork.core.model import WorkerState
 from shiftwork.store.postgres import arrays
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import Statements
 
 
 class _LaneJson(Struct):
@@ -61,7 +61,7 @@ def decode(text: str, workers: Iterable[str] | None) -> Facts:
     )
 
 
-async def survey(session: PostgresSession, workers: Iterable[str] | None, now: float) -> Facts:
+async def survey(session: Statements, workers: Iterable[str] | None, now: float) -> Facts:
     """Return the facts for people, without locking anything."""
     names = None if workers is None else list(workers)
     asked = None if names is None else arrays.texts(names)

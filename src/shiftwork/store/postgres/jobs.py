@@ -21,7 +21,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.statuses import STATUSES
 from shiftwork.store.postgres import arrays, rows
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import PostgresSession, Statements
 
 Timed = tuple[NewJob, float]
 """A job, and the time of the call that adds it."""
@@ -90,7 +90,7 @@ async def note(session: PostgresSession, notes: Sequence[ProgressNote]) -> None:
     await session.run("note", (ids, fences, bodies, session.namespace))
 
 
-async def get(session: PostgresSession, ids: Sequence[str]) -> list[JobRecord | None]:
+async def get(session: Statements, ids: Sequence[str]) -> list[JobRecord | None]:
     """Return these jobs with their attempts, in order; None for an unknown id."""
     found = await session.rows("get", (session.namespace, arrays.texts(list(set(ids)))))
     records = [rows.record(columns, attempts) for *columns, attempts in found]

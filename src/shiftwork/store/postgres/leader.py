@@ -10,7 +10,7 @@ from shiftwork.core.docs import BEAT
 from shiftwork.core.model import EVENTS_KEPT, SECONDS_A_DAY, Beat, InstanceRecord, JobRecord, Orders
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.jobs import get
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import PostgresSession, Statements
 from shiftwork.store.protocol import Promoted
 
 INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
@@ -26,10 +26,9 @@ async def promote(session: PostgresSession, n: int, now: float) -> Promoted:
 
 async def reap(session: PostgresSession, holder: str, n: int, now: float) -> list[JobRecord]:
     """Hand up to `n` jobs of instances without a lease to `holder`, under new fences."""
-    async with session.conn.transaction():
-        ids, losers, topics = await session.row("reap", (session.namespace, holder, n, now))
-        taken = await get(session, ids) if ids else []
+    ids, losers, topics = await session.row("reap", (session.namespace, holder, n, now))
     session.ring(topics)
+    taken = await get(session, ids) if ids else []
     return [replace(job, instance=loser) for job, loser in zip(taken, losers or (), strict=True) if job is not None]
 
 
@@ -40,7 +39,7 @@ async def prune(session: PostgresSession, n: int, now: float) -> int:
     return pruned
 
 
-async def beat(session: PostgresSession, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
+async def beat(session: Statements, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
     """Renew these leases, and return the orders for their instances."""
     names = arrays.texts([each.instance for each in beats])
     pools = arrays.texts([each.pool for each in beats])
@@ -54,7 +53,7 @@ async def leave(session: PostgresSession, names: Sequence[str], now: float) -> N
     session.ring(await session.value("leave", (session.namespace, arrays.texts(list(names)), now)))
 
 
-async def instances(session: PostgresSession) -> list[InstanceRecord]:
+async def instances(session: Statements) -> list[InstanceRecord]:
     """Return all instances that have sent a beat and have neither left nor lost their jobs."""
     found: list[InstanceRecord] = []
     for body, expires_at, last_beat_at in await session.rows("instances", (session.namespace,)):
@@ -64,12 +63,12 @@ async def instances(session: PostgresSession) -> list[InstanceRecord]:
     return found
 
 
-async def hold(session: PostgresSession, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
+async def hold(session: Statements, name: str, holder: str, *, limit: int, ttl: float, now: float) -> bool:
     """Hold one of `limit` places under a name; False if all are taken by others."""
     held: bool = await session.value("hold", (session.namespace, name, holder, limit, ttl, now))
     return held
 
 
-async def drop(session: PostgresSession, name: str, holder: str) -> None:
+async def drop(session: Statements, name: str, holder: str) -> None:
     """Release the place."""
-    await session.run("drop", (session.namespace, name, holder))
+    await session.rows("drop", (session.namespace, name, holder))

@@ -7,12 +7,13 @@ comes before, and on an empty database everything; `upgrade` does everything.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+from psycopg import errors as pg
 
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.postgres import functions
@@ -107,9 +108,25 @@ def _function_status(installed: InstalledSchema) -> list[SchemaStep]:
     ]
 
 
+async def known_namespace(conn: Connection, schema: str, namespace: str) -> int | None:
+    """Return the number of a namespace; None if it has none yet, or if the schema is not up to date. One round trip."""
+    _require_server(conn)
+    own = functions.current()
+    args = (namespace, schema, [f"{name}_{own.version}" for name in own.names])
+    try:
+        found = await (await conn.execute(in_schema(_LOOK, schema).encode(), args)).fetchone()
+    except (pg.UndefinedTable, pg.InvalidSchemaName):  # the schema has to be created
+        return None
+    numbers, phases, versions, n, number = found
+    done: Done = frozenset(zip(numbers or (), phases or (), strict=True))
+    _require_known(done, conn)
+    known: int | None = number
+    return None if _missing(schema, InstalledSchema(done, _complete(versions or (), n)), after=False) else known
+
+
 async def upgrade(conn: Connection, schema: str = DEFAULT_SCHEMA, *, after: bool = True) -> list[SchemaStep]:
     """Do what is left to do, in one transaction, and return the steps that were done."""
-    await _require_server(conn)
+    _require_server(conn)
     if not _missing(schema, await installed_in(conn, schema), after=after):
         return []
     async with conn.transaction():
@@ -194,10 +211,16 @@ async def _complete_sets(conn: Connection, schema: str) -> tuple[str, ...]:
         (schema, [f"{name}_{own.version}" for name in own.names]),
     )
     (n,) = await counted.fetchone()
+    return _complete(versions, n)
+
+
+def _complete(versions: Sequence[str], n: int) -> tuple[str, ...]:
+    """Return the versions, without our own if it does not have all its functions: `n` of them are there."""
+    own = functions.current()
     return tuple(version for version in versions if version != own.version or n == len(own.names))
 
 
-async def _require_server(conn: Connection) -> None:
+def _require_server(conn: Connection) -> None:
     version = conn.info.server_version
     if version < OLDEST_SERVER * 10_000:
         raise StoreUnavailableError(
@@ -240,6 +263,14 @@ CREATE TABLE IF NOT EXISTS shiftwork.migrations (
     done_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (number, phase)
 );"""
+_LOOK: Final = """
+SELECT m.numbers, m.phases, f.versions, p.n, (SELECT no FROM shiftwork.namespaces WHERE name = %s)
+FROM (SELECT array_agg(number) AS numbers, array_agg(phase) AS phases FROM shiftwork.migrations) AS m
+CROSS JOIN (SELECT array_agg(version ORDER BY made_at, version) AS versions FROM shiftwork.functions) AS f
+CROSS JOIN (
+    SELECT count(*) AS n FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = %s AND p.proname = ANY (%s)
+) AS p"""
 _GRANTS: Final = """\
 GRANT USAGE ON SCHEMA {schema} TO {user};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};

@@ -82,21 +82,19 @@ SELECT shiftwork.leave(%s::int, %s::text[], %s::float8);
 SELECT shiftwork.hold(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::float8);
 
 -- name: drop
-DELETE FROM shiftwork.places WHERE namespace = %s AND name = %s AND holder = %s;
+DELETE FROM shiftwork.places WHERE namespace = %s AND name = %s AND holder = %s RETURNING 1;
 
 -- name: docs
-SELECT name, body, version FROM shiftwork.docs WHERE namespace = %s AND kind = %s ORDER BY name;
+SELECT kind, name, body, version FROM shiftwork.docs WHERE namespace = %s AND kind = ANY (%s::text[])
+ORDER BY kind, name;
 
 -- name: all_docs
 SELECT kind, name, body, version FROM shiftwork.docs WHERE namespace = %s ORDER BY kind, name;
 
 -- name: put
-SELECT written, topics FROM shiftwork.put(
-    %s::int, %s::text, %s::text, %s::bigint, %s::bytea, %s::bool, %s::bool, %s::text, %s::bool
+SELECT written_kinds, written_names, topics FROM shiftwork.put(
+    %s::int, %s::text[], %s::text[], %s::bigint[], %s::bytea[], %s::bool[], %s::bool[], %s::text[], %s::bool
 );
-
--- name: ties_of
-SELECT ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates' AND name = %s;
 
 -- name: tied
 SELECT name, body, ties FROM shiftwork.docs WHERE namespace = %s AND kind = 'gates';

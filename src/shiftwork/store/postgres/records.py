@@ -4,8 +4,8 @@ A write of gates also stores which workers the gates tie together, so that the d
 without decoding docs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import json, msgpack
 
@@ -16,7 +16,7 @@ from shiftwork.core.edition import Edition
 from shiftwork.core.model import Doc, Event, PoolDoc, PoolStats, Stats, WorkerState, WorkerStats
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import survey
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import PostgresSession, Statements
 
 END: Final = 2**63 - 1
 """A number above that of every event."""
@@ -51,55 +51,61 @@ class LaneStatsRow(NamedTuple):
         return bool(self.worker) and any(self[self._fields.index("scheduled") : self._fields.index("head_rank")])
 
 
-async def docs(session: PostgresSession, kind: str | None) -> list[Doc]:
-    """Return all docs of a kind, or of every kind, by name."""
-    if kind is None:
+async def docs(session: Statements, kinds: Collection[str]) -> list[Doc]:
+    """Return all docs of these kinds, or of every kind, by kind and name."""
+    if not kinds:
         return [Doc(*row) for row in await session.rows("all_docs", (session.namespace,))]
-    found = await session.rows("docs", (session.namespace, kind))
-    return [Doc(kind, name, body, version) for name, body, version in found]
+    return [Doc(*row) for row in await session.rows("docs", (session.namespace, arrays.texts(list(kinds))))]
 
 
-async def put(session: PostgresSession, doc: Doc) -> bool:
-    """Write the doc if the stored version is the one it was made from."""
-    read = READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None
-    paused = isinstance(read, PoolDoc) and read.paused
-    wakes = bool(read.after) if isinstance(read, Gates) else isinstance(read, BreakerState) and read.open
-    guard = read.breaker if isinstance(read, Gates) else read.token if isinstance(read, Edition) else None
-    args = (
-        session.namespace,
-        doc.kind,
-        doc.name,
-        doc.version,
-        doc.body,
-        paused,
-        wakes,
-        guard,
-        doc.kind in READ_BY_CLAIMS,
-    )
-    if doc.kind != "gates":
-        written, topics = await session.row("put", args)
-    else:
-        async with session.conn.transaction():
-            written, topics = await session.row("put", args)
-            await _tie(session, doc.name, read)
+async def put(session: Statements, docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc, none of them gates, if the stored version is the one it was made from."""
+    return _written(session, docs, await session.row("put", _put_args(session, docs))) if docs else []
+
+
+async def put_gates(session: PostgresSession, docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc, some of them gates, if the stored version is the one it was made from."""
+    async with session.quick_transaction():
+        sent = await session.send("put", _put_args(session, docs))
+        await _tie(session)
+    [row] = await sent.fetchall()
+    return _written(session, docs, row)
+
+
+def _written(session: Statements, docs: Sequence[Doc], row: tuple[Any, ...]) -> list[bool]:
+    kinds, names, topics = row
     session.ring(topics)
-    return bool(written)
+    written = {*zip(kinds or (), names or (), strict=True)}
+    return [(doc.kind, doc.name) in written for doc in docs]
 
 
-async def _tie(session: PostgresSession, written: str, gate: Gates | None) -> None:
-    """Store again which workers are tied together. The lock keeps out claims and other writers of gates.
+def _put_args(session: Statements, docs: Sequence[Doc]) -> tuple[Any, ...]:
+    read = [READ_BY_CLAIMS[doc.kind].decode(doc.body) if doc.kind in READ_BY_CLAIMS else None for doc in docs]
+    return (
+        session.namespace,
+        arrays.texts([doc.kind for doc in docs]),
+        arrays.texts([doc.name for doc in docs]),
+        arrays.numbers([doc.version for doc in docs]),
+        arrays.blobs([doc.body for doc in docs]),
+        [isinstance(one, PoolDoc) and one.paused for one in read],
+        [bool(one.after) if isinstance(one, Gates) else isinstance(one, BreakerState) and one.open for one in read],
+        arrays.texts([_guard(one) for one in read]),
+        any(doc.kind in READ_BY_CLAIMS for doc in docs),
+    )
 
-    A worker that was not tied to others, and is not now, changes nothing: an app may have ten thousand of them.
-    """
-    if (gate is None or gate.open) and await session.value("ties_of", (session.namespace, written)) is None:
-        return
+
+def _guard(read: object) -> str | None:
+    return read.breaker if isinstance(read, Gates) else read.token if isinstance(read, Edition) else None
+
+
+async def _tie(session: PostgresSession) -> None:
+    """Store again which workers are tied together. The lock keeps out claims and other writers of gates."""
     found = await session.rows("tied", (session.namespace,))
-    gates = {name: read for name, body, _ in found if (read := GATES.decode(body))}
-    tied = ties(gates)
+    tied = ties({name: read for name, body, _ in found if (read := GATES.decode(body))})
     for name, _, had in found:
         names = tied.get(name)
         if names != had:
-            await session.run("tie", (None if names is None else arrays.texts(names), session.namespace, name))
+            await session.send("tie", (None if names is None else arrays.texts(names), session.namespace, name))
 
 
 def ties(gates: Mapping[str, Gates]) -> dict[str, list[str]]:
@@ -128,21 +134,21 @@ async def switch(
     return known.lanes[worker].state
 
 
-async def record(session: PostgresSession, events: Sequence[Event]) -> None:
+async def record(session: Statements, events: Sequence[Event]) -> None:
     """Store these events, with ascending numbers."""
     persons = [event.by_person for event in events]
     bodies = arrays.blobs([msgpack.encode(event) for event in events])
     await session.value("record", (session.namespace, persons, bodies))
 
 
-async def events(session: PostgresSession, after: int, before: int | None, limit: int) -> list[Event]:
+async def events(session: Statements, after: int, before: int | None, limit: int) -> list[Event]:
     """Return the newest events between two numbers, the oldest of them first."""
     end = END if before is None else before
     found = await session.rows("events", (session.namespace, after, end, limit))
     return [read_event(seq, body) for seq, body in reversed(found)]
 
 
-async def stats(session: PostgresSession) -> Stats:
+async def stats(session: Statements) -> Stats:
     """Return the numbers of all pools and workers that have jobs."""
     answer = Stats()
     heads: dict[str, tuple[float, str, float]] = {}

@@ -1,32 +1,32 @@
-"""What one operation works with: a connection, the number of the namespace, the statements, and the topics to ring."""
+"""What one operation works with: a connection, the number of the namespace, the statements, and the topics to ring.
 
+An operation that runs one statement needs no connection of its own: with `QueuedStatements`, statements that wait at
+the same time go in one round trip.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
+from shiftwork.store.postgres.call_queue import BatchWork, CallQueue
 
-class PostgresSession:
-    """One operation on one connection."""
+Arguments = Sequence[Any] | dict[str, Any]
+Rows = list[tuple[Any, ...]]
 
-    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str], *, pipelines: bool) -> None:
-        self.conn = conn
+
+class Statements(ABC):
+    """Runs named statements, each by itself."""
+
+    def __init__(self, namespace: int) -> None:
         self.namespace = namespace
-        self.sql = sql
-        self._pipelines = pipelines
-        """Whether statements may be sent before the answers to earlier ones have come."""
         self.topics: set[str] = set()
 
-    async def rows(self, name: str, args: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+    @abstractmethod
+    async def rows(self, name: str, args: Arguments = ()) -> Rows:
         """Run a named statement and return its rows."""
-        return await self.query(self.sql[name], args)
-
-    async def query(self, text: str, args: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement given as text and return its rows."""
-        cursor = self.conn.cursor(binary=True)
-        await cursor.execute(text.encode(), args)
-        return await cursor.fetchall()
 
     async def row(self, name: str, args: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Run a named statement and return its only row."""
@@ -36,6 +36,38 @@ class PostgresSession:
         """Run a named statement and return its only value; None if there is no row."""
         rows = await self.rows(name, args)
         return rows[0][0] if rows else None
+
+    def ring(self, topics: Iterable[str] | None) -> None:
+        """Ring these topics once the operation is done."""
+        self.topics.update(topics or ())
+
+
+class PostgresSession(Statements):
+    """One operation on one connection."""
+
+    def __init__(self, conn: AsyncConnection[Any], namespace: int, sql: dict[str, str], *, pipelines: bool) -> None:
+        super().__init__(namespace)
+        self.conn = conn
+        self.sql = sql
+        self._pipelines = pipelines
+        """Whether statements may be sent before the answers to earlier ones have come."""
+
+    async def rows(self, name: str, args: Arguments = ()) -> Rows:
+        return await self.query(self.sql[name], args)
+
+    async def query(self, text: str, args: Arguments = ()) -> Rows:
+        """Run a statement given as text and return its rows."""
+        cursor = self.conn.cursor(binary=True)
+        await cursor.execute(text.encode(), args)
+        return await cursor.fetchall()
+
+    async def together(self, statements: Sequence[tuple[str, Arguments]]) -> list[Rows]:
+        """Run these named statements in order, in one round trip and one transaction, and return the rows of each."""
+        if len(statements) == 1 or not self._pipelines:
+            return [await self.rows(name, args) for name, args in statements]
+        async with self.conn.pipeline():
+            sent = [await self.send(name, args) for name, args in statements]
+        return [await cursor.fetchall() for cursor in sent]
 
     async def run(self, name: str, args: Sequence[Any] = ()) -> int:
         """Run a named statement that returns no rows, and return how many rows it changed."""
@@ -56,12 +88,22 @@ class PostgresSession:
                 await self.conn.rollback()
             raise
 
-    async def send(self, name: str, args: Sequence[Any] = ()) -> "AsyncCursor[tuple[Any, ...]]":
+    async def send(self, name: str, args: Arguments = ()) -> "AsyncCursor[tuple[Any, ...]]":
         """Send a named statement in a quick transaction; its rows can be fetched once that has ended."""
         cursor = self.conn.cursor(binary=True)
         await cursor.execute(self.sql[name].encode(), args)
         return cursor
 
-    def ring(self, topics: Iterable[str] | None) -> None:
-        """Ring these topics once the operation is done."""
-        self.topics.update(topics or ())
+
+class QueuedStatements(Statements):
+    """One operation whose statements are made by a queue, each together with those of other operations."""
+
+    def __init__(self, queue: CallQueue, namespace: int, together: BatchWork) -> None:
+        super().__init__(namespace)
+        self._queue = queue
+        self._together = together
+
+    async def rows(self, name: str, args: Arguments = ()) -> Rows:
+        [found] = await self._queue.call_in_batch([(name, args)], self._together)
+        rows: Rows = found
+        return rows

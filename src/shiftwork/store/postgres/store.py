@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from shiftwork.core.admission import Facts
+from shiftwork.core.docs import GATES
 from shiftwork.core.health import Finding
 from shiftwork.core.model import (
     Added,
@@ -45,7 +46,7 @@ from shiftwork.store.postgres.connections import Connections
 from shiftwork.store.postgres.facts import survey
 from shiftwork.store.postgres.faults import translate
 from shiftwork.store.postgres.queries import statements
-from shiftwork.store.postgres.session import PostgresSession
+from shiftwork.store.postgres.session import PostgresSession, Statements
 from shiftwork.store.protocol import Bell, Claims, Promoted, SchemaStep
 
 P = ParamSpec("P")
@@ -89,30 +90,36 @@ class PostgresStore:
     ) -> T:
         return await self._connections.call_beside(lambda session: operation(session, *args, **kwargs))
 
+    async def _ask(
+        self, operation: Callable[Concatenate[Statements, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await self._connections.ask(lambda session: operation(session, *args, **kwargs))
+
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
         if not self._connections.open:
-            await self._call(_nothing)
-            await asyncio.to_thread(self._connections.doorbell.wait_ready)
+            await self._connections.connect()
 
     async def close(self) -> None:
         await self._connections.close()
 
     async def server_time(self) -> float:
-        return await self._connections.call(_server_time)
+        return await self._connections.ask(_server_time)
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def add(self, jobs: Sequence[NewJob], now: float) -> list[Added]:
         if not jobs:
             return []
-        return await self._connections.call_in_batch([(job, now) for job in jobs], _add)
+        return await self._connections.add([(job, now) for job in jobs])
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        claims = await self._call(self._claimer.claim, instance, pool, n=n, now=now, workers=workers, edition=edition)
+        claims = await self._connections.claim(
+            lambda session: self._claimer.claim(session, instance, pool, n=n, now=now, workers=workers, edition=edition)
+        )
         if claims.stale:  # the row of the namespace, which counts the events, may be gone as well
             await self._call(self._enter)
         return claims
@@ -123,12 +130,12 @@ class PostgresStore:
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         if not outcomes:
             return Finished([], [])
-        return await self._connections.call(lambda session: jobs.finish(session, outcomes, now), items=len(outcomes))
+        return await self._connections.finish(outcomes, now)
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         if not beats:
             return Orders([], [], await self.server_time())
-        return await self._call(leader.beat, beats, ttl, now)
+        return await self._ask(leader.beat, beats, ttl, now)
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         if notes:
@@ -152,18 +159,20 @@ class PostgresStore:
     # ── coordination ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def hold(self, name: str, holder: str, limit: int, ttl: float, now: float) -> bool:
-        return await self._call_beside(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
+        return await self._ask(leader.hold, name, holder, limit=limit, ttl=ttl, now=now)
 
     async def drop(self, name: str, holder: str) -> None:
-        await self._call_beside(leader.drop, name, holder)
+        await self._ask(leader.drop, name, holder)
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        return await self._call_beside(records.docs, kind)
+    async def docs(self, *kinds: str) -> list[Doc]:
+        return await self._ask(records.docs, kinds)
 
-    async def put(self, doc: Doc) -> bool:
-        return await self._call_beside(records.put, doc)
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        if any(doc.kind == GATES.name for doc in docs):
+            return await self._call_beside(records.put_gates, docs)
+        return await self._ask(records.put, docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._call_beside(records.switch, worker, enabled=enabled, reason=reason, now=now)
@@ -180,12 +189,12 @@ class PostgresStore:
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def survey(self, workers: Iterable[str] | None, now: float) -> Facts:
-        return await self._call_beside(survey, workers, now)
+        return await self._ask(survey, workers, now)
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         if not ids:
             return []
-        return await self._connections.call_beside(lambda session: jobs.get(session, ids), items=len(ids))
+        return await self._ask(jobs.get, ids)
 
     async def find(self, wanted: JobFilter) -> list[JobRecord]:
         return await self._connections.read(lambda session: find.find(session, wanted))
@@ -202,23 +211,24 @@ class PostgresStore:
         return await self._call(jobs.rewrite, rewrites)
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it
-        return await self._call_beside(records.stats)
+        return await self._ask(records.stats)
 
     async def instances(self) -> list[InstanceRecord]:
-        return await self._call_beside(leader.instances)
+        return await self._ask(leader.instances)
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
-            await self._call_beside(records.record, events)
+            await self._ask(records.record, events)
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        return await self._call_beside(records.events, after, before, limit)
+        return await self._ask(records.events, after, before, limit)
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._connections.doorbell.listen(topics)
 
     async def check(self) -> dict[str, Finding]:
-        await self._call(_nothing)
+        await self._connections.connect()
+        await asyncio.to_thread(self._connections.doorbell.wait_ready)
         listens = self._connections.doorbell.listens
         return await self._connections.read(partial(doctor.check, address=self._address, listens=listens))
 
@@ -275,13 +285,5 @@ async def _unprepared(conn: AsyncConnection[Any]) -> None:
     """Leave a connection as it is: it only changes the schema."""
 
 
-async def _nothing(session: PostgresSession) -> None:
-    """Do nothing: the call only opens the store."""
-
-
-async def _add(session: PostgresSession, timed: list[Any]) -> list[Any]:
-    return await jobs.add(session, timed)
-
-
-async def _server_time(session: PostgresSession) -> float:
+async def _server_time(session: Statements) -> float:
     return float(await session.value("server_time"))

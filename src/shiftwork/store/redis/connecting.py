@@ -3,6 +3,7 @@
 import asyncio
 import re
 import socket
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hiredis import ReplyError
@@ -10,8 +11,8 @@ from hiredis import ReplyError
 from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.store.redis import faults
 from shiftwork.store.redis.address import Node, RedisAddress, named
-from shiftwork.store.redis.pipeline import ConnectionLostError, Pipeline
-from shiftwork.store.redis.scripts import PARTS, script
+from shiftwork.store.redis.pipeline import Argument, ConnectionLostError, Pipeline
+from shiftwork.store.redis.scripts import PARTS, Script, script
 
 REDIRECTIONS: Final = 5
 OLDEST: Final = (7, 0)
@@ -99,15 +100,22 @@ async def _open(address: RedisAddress, node: Node) -> Pipeline:
 
 
 async def _log_in(pipeline: Pipeline, address: RedisAddress, node: Node, prefix: bytes) -> Node | None:
-    """Log in, check the server, and load our scripts; or return the node that it redirects to."""
+    """Log in, check the server, and load our scripts; or return the node that it redirects to.
+
+    Everything is asked at once. The first error that is reported counts: without a password, all that follows fails.
+    """
+    scripts = [script(name) for name in PARTS]
+    log_in = [pipeline.ask(*command) for command in _credentials(address)]
+    facts, there = pipeline.ask("INFO"), pipeline.ask("EXISTS", prefix + b"version")
+    known = pipeline.ask("SCRIPT", "EXISTS", *(one.digest for one in scripts))
+    everything = [*log_in, facts, there, known]
+    await asyncio.gather(*everything, return_exceptions=True)
     try:
-        if address.password:
-            await pipeline.ask("AUTH", *([address.username] if address.username else []), address.password)
-        if address.db:
-            await pipeline.ask("SELECT", address.db)
-        await _check_server(pipeline, node)
-        await pipeline.ask("EXISTS", prefix + b"version")
-        await _load_scripts(pipeline)
+        for reply in log_in:
+            reply.result()
+        _check_server(facts, node)
+        there.result()
+        await _load_scripts(pipeline, scripts, known)
     except ConnectionLostError as error:
         raise faults.closed_at_login(error, named(node)) from error
     except ReplyError as error:
@@ -116,6 +124,13 @@ async def _log_in(pipeline: Pipeline, address: RedisAddress, node: Node, prefix:
             raise faults.translate(str(error), named(node)) from error
         return moved
     return None
+
+
+def _credentials(address: RedisAddress) -> Iterator[tuple[Argument, ...]]:
+    if address.password:
+        yield ("AUTH", *([address.username] if address.username else []), address.password)
+    if address.db:
+        yield "SELECT", address.db
 
 
 def redirection(reply: str, node: Node) -> Node | None:
@@ -127,9 +142,9 @@ def redirection(reply: str, node: Node) -> Node | None:
     return (node[0] if host in ("", "?") else host), int(found[2])
 
 
-async def _check_server(pipeline: Pipeline, node: Node) -> None:
+def _check_server(reply: asyncio.Future[bytes], node: Node) -> None:
     try:
-        facts = info(await pipeline.ask("INFO"))
+        facts = info(reply.result())
     except ReplyError as error:
         if str(error).startswith("NOPERM"):  # then the first script shows what it can do
             return
@@ -153,14 +168,11 @@ def info(reply: bytes) -> dict[str, str]:
     return {name: value.strip() for name, colon, value in pairs if colon}
 
 
-async def _load_scripts(pipeline: Pipeline) -> None:
+async def _load_scripts(pipeline: Pipeline, scripts: Sequence[Script], known: asyncio.Future[list[int]]) -> None:
     """Load scripts that the server lacks. If the user may not, a script is sent as text when first run."""
-    scripts = [script(name) for name in PARTS]
     try:
-        known = await pipeline.ask("SCRIPT", "EXISTS", *(one.digest for one in scripts))
-        for one, there in zip(scripts, known, strict=True):
-            if not there:
-                await pipeline.ask("SCRIPT", "LOAD", one.text)
+        missing = [one for one, there in zip(scripts, known.result(), strict=True) if not there]
+        await asyncio.gather(*(pipeline.ask("SCRIPT", "LOAD", one.text) for one in missing))
     except ReplyError as error:
         if not str(error).startswith("NOPERM"):
             raise

@@ -1,13 +1,8 @@
--- put: kind, name, version, and the value that claims read (false if they read none): until when a breaker is open,
--- whether a pool is paused, the breaker of gates, the token of an edition; followed by the body, and the value for the
--- key `gates`. Returns the topics, and 1 if the doc was written, otherwise 0.
+-- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
+-- is open, whether a pool is paused, the breaker of gates, the token of an edition. Behind that, for each doc, come the
+-- body, and the value for the key `gates`. Returns the topics, and for each doc 1 if it was written, otherwise 0.
 
-local kind, name, version, value, body, packed_gates = A[1], A[2], A[3], A[4], ARGV[3], ARGV[4]
-local key = P .. 'd:' .. kind
-local stored = call('HGET', key, name)
-local stored_version = stored and tonumber(string.match(stored, '^(%d+):')) or 0
-
-local function put_gates()
+local function put_gates(name, value, packed_gates)
   local before = gate_of(name)
   if before and before.breaker then
     call('SREM', P .. 'guard:' .. before.breaker, name)
@@ -22,7 +17,7 @@ local function put_gates()
   end
 end
 
-local function put_breaker()
+local function put_breaker(name, value)
   if value then
     call('HSET', P .. 'open', name, value)
   else
@@ -30,24 +25,38 @@ local function put_breaker()
   end
 end
 
-local function put_pool()
+local function put_pool(name, value)
   call(value and 'SADD' or 'SREM', P .. 'paused', name)
 end
 
-local function put_edition()
+local function put_edition(_, value)
   call('SET', P .. 'edition', value or '')
 end
 
-if stored_version ~= version then
-  return { '', 0 }
+local read_by_claims = { gates = put_gates, breaker = put_breaker, pool = put_pool, edition = put_edition }
+local written, any, weighs = {}, false, false
+for n, doc in ipairs(A[1]) do
+  local kind, name, version, value = doc[1], doc[2], doc[3], doc[4]
+  local key = P .. 'd:' .. kind
+  local stored = call('HGET', key, name)
+  local stored_version = stored and tonumber(string.match(stored, '^(%d+):')) or 0
+  written[n] = 0
+  if stored_version == version then
+    written[n], any = 1, true
+    call('HSET', key, name, string.format('%d:', version + 1) .. ARGV[2 * n + 1])
+    call('SADD', P .. 'kinds', kind)
+    local read = read_by_claims[kind]
+    if read then
+      weighs = true
+      read(name, value, ARGV[2 * n + 2])
+    end
+  end
 end
-call('HSET', key, name, string.format('%d:', version + 1) .. body)
-call('SADD', P .. 'kinds', kind)
-local read = ({ gates = put_gates, breaker = put_breaker, pool = put_pool, edition = put_edition })[kind]
-if read then
-  read()
+if weighs then
   wake_all()
 end
-ring('state')
-ring('leader')
-return { rung(), 1 }
+if any then
+  ring('state')
+  ring('leader')
+end
+return { rung(), written }

@@ -97,9 +97,9 @@ class RedisStore:
             return
         self._client.reopen()
         try:
-            await self._agree_on_version()
-            await self._run("get", [])  # a server that denies scripts fails here
-            await asyncio.shield(asyncio.wrap_future(self._listener.start()))
+            listening = asyncio.shield(asyncio.wrap_future(self._listener.start()))
+            first = self._run("get", [])  # a server that denies scripts fails here
+            await asyncio.gather(self._agree_on_version(), first, listening)
         except BaseException:
             await self.close()
             raise
@@ -202,16 +202,19 @@ class RedisStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        if kind is None:
-            kinds = sorted(name.decode() for name in await self._client.ask("SMEMBERS", self._prefix + b"kinds"))
-            return [doc for each in kinds for doc in await self.docs(each)]
-        return stored(kind, await self._client.ask("HGETALL", self._prefix + b"d:" + kind.encode()))
+    async def docs(self, *kinds: str) -> list[Doc]:
+        if not kinds:
+            kinds = tuple(name.decode() for name in await self._client.ask("SMEMBERS", self._prefix + b"kinds"))
+        wanted = sorted({*kinds})
+        found = await asyncio.gather(*(self._client.ask("HGETALL", self._prefix + b"d:" + k.encode()) for k in wanted))
+        return [doc for kind, flat in zip(wanted, found, strict=True) for doc in stored(kind, flat)]
 
-    async def put(self, doc: Doc) -> bool:
-        value, gates = claim_view(doc)
-        [written] = await self._write("put", doc.kind, doc.name, doc.version, value, behind=(doc.body, gates))
-        return bool(written)
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        views = [claim_view(doc) for doc in docs]
+        heads = [(doc.kind, doc.name, doc.version, value) for doc, (value, _) in zip(docs, views, strict=True)]
+        bodies = [part for doc, (_, gates) in zip(docs, views, strict=True) for part in (doc.body, gates)]
+        [written] = await self._write("put", heads, behind=bodies)
+        return [one == 1 for one in written]
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         [state] = await self._write("switch", now, worker, enabled, reason)

@@ -5,6 +5,8 @@ that lacks a published key must not claim jobs, which it could not run, nor add 
 encrypt with a key that others lack.
 """
 
+from collections.abc import Collection
+
 from shiftwork.core.docs import ENCRYPTION
 from shiftwork.core.sealing import CIPHER, KeyInUse
 from shiftwork.errors import EncryptionKeyError
@@ -18,10 +20,10 @@ async def keys_in_use(store: Store) -> set[str]:
     return {id for id, use in (await read_all(store, ENCRYPTION)).items() if not use.retired}
 
 
-async def agree_on_keys(store: Store) -> None:
+async def agree_on_keys(store: Store, in_use: Collection[str]) -> None:
     """Publish the key that this process encrypts with. Raises `EncryptionKeyError` if it lacks one that is in use."""
-    ours, in_use = key_ids(store), await keys_in_use(store)
-    missing = sorted(in_use - {*ours})
+    ours = key_ids(store)
+    missing = sorted({*in_use} - {*ours})
     if missing:
         has = f"has only {' and '.join(ours)}" if ours else "has no keys"
         message = (

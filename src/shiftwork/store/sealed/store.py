@@ -123,11 +123,11 @@ class SealedStore:
     async def drop(self, name: str, holder: str) -> None:
         await self.inner.drop(name, holder)
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        return await self.inner.docs(kind)
+    async def docs(self, *kinds: str) -> list[Doc]:
+        return await self.inner.docs(*kinds)
 
-    async def put(self, doc: Doc) -> bool:
-        return await self.inner.put(doc)
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self.inner.put(docs)
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         hidden = self.sealer.seal_error(worker, reason)

@@ -1,5 +1,7 @@
 """Places held under a name, docs changed by compare-and-set, and workers switched on and off."""
 
+from collections.abc import Collection, Sequence
+
 from msgspec.structs import replace
 
 from shiftwork.core import worker_state
@@ -26,30 +28,31 @@ def drop(session: SqliteSession, name: str, holder: str) -> None:
     session.run("drop_place", (session.namespace, name, holder))
 
 
-def docs(session: SqliteSession, kind: str | None) -> list[Doc]:
-    """All docs of a kind, by name; or of every kind."""
-    kinds = session.values("doc_kinds", (session.namespace,)) if kind is None else [kind]
+def stored_docs(session: SqliteSession, kinds: Collection[str]) -> list[Doc]:
+    """All docs of these kinds, or of every kind, by kind and name."""
     return [
-        Doc(each, name, bytes(body), version)
-        for each in kinds
-        for name, body, version in session.run("docs_of_kind", (session.namespace, each))
+        Doc(kind, name, bytes(body), version)
+        for kind in sorted({*kinds}) or session.values("doc_kinds", (session.namespace,))
+        for name, body, version in session.run("docs_of_kind", (session.namespace, kind))
     ]
 
 
-def put(session: SqliteSession, doc: Doc) -> bool:
-    """Write the doc if the stored version is the one it was made from."""
-    if doc.version == 0:
-        written = session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount
-    else:
-        place = (session.namespace, doc.kind, doc.name, doc.version)
-        written = session.run("change_doc", (doc.body, *place)).rowcount
-    if not written:
-        return False
-    session.ring("state", "leader")
-    if doc.kind in READ_BY_CLAIMS:
+def put(session: SqliteSession, docs: Sequence[Doc]) -> list[bool]:
+    """Write each doc if the stored version is the one it was made from."""
+    written = [_put(session, doc) for doc in docs]
+    if any(written):
+        session.ring("state", "leader")
+    if any(put and doc.kind in READ_BY_CLAIMS for put, doc in zip(written, docs, strict=True)):
         session.doc_changed()
         stir_everybody(session)
-    return True
+    return written
+
+
+def _put(session: SqliteSession, doc: Doc) -> bool:
+    if doc.version == 0:
+        return session.run("add_doc", (session.namespace, doc.kind, doc.name, doc.body)).rowcount > 0
+    place = (session.namespace, doc.kind, doc.name, doc.version)
+    return session.run("change_doc", (doc.body, *place)).rowcount > 0
 
 
 def switch(session: SqliteSession, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:

@@ -43,7 +43,7 @@ from shiftwork.store.sqlite import doctor
 from shiftwork.store.sqlite.amend import amend
 from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.clock import FileClock
-from shiftwork.store.sqlite.docs import docs, drop, hold, put, switch
+from shiftwork.store.sqlite.docs import drop, hold, put, stored_docs, switch
 from shiftwork.store.sqlite.facts import survey
 from shiftwork.store.sqlite.find import dead, find
 from shiftwork.store.sqlite.finish import finish, note
@@ -156,11 +156,11 @@ class SqliteStore:
 
     # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
 
-    async def docs(self, kind: str | None = None) -> list[Doc]:
-        return await self._read(partial(docs, kind=kind))
+    async def docs(self, *kinds: str) -> list[Doc]:
+        return await self._read(partial(stored_docs, kinds=kinds))
 
-    async def put(self, doc: Doc) -> bool:
-        return await self._write(partial(put, doc=doc))
+    async def put(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self._write(partial(put, docs=docs))
 
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         return await self._write(partial(switch, worker=worker, enabled=enabled, reason=reason, now=now))

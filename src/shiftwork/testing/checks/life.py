@@ -96,8 +96,8 @@ async def check_what_one_handle_writes_another_reads(lab: Lab) -> None:
     equal((await get(lab.store, "1")).instance, "other", "its holder")
     await finish(lab.store, succeeded(claimed))
     equal(await statuses(other, "1"), ["completed"], "its status")
-    holds(await lab.store.put(Doc("k", "n", b"1")), "a doc is written")
-    holds(not await other.put(Doc("k", "n", b"2")), "the version is known to all")
+    equal(await lab.store.put([Doc("k", "n", b"1")]), [True], "a doc is written")
+    equal(await other.put([Doc("k", "n", b"2")]), [False], "the version is known to all")
 
 
 async def check_empty_batches_do_nothing(lab: Lab) -> None:

@@ -160,7 +160,8 @@ async def _add_one(store: Store) -> bool:
     docs = await store.docs("counter")
     await asyncio.sleep(0)
     doc = docs[0] if docs else Doc("counter", "c", b"0")
-    return await store.put(Doc("counter", "c", b"%d" % (int(doc.body) + 1), doc.version))
+    [written] = await store.put([Doc("counter", "c", b"%d" % (int(doc.body) + 1), doc.version)])
+    return written
 
 
 async def check_a_lost_job_is_taken_once(lab: Lab) -> None:

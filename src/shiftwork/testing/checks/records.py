@@ -1,27 +1,55 @@
 """Docs, the switch, and events: the small records."""
 
-from shiftwork.core.model import Doc, Event, WorkerState
-from shiftwork.testing.acts import NOW, add, claim_one, failed, finish, job, state
+from msgspec import msgpack
+
+from shiftwork.core.admission import Gates
+from shiftwork.core.model import Doc, Event, PoolDoc, WorkerState
+from shiftwork.store.protocol import Store
+from shiftwork.testing.acts import NOW, add, claim, claim_one, failed, finish, job, state
 from shiftwork.testing.expect import equal, holds
 from shiftwork.testing.lab import Lab
 
 
 async def check_docs_are_written_by_compare_and_set(lab: Lab) -> None:
     store, other = lab.store, await lab.another()
-    holds(not await store.put(Doc("kind", "name", b"x", 1)), "a doc that does not exist has no version 1")
-    holds(await store.put(Doc("kind", "name", b"one")), "it is made")
-    holds(not await other.put(Doc("kind", "name", b"two")), "it cannot be made twice")
-    holds(await other.put(Doc("kind", "name", b"two", 1)), "the version that is there is replaced")
-    holds(not await store.put(Doc("kind", "name", b"three", 1)), "the version that was there is not")
-    holds(not await store.put(Doc("kind", "name", b"three", 3)), "nor is one that is not there yet")
+
+    async def put(by: Store, body: bytes, version: int) -> bool:
+        [written] = await by.put([Doc("kind", "name", body, version)])
+        return written
+
+    holds(not await put(store, b"x", 1), "a doc that does not exist has no version 1")
+    holds(await put(store, b"one", 0), "it is made")
+    holds(not await put(other, b"two", 0), "it cannot be made twice")
+    holds(await put(other, b"two", 1), "the version that is there is replaced")
+    holds(not await put(store, b"three", 1), "the version that was there is not")
+    holds(not await put(store, b"three", 3), "nor is one that is not there yet")
     equal(await store.docs("kind"), [Doc("kind", "name", b"two", 2)], "the docs")
+
+
+async def check_many_docs_are_written_each_by_itself(lab: Lab) -> None:
+    store, other = lab.store, await lab.another()
+    equal(await store.put([]), [], "nothing is written")
+    await store.put([Doc("kind", "old", b"1"), Doc("gates", "w", msgpack.encode(Gates(worker="w", pool="p")))])
+    limited = Doc("gates", "w", msgpack.encode(Gates(worker="w", pool="p", max_running=1)), 1)
+    given = [
+        *(limited, Doc("kind", "old", b"2", 1), Doc("kind", "missed", b"2", 1)),
+        *(Doc("pool", "p", msgpack.encode(PoolDoc(paused=True))), Doc("kind", 'new "{,', b"")),
+    ]
+    equal(await other.put(given), [True, True, False, True, True], "which docs were written")
+    equal(await other.put(given), [False] * 5, "which docs were written a second time")
+    found = [(doc.kind, doc.name, doc.body, doc.version) for doc in await store.docs("kind", "gates", "none")]
+    wanted = [("gates", "w", limited.body, 2), ("kind", 'new "{,', b"", 1), ("kind", "old", b"2", 2)]
+    equal(found, wanted, "the docs of several kinds, by kind and name")
+    await add(store, job("1"), job("2"))
+    equal(await claim(store, 5), [], "what is claimed from a pool that was paused together with others")
+    await store.put([Doc("pool", "p", b"", 1), Doc("kind", "x", b"")])
+    equal(len(await claim(store, 5)), 1, "jobs claimed under a limit that was written together with others")
 
 
 async def check_docs_come_by_kind_and_in_order_of_name(lab: Lab) -> None:
     store = lab.store
     for name in ("b", "a", "Z", "é", "a b"):
-        await store.put(Doc("kind", name, name.encode()))
-        await store.put(Doc("other", name, b""))
+        await store.put([Doc("kind", name, name.encode()), Doc("other", name, b"")])
     equal([doc.name for doc in await store.docs("kind")], ["Z", "a", "a b", "b", "é"], "the names")
     equal({doc.kind for doc in await store.docs("kind")}, {"kind"}, "the kinds")
     equal(await store.docs("none"), [], "docs of a kind that has none")
@@ -29,8 +57,7 @@ async def check_docs_come_by_kind_and_in_order_of_name(lab: Lab) -> None:
 
 async def check_docs_hold_any_bytes(lab: Lab) -> None:
     body = bytes(range(256)) * 100
-    await lab.store.put(Doc("kind", "name", body))
-    await lab.store.put(Doc("kind", "nothing", b""))
+    await lab.store.put([Doc("kind", "name", body), Doc("kind", "nothing", b"")])
     equal([doc.body for doc in await (await lab.restart()).docs("kind")], [body, b""], "the bodies")
 
 

@@ -244,7 +244,7 @@ async def check_the_leader_rings(lab: Lab) -> None:
     claimed = await claim_one(store, "4")
     await _rings(lab, topic, finish(store, succeeded(claimed)), "a schedule's job has ended")
     await _rings(lab, topic, store.amend(["5"], Cancel(), NOW), "a schedule's job is cancelled")
-    await _rings(lab, topic, store.put(Doc("kind", "name", b"")), "a doc is written")
+    await _rings(lab, topic, store.put([Doc("kind", "name", b"")]), "a doc is written")
     await _rings(lab, topic, store.switch("v", enabled=True, reason=None, now=NOW), "a worker is enabled")
     await add(store, job("6"))
     last = failed(await claim_one(store, "6"), disable_after=1)
@@ -276,7 +276,7 @@ async def check_state_rings(lab: Lab) -> None:
     store, topic = lab.store, "state"
     await _rings(lab, topic, store.switch("w", enabled=False, reason=None, now=NOW), "a worker is disabled")
     await _rings(lab, topic, store.switch("w", enabled=True, reason=None, now=NOW), "a worker is enabled")
-    await _rings(lab, topic, store.put(Doc("kind", "name", b"")), "a doc is written")
+    await _rings(lab, topic, store.put([Doc("kind", "name", b"")]), "a doc is written")
     await add(store, job("1"))
     last = failed(await claim_one(store, "1"), disable_after=1)
     await _rings(lab, topic, finish(store, last), "failures disable a worker")

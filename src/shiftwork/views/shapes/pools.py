@@ -27,6 +27,9 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     workers: int
     wanted: int
     bounds_changed: bool
+    """Whether a person changed them."""
+    bounds_why: str | None
+    """Where the bounds come from: "as registered", "set by hand", "by the clock since 10:00 Europe/Vienna"."""
     unplaced: str | None
     failing: list[NodeFailure]
     busy: int
@@ -118,6 +121,7 @@ def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
         workers=pool.workers,
         wanted=pool.wanted,
         bounds_changed=pool.by_hand,
+        bounds_why=pool.bounds.why if pool.bounds else None,
         unplaced=pool.unplaced,
         failing=[NodeFailure(node, error) for node, error in sorted(pool.failing.items())],
         busy=pool.busy,

@@ -8,11 +8,14 @@ from shiftwork.errors import UnknownPoolError, nearest
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import InstanceShape, PoolShape, instance_shape, pool_shape
 from shiftwork.views.shapes.system import EventShape, event_shape
-from shiftwork.web.routing import Body, Name, Text, get, post
+from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
+from shiftwork.web.what_if import WhatIfAnswer
 
 RECENT: Final = 1_000
 """How many of the newest events are searched for those of a pool."""
+MOST_TRIED: Final = 10_000
+"""How many slots can be tried: a simulation takes memory for each."""
 SHOWN: Final = 50
 """How many events of a pool are shown."""
 
@@ -44,11 +47,19 @@ class Reason(Body, frozen=True, kw_only=True):
     reason: Text | None = None
 
 
-class Bounds(Body, frozen=True, kw_only=True):
+class NewBounds(Body, frozen=True, kw_only=True):
     """How many slots a pool may have; null restores the registered bound."""
 
     min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
     max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
+
+
+class WhatIfQuery(Query, frozen=True, kw_only=True):
+    """What to try: the bounds and the threshold, each as it is now unless it is given."""
+
+    min: Annotated[int, Meta(ge=0, le=MOST_TRIED)] | None = None
+    max: Annotated[int, Meta(ge=1, le=MOST_TRIED)] | None = None
+    scale_up_threshold: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
 
 
 @get("/pools")
@@ -66,6 +77,12 @@ async def pool(site: Site, pool: Name) -> WholePool:
     events = [event_shape(event) for event in recent if event.subject == pool and event.name in names]
     instances = [instance_shape(one) for one in await site.control.pools.instances(pool)]
     return WholePool(**structs.asdict(_shape(site, view)), instance_list=instances, events=events[-SHOWN:])
+
+
+@get("/pools/{pool}/what-if")
+async def pool_what_if(site: Site, pool: Name, query: WhatIfQuery) -> WhatIfAnswer:
+    """Simulate the last day of the pool with other bounds, and return both courses. One simulation runs at a time."""
+    return await site.what_if.ask(pool, query.min, query.max, query.scale_up_threshold)
 
 
 @get("/pools/{pool}/scale")
@@ -90,7 +107,7 @@ async def resume_pool(site: Site, pool: Name) -> PoolShape:
 
 
 @post("/pools/{pool}/bounds")
-async def bound_pool(site: Site, pool: Name, body: Bounds) -> PoolShape:
+async def bound_pool(site: Site, pool: Name, body: NewBounds) -> PoolShape:
     """Set how many slots the pool may have, on all nodes together. Null restores the registered bound."""
     await site.control.pools.scale(pool, body.min, body.max, reset=True)
     return await _after(site, pool)

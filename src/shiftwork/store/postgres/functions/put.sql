@@ -3,12 +3,12 @@
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: docs_pkey, lanes_pkey.
 
--- Write a doc as the next version if the stored version is `was`. A doc that claims read (`weighs`) waits for the
--- claims under way.
+-- Write each doc as its next version if the stored version is the one in `versions`. Returns the docs that were written.
+-- Docs of which claims read one (`weighs`) wait for the claims under way.
 CREATE OR REPLACE FUNCTION shiftwork.put(
-    ns integer, of_kind text, called text, was bigint, bytes bytea, is_paused boolean, does_wake boolean, breaker text,
-    weighs boolean,
-    OUT written boolean, OUT topics text[]
+    ns integer, kinds text[], names text[], versions bigint[], bodies bytea[], are_paused boolean[], do_wake boolean[],
+    guards text[], weighs boolean,
+    OUT written_kinds text[], OUT written_names text[], OUT topics text[]
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -19,19 +19,30 @@ BEGIN
     IF weighs THEN
         PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
     END IF;
-    IF was = 0 THEN
-        INSERT INTO shiftwork.docs (namespace, kind, name, version, body, paused, wakes, guard)
-        VALUES (ns, of_kind, called, 1, bytes, is_paused, does_wake, breaker) ON CONFLICT DO NOTHING;
-    ELSE
+    WITH given AS MATERIALIZED (
+        SELECT g.* FROM unnest(kinds, names, versions, bodies, are_paused, do_wake, guards)
+            AS g (kind, name, was, body, paused, wakes, guard)
+        ORDER BY g.kind, g.name
+    ),
+    added AS (
+        INSERT INTO shiftwork.docs AS d (namespace, kind, name, version, body, paused, wakes, guard)
+        SELECT ns, g.kind, g.name, 1, g.body, g.paused, g.wakes, g.guard FROM given g WHERE g.was = 0
+        ON CONFLICT DO NOTHING
+        RETURNING d.kind, d.name
+    ),
+    changed AS (
         UPDATE shiftwork.docs d SET
-            version = was + 1, body = bytes, paused = is_paused, wakes = does_wake, guard = breaker
-        WHERE d.namespace = ns AND d.kind = of_kind AND d.name = called AND d.version = was;
-    END IF;
-    written := FOUND;
-    IF written THEN
+            version = g.was + 1, body = g.body, paused = g.paused, wakes = g.wakes, guard = g.guard
+        FROM given g
+        WHERE g.was > 0 AND d.namespace = ns AND d.kind = g.kind AND d.name = g.name AND d.version = g.was
+        RETURNING d.kind, d.name
+    )
+    SELECT array_agg(w.kind), array_agg(w.name) INTO written_kinds, written_names
+    FROM (SELECT * FROM added UNION ALL SELECT * FROM changed) AS w;
+    IF written_names IS NOT NULL THEN
         topics := ARRAY['state', 'leader'];
     END IF;
-    IF written AND weighs THEN
+    IF written_names IS NOT NULL AND weighs THEN
         topics := topics || shiftwork.wake_all(ns);
     END IF;
 END $$;

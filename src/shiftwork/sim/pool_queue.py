@@ -1,0 +1,238 @@
+"""One pool in virtual time: its queue, its slots, and what is counted of both.
+
+A slot is starting, free, busy or draining; a draining one is busy, and ends with its job::
+
+    resize up          ready         a job           its end
+    ─────────▶ starting ───▶ free ─────────▶ busy ─────────▶ free, or busy with the next job
+                  │            │               │
+                  └────────────┴─ resize down ─┴─▶ draining ──▶ gone
+
+Jobs are claimed in the order of the store: by rank, which is when they are due minus their head start. Times are
+seconds since the start of the scenario.
+"""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Any, Final
+
+from shiftwork.core.model import PoolConfig, Retry
+from shiftwork.core.retry import backoff
+
+START_SECONDS: Final = 1.0
+"""How long a process takes to start and to import the app."""
+_READY: Final = -1
+_DUE: Final = -2
+_NEVER: Final = (inf, 0.0, 0, 0)
+_RETRY: Final = Retry()
+_NO_JITTER: Final = 0.5
+
+PoolJob = tuple[float, float, int, int]
+"""When a job comes, how long an attempt runs, how many attempts fail, and the number of its worker."""
+
+
+class PoolQueue:
+    """A simulated pool."""
+
+    def __init__(
+        self, pool: PoolConfig, jobs: Sequence[PoolJob], *, head_starts: Sequence[float], retries: Sequence[int]
+    ) -> None:
+        self.pool = pool
+        self._jobs = [*jobs, _NEVER]
+        self.added = 0
+        """How many of them have come."""
+        self._head_starts = head_starts
+        self._retries = retries
+        self._queue: list[tuple[Any, ...]] = []
+        """A heap of waiting jobs: rank, when due, run time, failures, worker, attempt."""
+        self._events: list[tuple[Any, ...]] = []
+        """A heap of times: of the end of a run (worker, run time, failures, attempt), a ready slot, a due retry."""
+        self.next_at = self._jobs[0][0]
+        """When something happens next."""
+        self.waits: list[list[float]] = [[] for _ in retries]
+        """How long the jobs of each worker have waited for their first start."""
+        self.completed = [0] * len(retries)
+        self.failed = [0] * len(retries)
+        self.run_seconds = [0.0] * len(retries)
+        self.dead = 0
+        self.retrying = 0
+        self.queued_of = [0] * len(retries)
+        self.busy_of = [0] * len(retries)
+        self.full = False
+        """Whether jobs wait and no slot is free, as of the last `advance`."""
+        self.free = 0
+        self.busy = 0
+        self.starting = 0
+        self.draining = 0
+        self._peak = 0
+        self._slot_seconds = 0.0
+        self._counted_at = 0.0
+
+    @property
+    def depth(self) -> int:
+        """How many jobs are queued."""
+        return len(self._queue)
+
+    @property
+    def slots(self) -> int:
+        """How many slots the plan gives it: those that drain are no longer among them."""
+        return self.starting + self.free + self.busy - self.draining
+
+    @property
+    def oldest_due(self) -> float | None:
+        """When the job at the head of the queue became due."""
+        return self._queue[0][1] if self._queue else None
+
+    @property
+    def left(self) -> int:
+        """How many jobs have come and have not ended."""
+        return len(self._queue) + self.busy + self.retrying
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def advance(self, until: float) -> None:
+        """Let everything happen that is due until then."""
+        events, jobs, place = self._events, self._jobs, self.added
+        while True:
+            at = jobs[place][0]
+            if events and events[0][0] <= at:
+                if events[0][0] > until:
+                    break
+                self._happen(heappop(events))
+            elif at > until:
+                break
+            else:
+                _, run, failures, worker = jobs[place]
+                place += 1
+                self._come(at, run, failures, worker, 1)
+        self.added = place
+        self.next_at = min(at, events[0][0]) if events else at
+        self.full = bool(self._queue) and not self.free
+
+    def _come(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
+        """Start a job that is due, or queue it."""
+        if self.free:
+            self.free -= 1
+            self._start(at, run, failures, worker, attempt)
+            if attempt == 1:
+                self.waits[worker].append(0.0)
+            return
+        queue = self._queue
+        self.queued_of[worker] += 1
+        heappush(queue, (at - self._head_starts[worker], at, run, failures, worker, attempt))
+        self._peak = max(self._peak, len(queue))
+
+    def _happen(self, event: tuple[Any, ...]) -> None:
+        at, worker = event[0], event[1]
+        if worker >= 0:
+            self.busy -= 1
+            self.busy_of[worker] -= 1
+            self._end(*event)
+            if self.draining:
+                self.draining -= 1
+                self._count(at, self.slots + self.draining + 1)
+                return
+        elif worker == _READY:
+            self.starting -= 1
+        else:
+            self.retrying -= 1
+            self._come(at, *event[2:])
+            return
+        if self._queue:
+            self._start_next(at)
+        else:
+            self.free += 1
+
+    def _end(self, at: float, worker: int, run: float, failures: int, attempt: int) -> None:
+        self.run_seconds[worker] += run
+        if not failures:
+            self.completed[worker] += 1
+            return
+        self.failed[worker] += 1
+        if attempt > self._retries[worker]:
+            self.dead += 1
+            return
+        self.retrying += 1
+        due = at + backoff(_RETRY, attempt, _NO_JITTER)
+        heappush(self._events, (due, _DUE, run, failures - 1, worker, attempt + 1))
+
+    def _start_next(self, at: float) -> None:
+        """Start the first job of the queue in a slot that is free now."""
+        _, due, run, failures, worker, attempt = heappop(self._queue)
+        self.queued_of[worker] -= 1
+        if attempt == 1:
+            self.waits[worker].append(at - due)
+        self._start(at, run, failures, worker, attempt)
+
+    def _start(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
+        self.busy += 1
+        self.busy_of[worker] += 1
+        heappush(self._events, (at + run, worker, run, failures, attempt))
+
+    # ── slots ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def open(self, slots: int) -> None:
+        """Begin with this many slots, all ready."""
+        self.free = slots
+
+    def resize(self, at: float, target: int) -> None:
+        """Have this many slots from now on. No running job is interrupted for it."""
+        more = target - self.slots
+        self._count(at, self.slots + self.draining)
+        if more > 0:
+            self._grow(at, more)
+        else:
+            self._shrink(-more)
+        self.next_at = min(self.next_at, self._events[0][0]) if self._events else self.next_at
+
+    def _grow(self, at: float, n: int) -> None:
+        """Add slots. Where a process has several, it is there already, unless the pool had none at all."""
+        apart = self.pool.kind == "process"
+        if not apart:
+            kept = min(n, self.draining)
+            self.draining -= kept
+            n -= kept
+        ready = at + START_SECONDS if apart or not (self.free or self.busy) else at
+        self.starting += n
+        for _ in range(n):
+            heappush(self._events, (ready, _READY))
+
+    def _shrink(self, n: int) -> None:
+        """Remove slots: those that are starting, then free ones; the others drain."""
+        gone = min(n, self.starting)
+        if gone:
+            self._forget_starting(gone)
+        idle = min(n - gone, self.free)
+        self.free -= idle
+        self.draining += n - gone - idle
+
+    def _forget_starting(self, n: int) -> None:
+        starting = sorted(event for event in self._events if event[1] == _READY)
+        for event in starting[-n:]:
+            self._events.remove(event)
+        heapify(self._events)
+        self.starting -= n
+
+    def _count(self, at: float, slots: int) -> None:
+        self._slot_seconds += slots * (at - self._counted_at)
+        self._counted_at = at
+
+    def slot_seconds(self, at: float) -> float:
+        """Return how long all slots have existed together, those that drain included."""
+        self._count(at, self.slots + self.draining)
+        return self._slot_seconds
+
+    def busy_seconds(self, at: float) -> float:
+        """Return how long slots have run jobs, those that run now included."""
+        running: float = sum(event[2] - (event[0] - at) for event in self._events if event[1] >= 0)
+        return sum(self.run_seconds) + running
+
+    def take_peak(self) -> int:
+        """Return the most jobs that were queued at a time since this was last asked."""
+        peak, self._peak = self._peak, len(self._queue)
+        return peak
+
+    def waits_until(self, at: float, worker: int) -> list[float]:
+        """Return how long all jobs of a worker have waited; those that wait still have waited until now."""
+        waiting = (at - due for _, due, _, _, its, attempt in self._queue if its == worker and attempt == 1)
+        return [*self.waits[worker], *waiting]

@@ -1,0 +1,135 @@
+"""One pool as the simulated leader sees it: the facts of a look, and when a look cannot change anything."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from shiftwork.core.bounds import Bounds, bounds_at
+from shiftwork.core.model import PoolConfig, PoolStats, WorkerStats
+from shiftwork.core.plan import PlanFacts, PlanMemory, decide_pools, observed
+from shiftwork.core.scaling import Decision, PoolLoad
+from shiftwork.sim.course import Recorder
+from shiftwork.sim.pool_queue import PoolJob, PoolQueue
+from shiftwork.sim.scenario import Configuration
+from shiftwork.sim.traffic import SimJob
+
+_MINUTE: Final = 60.0
+
+
+class SimPool:
+    """A pool of a simulated day. Times are seconds since the start of the scenario."""
+
+    def __init__(
+        self, pool: PoolConfig, jobs: Mapping[str, Sequence[SimJob]], configuration: Configuration, *, start: float
+    ) -> None:
+        """`jobs` are those of the pool's workers, by worker."""
+        traffic = [configuration.workers[name] for name in jobs]
+        self.pool = pool
+        self.workers = list(jobs)
+        self.priority = max(one.priority for one in traffic)
+        self.queue = PoolQueue(
+            pool,
+            merged_jobs(jobs),
+            head_starts=[one.priority * pool.priority_aging_seconds for one in traffic],
+            retries=[one.max_retries for one in traffic],
+        )
+        self.recorder = Recorder(self.queue)
+        self.current = 0
+        """How many slots the plan gives it."""
+        self.decided: tuple[Decision, PoolLoad]
+        """The last decision, and what it was made from."""
+        self._start = start
+        self._memory = PlanMemory()
+        self._pools = {pool.name: pool}
+        self._pool_of = dict.fromkeys(jobs, pool.name)
+        self._bounds = bounds_at(pool, None, start)
+        self._bounds_until = _MINUTE - start % _MINUTE
+        self._idle_at_look = False
+        self._added_at_look = 0
+
+    def crowded(self, now: float) -> bool:
+        """Whether a node asks for a plan soon: jobs wait, no slot is free, and the pool may have more."""
+        return self.queue.full and self.current < self._bounds_now(now).high
+
+    def look(self, now: float, *, soon: bool) -> Decision | None:
+        """Decide how many slots it should have; None if the look cannot change that.
+
+        A look comes `soon` if it comes because a pool is crowded. It can change nothing for the others: no rule makes
+        a pool grow beyond its running and queued jobs, and a pool shrinks after whole seconds.
+        """
+        if (soon and not self.crowded(now)) or self._at_rest(now):
+            return None
+        if self._settled(now):
+            self._memory = PlanMemory(observed(self._facts(now), self._memory))
+            return None
+        return self.decide(now)
+
+    def decide(self, now: float) -> Decision:
+        """Decide how many slots it should have."""
+        decided, self._memory = decide_pools({self.pool.name: self.current}, self._facts(now), self._memory)
+        self.decided = decided[self.pool.name]
+        return self.decided[0]
+
+    def _at_rest(self, now: float) -> bool:
+        """Whether there is nothing to see: its size is fixed, or it has its minimum and has been idle since a look."""
+        bounds = self._bounds_now(now)
+        if self.current != bounds.low:
+            return False
+        queue = self.queue
+        was_idle, added = self._idle_at_look, self._added_at_look
+        self._idle_at_look, self._added_at_look = not (queue.busy or queue.depth), queue.added
+        return bounds.low == bounds.high or (was_idle and self._idle_at_look and added == queue.added)
+
+    def _settled(self, now: float) -> bool:
+        """Whether it can neither grow nor shrink, so that the look only sees how busy it is.
+
+        It cannot grow if it has its maximum, or more slots than running and queued jobs. It cannot shrink if it has its
+        minimum, or while all slots are busy and the queue is too long for it.
+        """
+        queue, bounds = self.queue, self._bounds_now(now)
+        if self.current == bounds.low:
+            return queue.busy + queue.depth <= self.current
+        return (
+            self.current == bounds.high
+            and queue.busy >= self.current
+            and queue.depth >= max(1, self.pool.scale_down_threshold)
+        )
+
+    def _bounds_now(self, now: float) -> Bounds:
+        if now >= self._bounds_until and self.pool.bounds:
+            self._bounds = bounds_at(self.pool, None, self._start + now)
+            self._bounds_until += _MINUTE  # a cron expression fires at whole minutes
+        return self._bounds
+
+    def _facts(self, now: float) -> PlanFacts:
+        queue = self.queue
+        oldest = queue.oldest_due
+        stats = PoolStats(
+            queued=queue.depth,
+            processing=queue.busy,
+            retrying=queue.retrying,
+            oldest_run_at=None if oldest is None else self._start + oldest,
+        )
+        return PlanFacts(
+            now=self._start + now,
+            pools=self._pools,
+            stats={self.pool.name: stats},
+            workers={name: self._worker(place) for place, name in enumerate(self.workers)},
+            pool_of=self._pool_of,
+            beats=(),
+            priorities={},
+        )
+
+    def _worker(self, place: int) -> WorkerStats:
+        queue = self.queue
+        return WorkerStats(
+            queued=queue.queued_of[place],
+            processing=queue.busy_of[place],
+            completed=queue.completed[place],
+            failed=queue.failed[place],
+            run_seconds=queue.run_seconds[place],
+        )
+
+
+def merged_jobs(jobs: Mapping[str, Sequence[SimJob]]) -> list[PoolJob]:
+    """Return the jobs of all workers in the order in which they come."""
+    return sorted((*job, worker) for worker, several in enumerate(jobs.values()) for job in several)

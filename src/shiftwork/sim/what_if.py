@@ -1,0 +1,144 @@
+"""What would other bounds have done yesterday? The last day of one pool, simulated again.
+
+The day is known by the minute: how many attempts became due, how many slots there were, how many jobs waited. The
+simulation gets these arrivals and the histogram of the pool's run times. The machines are those of now, and the pool
+has them to itself. Like `shiftwork plan`, it does not look ahead.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from shiftwork.core.history import DAY, HOUR, MINUTE, EndedTotals, Moment, Point, last_day, point_of
+from shiftwork.core.model import PoolConfig
+from shiftwork.core.plurals import counted
+from shiftwork.core.run_histograms import quantile, waits
+from shiftwork.core.system_record import SystemRecord
+from shiftwork.errors import HistoryError
+from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time
+from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
+from shiftwork.sim.simulate import simulate
+from shiftwork.sim.simulated import PoolCourse, Simulated
+
+MOST_JOBS: Final = 200_000
+"""How many jobs of a day are simulated at most: about ten seconds."""
+TRIED: Final = "tried"
+"""The name of the configuration that is simulated, and of its only worker."""
+
+
+class PoolDay(Struct, frozen=True, kw_only=True):
+    """The last day of one pool, as it was."""
+
+    pool: PoolConfig
+    start: float
+    minutes: list[Point | None]
+    """One for each minute; None where nothing is known."""
+    run: RunTime
+    wait_p95: float | None
+    wait_p99: float | None
+    slot_hours: float
+
+    @property
+    def arrivals(self) -> list[int]:
+        """How many attempts became due in each minute; 0 where it is not known."""
+        return [0 if one is None else max(0, one.arrived or 0) for one in self.minutes]
+
+    @property
+    def unknown(self) -> int:
+        """Of how many minutes nothing is known."""
+        return sum(one is None or one.arrived is None for one in self.minutes)
+
+
+def pool_day(record: SystemRecord, name: str) -> PoolDay:
+    """Return the last day of a pool. Raises `HistoryError` if it is not known, or if too much has happened."""
+    moments = last_day(record.hours, record.now)
+    if len(moments) < LEAST_MINUTES:
+        message = f"no day of history yet: {counted(len(moments), 'minute')} of {LEAST_MINUTES} at least"
+        raise HistoryError(message)
+    end = moments[-1].at
+    start = max(end - DAY, moments[0].at - MINUTE)
+    minutes = _by_minute(name, moments, start, end)
+    run_seconds = sum(one.run_seconds or 0.0 for one in minutes if one)
+    ended = sum((one.completed or 0) + (one.failed or 0) for one in minutes if one)
+    p95, p99 = _waits(record, name)
+    day = PoolDay(
+        pool=record.pool(name),
+        start=start,
+        minutes=minutes,
+        run=run_time(run_seconds / ended if ended else None, run_counts(record.hours).get(name)),
+        wait_p95=p95,
+        wait_p99=p99,
+        slot_hours=sum(one.workers for one in minutes if one) * MINUTE / HOUR,
+    )
+    _refuse_size(sum(day.arrivals), name)
+    return day
+
+
+def what_if(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> tuple[Simulated, PoolCourse]:
+    """Return how the day would have gone with the pool configured like this."""
+    simulated = simulate(_scenario(day, pool, record), TRIED)
+    return simulated, simulated.pools[pool.name]
+
+
+def tried(day: PoolDay, *, low: int, high: int, scale_up_threshold: int) -> PoolConfig:
+    """Return the pool with other bounds, which hold all day."""
+    return replace(day.pool, min_workers=low, max_workers=high, scale_up_threshold=scale_up_threshold, bounds={})
+
+
+def _scenario(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> Scenario:
+    machines = [one for one in record.machines if pool.name in one.pools]
+    return Scenario(
+        name=TRIED,
+        start=day.start,
+        length=len(day.minutes) * MINUTE,
+        nodes=node_groups(machines) if machines else {"node": guessed_node([pool])},
+        configurations={
+            TRIED: Configuration(
+                pools={pool.name: pool},
+                workers={TRIED: Traffic(pool=pool.name, arrivals=tuple(map(float, day.arrivals)), run=day.run)},
+            )
+        },
+    )
+
+
+def _by_minute(pool: str, moments: Sequence[Moment], start: float, end: float) -> list[Point | None]:
+    """Return one point for each minute. Moments are a minute apart, more or less: two may fall into the same one."""
+    minutes: list[Point | None] = [None] * max(1, round((end - start) / MINUTE))
+    for one in moments:
+        place = min(len(minutes) - 1, max(0, int((one.at - start - 0.5) // MINUTE)))
+        point, other = point_of(pool, one), minutes[place]
+        minutes[place] = point if point is None or other is None else _together(other, point)
+    return minutes
+
+
+def _together(one: Point, later: Point) -> Point:
+    """Return two points that fall into one minute as one."""
+    return replace(
+        later,
+        arrived=(one.arrived or 0) + (later.arrived or 0),
+        completed=(one.completed or 0) + (later.completed or 0),
+        failed=(one.failed or 0) + (later.failed or 0),
+        run_seconds=(one.run_seconds or 0.0) + (later.run_seconds or 0.0),
+    )
+
+
+def _waits(record: SystemRecord, pool: str) -> tuple[float | None, float | None]:
+    """Return the 95th and 99th percentile of the waits of the last day, from the counts at the ends of two hours."""
+    hours = [hour for hour in record.hours if hour.moments and hour.moments[-1].at >= record.now - DAY - HOUR]
+    then, now = (waits(hour.totals.get(pool, EndedTotals()).marks) for hour in (hours[0], hours[-1]))
+    new = [max(0, n - m) for n, m in zip(now, then, strict=True)]
+    return quantile(0.95, new), quantile(0.99, new)
+
+
+def _refuse_size(jobs: int, pool: str) -> None:
+    if not jobs:
+        message = f"no job of the pool {pool} came in the last day"
+        raise HistoryError(message)
+    if jobs > MOST_JOBS:
+        message = (
+            f"the pool {pool} had {jobs:,} jobs in the last day, and this page simulates at most {MOST_JOBS:,}; "
+            "`shiftwork record` and `shiftwork plan` have no such limit"
+        )
+        raise HistoryError(message)
