@@ -96,9 +96,8 @@ def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal
     node = terminal.start("run", "loops", "--log-format", "json")
     node.wait_for("runs 1 worker in 1 pool")
     job_id = terminal.json("enqueue", "look")["job"]["id"]
-    job = lambda: terminal.json("job", job_id)["job"]  # noqa: E731
-    eventually(lambda: job()["status"] == "completed")
-    assert job()["result"] == "uvloop"
+    eventually(lambda: status(terminal, job_id) == "completed")
+    assert terminal.json("job", job_id)["job"]["result"] == "uvloop"
     node.signal()
     assert node.end() == 0
     assert json.loads(node.lines[0])["loop"] == "uvloop"
