@@ -9,6 +9,9 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-$(VERSION)
+# What `make bench` compares with, in a virtual environment of its own: nothing of it is a dependency of ours.
+PEERS := build/peers-$(VERSION)
+PEERS_STAMP := $(PEERS)/.stamp
 
 # On a fresh checkout these take a minute of one core.
 SLOW_CHECKS = echo "» mypy --strict" && $(BIN)/mypy \
@@ -19,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui provide bench morning recovery soak docs house lock clean
+.PHONY: help demo test check lint fix ui provide bench peers morning recovery soak docs house lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -57,7 +60,10 @@ provide: $(STAMP)
 	@.ci/provide $(BIN)
 
 bench: $(STAMP) ## run the benchmarks, minutes; ARGS="redis --quick", ARGS=--help
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@$(MAKE) --no-print-directory peers || echo "» the peers could not be installed: measuring without them" >&2
+	@$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
+
+peers: $(PEERS_STAMP) ## install the libraries that `make bench` compares with
 
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning
@@ -76,11 +82,14 @@ docs: $(STAMP) ## run the code in the documentation
 house: $(STAMP) ## draw the import graph into docs/house.svg
 	@$(BIN)/python docs/house.py
 
-lock: ## compile requirements/dev.in into dev.txt, with hashes
-	@echo "» compiling requirements/dev.txt"
+lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }
-	@build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements/dev.txt requirements/dev.in
+	@for name in dev peers; do \
+		echo "» compiling requirements/$$name.txt"; \
+		build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --no-header \
+			--output-file requirements/$$name.txt requirements/$$name.in || exit 1; \
+	done
 
 clean: ## remove everything that make or the tools have made
 	@rm -rf .venv .venv-* build dist ui/node_modules src/shiftwork/web/dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -95,4 +104,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install -qq --require-hashes -r requirements/dev.txt
 	@echo "» installing shiftwork, editable"
 	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(PEERS_STAMP): requirements/peers.txt
+	@echo "» installing requirements/peers.txt into $(PEERS)"
+	@test -x $(PEERS)/bin/pip || $(PYTHON) -m venv --clear $(PEERS)
+	@$(PEERS)/bin/python -m pip install -qq --require-hashes -r requirements/peers.txt
 	@touch $@

@@ -1,4 +1,4 @@
-"""Measure shiftwork, a peer and the bare server side by side, and print a table for each store.
+"""Measure shiftwork, its peers and the bare server side by side, and print tables for each store, in Markdown.
 
 Absolute figures depend on the machine; the ratios within one run are what counts. Every measurement has its own process
 and an empty store; subjects take turns, and the median of the repeats counts.
@@ -8,12 +8,12 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -21,31 +21,38 @@ from typing import Any, Final
 from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import FIGURES, MEASURES, OURS, PEER, QUICK, STORES, SUBJECTS, UNFIT, Sizes
-from benchmarks.report import comparisons, table
+from benchmarks.plan import COSTS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
+from benchmarks.report import Runs, comparisons, costs_table, legend, peers_table, table
+from benchmarks.subjects import exists
 
-CHILD_SECONDS: Final = 600.0
-PEER_NEEDS: Final = {"sqlite": "huey", "redis": "redis", "postgresql": "psycopg"}
-BARE_IS: Final = "Bare: the minimum that a correct durable queue needs, one process, batches of 100."
-
-Runs = dict[str, dict[str, list[float]]]
-"""The results of each run, by subject and figure."""
+CHECKOUT: Final = Path(__file__).parent.parent
+CHILD_SECONDS: Final = 300.0
+LONG_SECONDS: Final = 1_800.0
+PEERS_PYTHON: Final = CHECKOUT / "build" / "peers-{}.{}".format(*sys.version_info) / "bin" / "python"
 
 
 def options() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("stores", nargs="*", metavar="STORE", help=f"{', '.join(STORES)}; all by default")
-    only = f"measure only this; may be repeated. Only measured on request: {', '.join(_asked())}"
-    parser.add_argument("--only", action="append", choices=MEASURES, help=only)
+    parser.add_argument("--only", action="append", choices=MEASURES, help="measure only this; may be repeated")
     parser.add_argument(
         "--subject", action="append", choices=SUBJECTS, help="measure only this subject; may be repeated"
     )
+    parser.add_argument("--long", action="store_true", help=f"also measure {', '.join(_long())}: minutes more")
     parser.add_argument("--repeat", type=int, help="runs of each measurement (3)")
     parser.add_argument("--deep", type=int, help=f"jobs in a deep backlog ({Sizes.deep})")
     parser.add_argument("--watch", type=float, help=f"seconds that the dashboard is watched ({Sizes.watch_seconds:g})")
     parser.add_argument("--quick", action="store_true", help="a little of everything, once, to see whether it works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
+    parser.add_argument("--before", type=Path, metavar="FILE", help="print the costs of an earlier --json beside ours")
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        metavar="PYTHON",
+        default=PEERS_PYTHON,
+        help="the Python that has the peers (build/peers-…)",
+    )
     said = parser.parse_args()
     unknown = set(said.stores) - set(STORES)
     if unknown:
@@ -59,35 +66,85 @@ def options() -> argparse.Namespace:
         said.sizes = replace(said.sizes, deep=said.deep)
     if said.watch:
         said.sizes = replace(said.sizes, watch_seconds=said.watch)
+    said.before = json.loads(said.before.read_text())["stores"] if said.before else {}
+    said.versions = versions(said.peers)
     return said
 
 
-def _asked() -> list[str]:
-    return [what for what, measured in MEASURES.items() if measured.asked]
+def _long() -> list[str]:
+    return [what for what, measured in MEASURES.items() if measured.long]
+
+
+def versions(python: Path) -> dict[str, str]:
+    """The versions of the peers that this Python has; empty if they are not installed."""
+    if not python.exists():
+        return {}
+    packages = [peer.package for peer in PEERS.values()]
+    answer = subprocess.run(
+        [python, "-m", "benchmarks.child", "versions", *packages], cwd=CHECKOUT, capture_output=True, check=False
+    )
+    if answer.returncode:
+        return {}
+    found: dict[str, str] = json.loads(answer.stdout)
+    return {name: found[peer.package] for name, peer in PEERS.items()}
 
 
 def schedule(store: str, said: argparse.Namespace) -> list[tuple[str, str]]:
-    """The measurements on a store, in order: the subjects take turns."""
+    """The measurements on a store, in order: the subjects take turns, and each repeat begins with another one."""
     return [
         (what, subject)
         for turn in range(said.repeat)
         for what, measured in MEASURES.items()
-        if (what in said.only if said.only else not measured.asked) and not (measured.once and turn)
-        for subject in measured.subjects
-        if (not said.subject or subject in said.subject) and (store, what, subject) not in UNFIT
-        if subject != PEER or find_spec(PEER_NEEDS[store])
+        if _wanted(what, said) and store in measured.stores and not (measured.once and turn)
+        for subject in _rotated(measured.subjects, turn)
+        if _fits(store, what, subject, said)
     ]
 
 
-def measure(what: str, subject: str, place: Place, sizes: Sizes) -> dict[str, float]:
+def _rotated(subjects: tuple[str, ...], turn: int) -> tuple[str, ...]:
+    begin = turn % len(subjects)
+    return subjects[begin:] + subjects[:begin]
+
+
+def _wanted(what: str, said: argparse.Namespace) -> bool:
+    measured = MEASURES[what]
+    if said.only:
+        return what in said.only or (said.long and measured.long)
+    return not measured.named and (said.long or not measured.long)
+
+
+def _fits(store: str, what: str, subject: str, said: argparse.Namespace) -> bool:
+    if said.subject and subject not in said.subject:
+        return False
+    if subject in PEERS and subject not in said.versions:
+        return False
+    return exists(subject, store) and what in ONLY.get((subject, store), MEASURES)
+
+
+def measure(what: str, subject: str, place: Place, said: argparse.Namespace) -> dict[str, float]:
     """Run one measurement, in its own process."""
+    python = said.peers if subject in PEERS else sys.executable
+    patience = LONG_SECONDS if MEASURES[what].long or MEASURES[what].named else CHILD_SECONDS
     with place.fresh() as url:
-        command = [sys.executable, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(sizes))]
-        answer = subprocess.run(command, capture_output=True, check=False, text=True, timeout=CHILD_SECONDS)
-    if answer.returncode:
-        raise subprocess.SubprocessError(answer.stderr.strip())
-    figures: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
+        command = [python, "-m", "benchmarks.child", "measure", what, subject, url, json.dumps(asdict(said.sizes))]
+        code, printed, logged = _run(command, patience)
+    if code:
+        raise subprocess.SubprocessError(logged.strip() or f"exit code {code}")
+    figures: dict[str, float] = json.loads(printed.splitlines()[-1])
     return figures
+
+
+def _run(command: list[str | Path], patience: float) -> tuple[int, str, str]:
+    """Run a process; if it takes too long or we are interrupted, kill it with all processes that it has started."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=CHECKOUT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    try:
+        printed, logged = process.communicate(timeout=patience)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return process.returncode, printed, logged
 
 
 def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[str]]:
@@ -98,21 +155,21 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
     for number, (what, subject) in enumerate(planned, 1):
         name, begun = f"{store}, {MEASURES[what].label}, {subject}", time.monotonic()
         try:
-            figures = measure(what, subject, place, said.sizes)
+            figures = measure(what, subject, place, said)
         except subprocess.SubprocessError as error:
             failed.append(f"{name}: {str(error).splitlines()[-1]}")
             _say(f"» {number}/{len(planned)} {name}: failed\n{error}")
             continue
         for figure, value in figures.items():
             runs[subject][figure].append(value)
-        shown = ", ".join(_shown(*found) for found in figures.items() if found[0] in FIGURES)
+        shown = ", ".join(_shown(*found) for found in figures.items() if found[0] in FIGURES | COSTS)
         _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
 
 def _shown(figure: str, value: float) -> str:
-    row = FIGURES[figure]
-    return f"{value:,.{row.digits}f} {row.unit}"
+    row = (FIGURES | COSTS)[figure]
+    return f"{value:,.{row.digits}f} {row.unit or row.label}"
 
 
 def _say(line: str) -> None:
@@ -124,18 +181,32 @@ def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list
     with PLACES[store]() as place:
         _say(f"» {place.heading}")
         runs, failed = run(store, place, said)
-    warnings = [place.warning] if place.warning else []
-    if not find_spec(PEER_NEEDS[store]):
-        warnings.append(f"{PEER} is skipped: it needs the package {PEER_NEEDS[store]}")
     medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
     compared = [asdict(found) | {"met": found.met} for found in comparisons(store, medians)]
+    warnings = [place.warning] if place.warning else []
     found = {"heading": place.heading, "warnings": warnings, "runs": runs, "medians": medians, "comparisons": compared}
     return found, failed
+
+
+def show(store: str, found: dict[str, Any], said: argparse.Namespace) -> str:
+    """Everything that is printed about one store."""
+    runs = found["runs"]
+    parts = [
+        f"### {found['heading']}",
+        *[f"Warning: {warning}" for warning in found["warnings"]],
+        table(store, runs, said.sizes),
+        peers_table(runs, said.sizes),
+        costs_table(runs, said.before.get(store, {}).get("runs", {})),
+        dashboard_table(found["medians"].get(OURS, {})),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def main() -> int:
     """Measure, print, and return the exit code."""
     said, begun = options(), time.monotonic()
+    if not said.versions:
+        _say("» the peers are left out: they are not installed. `make peers` installs them")
     stores: dict[str, dict[str, Any]] = {}
     failed: list[str] = []
     for store in said.stores:
@@ -145,15 +216,13 @@ def main() -> int:
             wrong = [f"{store}: {missing}"]
         failed += wrong
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
-    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s")
-    for store, found in stores.items():
-        warnings = [f"\nwarning: {warning}" for warning in found["warnings"]]
-        tables = [table(store, found["medians"], said.sizes), dashboard_table(found["medians"].get(OURS, {}))]
-        print("\n\n".join([f"\n{found['heading']}{''.join(warnings)}", *filter(None, tables)]))
-    print(f"\n✗ marks a missed goal. {BARE_IS}")
+    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s\n")
+    print("\n\n".join([show(store, found, said) for store, found in stores.items()]))
+    measured = {subject for found in stores.values() for subject in found["runs"]}
+    print(f"\n{legend(measured, said.versions)}")
     if said.json:
-        written = {"machine": machine, "repeat": said.repeat, "sizes": asdict(said.sizes), "stores": stores}
-        said.json.write_text(json.dumps(written, indent=2) + "\n")
+        written = {"machine": machine, "versions": said.versions, "repeat": said.repeat, "sizes": asdict(said.sizes)}
+        said.json.write_text(json.dumps(written | {"stores": stores}, indent=2) + "\n")
     for line in failed:
         _say(f"failed: {line}")
     return 1 if failed else 0

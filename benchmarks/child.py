@@ -1,14 +1,17 @@
 """A process that takes one measurement of one subject and prints its figures, or runs jobs for such a process.
 
 python -m benchmarks.child measure WHAT SUBJECT URL SIZES
-python -m benchmarks.child serve SUBJECT URL COUNTS NUMBER
+python -m benchmarks.child serve SUBJECT URL FOLDER SECONDS
+python -m benchmarks.child versions PACKAGE…
 """
 
 import asyncio
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Coroutine
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 from benchmarks.measures import measure, serve
@@ -29,14 +32,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+async def _measured(what: str, subject: str, url: str, sizes: str) -> None:
+    print(json.dumps(await measure(what, subject, url, Sizes(**json.loads(sizes)))), flush=True)
+    os._exit(0)  # some libraries take long to stop, and one does not end at all
+
+
 def main(what: str, *rest: str) -> None:
     """Run the command that the first argument names."""
     if what == "serve":
-        subject, url, counts, number = rest
-        run(serve(subject, url, counts, int(number)))
+        subject, url, folder, seconds = rest
+        run(serve(subject, url, folder, float(seconds)))
+    elif what == "versions":
+        print(json.dumps({package: version(package) for package in rest}))
     else:
-        measured, subject, url, sizes = rest
-        print(json.dumps(run(measure(measured, subject, url, Sizes(**json.loads(sizes))))))
+        run(_measured(*rest))
 
 
 if __name__ == "__main__":

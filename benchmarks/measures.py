@@ -1,36 +1,27 @@
 """How each thing is measured, the same for every subject. Runs in a child process; returns figures by name."""
 
 import asyncio
-import mmap
-import struct
-import subprocess
+import os
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
-import psutil
-
-from benchmarks.dashboard.measure import dashboard
-from benchmarks.plan import PEER, Sizes
+from benchmarks.counts import Counter
+from benchmarks.draining import drain, drain_by_two, drain_deep, memory, part, pool, waits
+from benchmarks.plan import RUN, Sizes
+from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
-from benchmarks.subjects.subject import CALLERS, Subject
+from benchmarks.subjects.subject import Subject
+from benchmarks.wire import wire
 
 Figures = dict[str, float]
 PATIENCE: Final = 120.0
-WAIT_SECONDS: Final = 0.05
-WAIT_SLOTS: Final = 100
-SETTLE_SECONDS: Final = 1.5
+SETTLE_SECONDS: Final = 3.0
 PAUSE_SECONDS: Final = 0.002
-CELL: Final = struct.calcsize("Q")
-
-
-def _nothing() -> None:
-    """The callback of jobs that are not counted."""
+LOOK_SECONDS: Final = 0.0005
 
 
 async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:
@@ -38,8 +29,17 @@ async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     return await MEASURING[what](name, url, sizes)
 
 
-def _part(name: str, n: int, sizes: Sizes) -> int:
-    return max(n // sizes.peer_part, CALLERS) if name == PEER else n
+async def serve(name: str, url: str, folder: str, seconds: float) -> None:
+    """Run jobs after the start signal, and count them where `Crew` reads, until killed."""
+    counter = Counter(Path(folder))
+    subject = make(name, url, seconds=seconds)
+    await subject.open()
+    print("ready", flush=True)
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, sys.stdin.readline)
+    await subject.start(counter.ran)
+    await loop.run_in_executor(None, sys.stdin.read)  # the end of the measuring process is the end of this one
+    os._exit(1)
 
 
 async def _rate(subject: Subject, n: int, add: Awaitable[None]) -> float:
@@ -68,7 +68,7 @@ async def enqueue(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 async def together(name: str, url: str, sizes: Sizes) -> Figures:
-    subject, n = await _ready(name, url), _part(name, sizes.together, sizes)
+    subject, n = await _ready(name, url), part(name, sizes.together)
     return {"together": await _rate(subject, n, subject.add_together(n))}
 
 
@@ -77,145 +77,73 @@ async def bulk(name: str, url: str, sizes: Sizes) -> Figures:
     return {"bulk": await _rate(subject, n, subject.add_many(n))}
 
 
-async def drain(name: str, url: str, sizes: Sizes) -> Figures:
-    n = _part(name, sizes.drain, sizes)
-    return {"drain": await _drain(name, url, processes=1, depth=n, n=n)}
-
-
-async def drain_by_two(name: str, url: str, sizes: Sizes) -> Figures:
-    n = 2 * _part(name, sizes.drain, sizes)
-    return {"drain2": await _drain(name, url, processes=2, depth=n, n=n)}
-
-
-async def drain_deep(name: str, url: str, sizes: Sizes) -> Figures:
-    return {"deep": await _drain(name, url, processes=1, depth=sizes.deep, n=sizes.drain)}
-
-
-async def _drain(name: str, url: str, *, processes: int, depth: int, n: int) -> float:
-    """Jobs per second, from the first jobs that have run until `n` have."""
-    filling = make(name, url)
-    await filling.open()
-    await filling.add_many(depth)
-    await filling.close()
-    with ExitStack() as stack:
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftwork-bench-"))) / "counts"
-        path.write_bytes(bytes(CELL * processes))
-        serving = [_serving(stack, name, url, path, number) for number in range(processes)]
-        for process in serving:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n", f"a process of {name} did not start"
-        for process in serving:
-            assert process.stdin is not None
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-        return _watch(path, processes, n)
-
-
-def _serving(stack: ExitStack, name: str, url: str, path: Path, number: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "benchmarks.child", "serve", name, url, str(path), str(number)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    stack.callback(process.wait)
-    stack.callback(process.kill)  # the place is thrown away: there is nothing to put in order
-    return process
-
-
-def _watch(path: Path, processes: int, n: int) -> float:
-    deadline = time.perf_counter() + PATIENCE
-    first: tuple[float, int] | None = None
-
-    def look() -> list[int]:
-        return list(struct.unpack(f"{processes}Q", path.read_bytes()))
-
-    while True:
-        seen, now = look(), time.perf_counter()
-        if sum(seen) >= n:
-            break
-        if first is None and any(seen):
-            first = now, sum(seen)
-        if now > deadline:
-            raise TimeoutError(f"{sum(seen)} of {n} jobs ran in {PATIENCE:g} s")
-        time.sleep(PAUSE_SECONDS)
-    if first is None:
-        raise TimeoutError("it was over before it could be watched; measure more jobs")
-    return (sum(seen) - first[1]) / (now - first[0])
-
-
-async def serve(name: str, url: str, path: str, number: int) -> None:
-    """Run jobs after the start signal, and count them where `_watch` reads, until killed."""
-    cells = _cells(path)
-    subject = make(name, url)
-    await subject.open()
-
-    def ran() -> None:
-        cells[number] += 1
-
-    print("ready", flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-    await subject.start(ran)
-    await asyncio.Event().wait()
-
-
-def _cells(path: str) -> memoryview:
-    with Path(path).open("r+b") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
-
-
 async def latency(name: str, url: str, sizes: Sizes) -> Figures:
-    """Time from the call of enqueue to the first line of the job, in an otherwise idle process."""
+    """Time from the call of enqueue to the first line of the job, in an otherwise idle process or node."""
+    found = await (_of_a_node(name, url, sizes.samples) if name == RUN else _of_a_process(name, url, sizes.samples))
+    return {"p50": median(found), "p99": quantiles(found, n=100)[-1]}
+
+
+async def _of_a_process(name: str, url: str, samples: int) -> list[float]:
     loop, ran, started = asyncio.get_running_loop(), asyncio.Event(), [0.0]
     subject = make(name, url)
     await subject.open()
 
     def stamp() -> None:
-        started[0] = time.perf_counter()
+        started[0] = time.monotonic()
         loop.call_soon_threadsafe(ran.set)
 
-    await subject.start(stamp)
-    waits: list[float] = []
-    for _ in range(sizes.samples):
+    async def sample() -> float:
         ran.clear()
-        await asyncio.sleep(PAUSE_SECONDS)
-        begun = time.perf_counter()
+        begun = time.monotonic()
         await subject.add()
-        await ran.wait()
-        waits.append((started[0] - begun) * 1000)
+        async with asyncio.timeout(PATIENCE):
+            await ran.wait()
+        return (started[0] - begun) * 1000
+
+    await subject.start(stamp)
+    await sample()  # what is done once is done
+    found: list[float] = []
+    for _ in range(samples):
+        await asyncio.sleep(PAUSE_SECONDS)
+        found.append(await sample())
+    return found
+
+
+async def _of_a_node(name: str, url: str, samples: int) -> list[float]:
+    """Adds in this process, and runs in another; both have the same monotonic clock."""
+    subject = await _ready(name, url)
+    found: list[float] = []
+    with crew(name, url) as running:
+        running.until(lambda seen: seen.n == 1)
+        for number in range(2, samples + 2):
+            await asyncio.sleep(PAUSE_SECONDS)
+            begun = time.monotonic()
+            await subject.add()
+            async with asyncio.timeout(PATIENCE):
+                while (seen := running.look()).n < number:  # noqa: ASYNC110 - another process counts
+                    await asyncio.sleep(LOOK_SECONDS)
+            found.append((seen.last - begun) * 1000)
     await subject.close()
-    return {"p50": median(waits), "p99": quantiles(waits, n=100)[-1]}
-
-
-async def waits(name: str, url: str, sizes: Sizes) -> Figures:
-    """Jobs of 50 ms of I/O on 100 slots: the share of the ideal rate, from the first end to the last."""
-    from benchmarks.subjects.shiftwork import Shiftwork  # noqa: PLC0415 - only where it is measured
-
-    assert name == "shiftwork"
-    subject, ends, over = Shiftwork(url, slots=WAIT_SLOTS, seconds=WAIT_SECONDS), list[float](), asyncio.Event()
-    await subject.open()
-    await subject.add_many(sizes.waits)
-
-    def ran() -> None:
-        ends.append(time.perf_counter())
-        if len(ends) == sizes.waits:
-            over.set()
-
-    await subject.start(ran)
-    await over.wait()
-    await subject.close()
-    taken = ends[-1] - ends[0] + WAIT_SECONDS
-    return {"waits": sizes.waits * WAIT_SECONDS / WAIT_SLOTS / taken}
+    return found
 
 
 async def idle(name: str, url: str, sizes: Sizes) -> Figures:
-    """The cost of an idle process."""
-    subject = make(name, url)
-    await subject.open()
-    await subject.start(_nothing)
-    await asyncio.sleep(SETTLE_SECONDS)
-    begun, used = time.perf_counter(), time.process_time()
-    await asyncio.sleep(sizes.idle_seconds)
-    share = (time.process_time() - used) / (time.perf_counter() - begun)
-    memory = psutil.Process().memory_full_info()
+    """The cost of an idle node, after its first job."""
+    subject = await _ready(name, url)
     await subject.close()
-    return {"idle_cpu": share * 100, "idle_memory": getattr(memory, "pss", memory.uss) / 1e6}
+    with crew(name, url) as running:
+        running.until(lambda seen: seen.n == 1)
+        await asyncio.sleep(SETTLE_SECONDS)
+        begun, used = time.monotonic(), running.cpu_seconds()
+        await asyncio.sleep(sizes.idle_seconds)
+        share = (running.cpu_seconds() - used) / (time.monotonic() - begun)
+        return {"idle_cpu": share * 100, "idle_memory": running.memory()}
+
+
+async def dashboard(name: str, url: str, sizes: Sizes) -> Figures:
+    from benchmarks.dashboard.measure import dashboard as measured  # noqa: PLC0415 - a peer's environment lacks what it needs
+
+    return await measured(name, url, sizes)
 
 
 MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
@@ -225,8 +153,11 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "drain": drain,
     "drain2": drain_by_two,
     "deep": drain_deep,
+    "pool": pool,
     "latency": latency,
     "waits": waits,
+    "wire": wire,
     "idle": idle,
+    "memory": memory,
     "dashboard": dashboard,
 }

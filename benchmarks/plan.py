@@ -5,11 +5,62 @@ from enum import StrEnum
 from typing import Final
 
 STORES: Final = ("sqlite", "redis", "postgresql")
+SERVERS: Final = ("redis", "postgresql")
+SLOTS: Final = 100
 OURS: Final = "shiftwork"
+RUN: Final = "run"
+"""`shiftwork run`: the node, and the processes that it starts."""
 BARE: Final = "bare"
 BARE_ENGINE: Final = "bare+"
 """The bare server plus everything that a real engine does for each job."""
-PEER: Final = "huey"
+
+
+@dataclass(frozen=True)
+class About:
+    """A subject: its name in the tables, and its settings."""
+
+    label: str
+    settings: str
+
+
+@dataclass(frozen=True)
+class Peer(About):
+    """A comparable library. It runs in a virtual environment of its own."""
+
+    package: str
+    parts: int = 1
+    """It does this fraction of the work: it is slow, and its rate does not depend on the amount."""
+
+
+PEERS: Final = {
+    "taskiq": Peer(
+        "TaskIQ",
+        "one process, RedisStreamBroker, xread_count=100, max_async_tasks=100, max_prefetch=100, no result backend, no"
+        " validation of parameters",
+        package="taskiq",
+        parts=4,
+    ),
+    "huey": Peer(
+        "Huey",
+        "one process, no results, 2 threads on Redis and 1 on SQLite, where more are slower, 4 on PostgreSQL, 100 for"
+        " jobs that wait; polls every 1 to 5 ms where it has to; SQLite with synchronous=NORMAL",
+        package="huey",
+        parts=4,
+    ),
+    "pgqueuer": Peer(
+        "PgQueuer",
+        "one process, asyncpg, batch_size=100, no limit of concurrency; for jobs that wait batch_size=50 and"
+        " max_concurrent_tasks=100, as it requires twice the batch",
+        package="pgqueuer",
+    ),
+}
+SUBJECTS: Final = {
+    OURS: About("shiftwork, one process", "app.start(), one async pool of 100 slots, completed jobs are not kept"),
+    RUN: About("shiftwork run", "`shiftwork run --no-web`: the node and the processes of its one pool of 100 slots"),
+    BARE: About("bare server", "the minimum that a correct durable queue needs, one process, batches of 100"),
+    BARE_ENGINE: About("bare+", "also a task, a deadline, a context, a decoded payload and an encoded result per job"),
+    **PEERS,
+}
 
 
 class Than(StrEnum):
@@ -17,7 +68,8 @@ class Than(StrEnum):
 
     BARE = "bare"
     BARE_ENGINE = "bare+"
-    PEER = "huey"
+    PEER = "peer"
+    """The best of the peers in this figure."""
     ONE_PROCESS = "drain"
     ITSELF = "itself"
 
@@ -33,18 +85,17 @@ class Goal:
 
 @dataclass(frozen=True)
 class Measure:
-    """A thing that is measured. A child process returns one or more figures, which `figures` names.
-
-    The dashboard has a figure per page; `benchmarks.dashboard.report` names them.
-    """
+    """A thing that is measured. A child process returns one or more figures."""
 
     label: str
     subjects: tuple[str, ...]
-    figures: tuple[str, ...]
+    stores: tuple[str, ...] = STORES
     once: bool = False
-    """Whether it is measured only once: it takes long, and the result does not vary."""
-    asked: bool = False
-    """Whether it is measured only on request: it takes minutes."""
+    """Whether it is measured only once: it takes long, or the result does not vary."""
+    long: bool = False
+    """Whether it is measured only with --long, or when it is named: it takes minutes."""
+    named: bool = False
+    """Whether it is measured only when it is named."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +117,15 @@ class Sizes:
     together: int = 20_000
     bulk: int = 50_000
     drain: int = 20_000
-    deep: int = 200_000
+    deep: int = 1_000_000
     samples: int = 300
     waits: int = 2_000
-    idle_seconds: float = 5.0
+    pool: int = 5_000
+    """Jobs through a pool of two processes."""
+    wire: int = 4_000
+    """Jobs whose bytes and round trips are counted."""
+    idle_seconds: float = 20.0
+    """The system counts CPU time in hundredths of a second: this makes it 0.05 % of a core."""
     jobs: int = 100_000
     """Jobs in the store behind the dashboard."""
     visits: int = 50
@@ -78,18 +134,18 @@ class Sizes:
     """Visits to each page after a pause."""
     many_workers: int = 10_000
     watch_seconds: float = 20.0
-    peer_part: int = 10
-    """The peer does this fraction of the work: it is slow, and its rate does not depend on the amount."""
 
 
 QUICK: Final = Sizes(
     single=200,
     together=1_000,
     bulk=2_000,
-    drain=2_000,
+    drain=4_000,
     deep=10_000,
     samples=30,
     waits=400,
+    pool=500,
+    wire=1_000,
     idle_seconds=0.5,
     jobs=5_000,
     visits=20,
@@ -97,59 +153,72 @@ QUICK: Final = Sizes(
     many_workers=1_000,
     watch_seconds=3.0,
 )
-ALL: Final = (OURS, BARE, PEER)
-SUBJECTS: Final = (OURS, BARE, BARE_ENGINE, PEER)
 MEASURES: Final = {
-    "enqueue": Measure("enqueue, one at a time", ALL, ("enqueue",)),
-    "together": Measure("enqueue, 100 callers at once", ALL, ("together",)),
-    "bulk": Measure("enqueue, in bulk", (OURS, BARE), ("bulk",)),
-    "drain": Measure("drain, 1 process", SUBJECTS, ("drain",)),
-    "drain2": Measure("drain, 2 processes", ALL, ("drain2",)),
-    "deep": Measure("drain, deep", (OURS,), ("deep",)),
-    "latency": Measure("enqueue to start", ALL, ("p50", "p99")),
-    "waits": Measure("jobs that wait", (OURS,), ("waits",)),
-    "idle": Measure("idle", (OURS,), ("idle_cpu", "idle_memory"), once=True),
-    "dashboard": Measure("dashboard", (OURS,), (), once=True, asked=True),
+    "enqueue": Measure("enqueue, one at a time", (OURS, BARE, *PEERS)),
+    "together": Measure("enqueue, 100 callers", (OURS, BARE, *PEERS)),
+    "bulk": Measure("enqueue, in bulk", (OURS, BARE, "pgqueuer")),
+    "drain": Measure("drain", (OURS, RUN, BARE, BARE_ENGINE, *PEERS)),
+    "drain2": Measure("drain, 2 processes", (OURS,)),
+    "pool": Measure("process pool of two", (RUN,)),
+    "latency": Measure("enqueue to start", (OURS, RUN, BARE, *PEERS)),
+    "waits": Measure("jobs that wait", (OURS, RUN, *PEERS)),
+    "wire": Measure("round trips and bytes", (OURS, BARE, *PEERS), stores=SERVERS, once=True),
+    "idle": Measure("idle", (RUN,), once=True),
+    "deep": Measure("drain, deep", (OURS, BARE, "pgqueuer"), once=True, long=True),
+    "memory": Measure("memory after many jobs", (RUN,), once=True, long=True),
+    "dashboard": Measure("dashboard", (OURS,), once=True, named=True),
 }
-UNFIT: Final = {("sqlite", "latency", BARE)}
-"""A file sends no notification: the bare latency would be that of polling."""
-# Huey is the best peer on SQLite, and about as fast as the best on Redis. On PostgreSQL the best is PgQueuer, which is
-# not measured here: there the ratio to Huey is shown, and has no goal. The goals on SQLite were set when Huey was
-# measured with synchronous=FULL; with NORMAL, as all are here, it is three to five times as fast.
-BEST: Final = ("sqlite", "redis")
-SERVERS: Final = ("redis", "postgresql")
+ONLY: Final = {
+    ("bare", "sqlite"): {*MEASURES} - {"latency"},  # a file sends no notification: it would be the latency of polling
+    ("huey", "postgresql"): {"enqueue", "together", "latency"},  # its drain is a tenth of PgQueuer's
+}
+"""What is measured of a subject on a store, where it is not everything."""
+_FASTEST: Final = Goal(Than.PEER, 1.0)
+_WITHIN: Final = Goal(Than.BARE, 1.5, SERVERS)
 FIGURES: Final = {
-    "enqueue": Figure("enqueue, one at a time", "/s", goals=(Goal(Than.BARE, 0.85), Goal(Than.PEER, 1.0, BEST))),
-    "together": Figure("enqueue, 100 callers", "/s", goals=(Goal(Than.BARE, 0.5), Goal(Than.PEER, 10.0, BEST))),
-    "bulk": Figure("enqueue, in bulk", "/s", goals=(Goal(Than.BARE, 0.5),)),
     "drain": Figure(
-        "drain, 1 process",
+        "drain, {drain:,} no-op jobs",
         "/s",
         goals=(
+            Goal(Than.PEER, 15.0, ("sqlite",)),
+            Goal(Than.PEER, 10.0, ("redis",)),
+            Goal(Than.PEER, 2.5, ("postgresql",)),
             Goal(Than.BARE, 0.4, ("sqlite",)),
             Goal(Than.BARE, 0.6, ("postgresql",)),
             Goal(Than.BARE_ENGINE, 0.6, ("redis",)),
-            Goal(Than.PEER, 15.0, ("sqlite",)),
-            Goal(Than.PEER, 10.0, ("redis",)),
         ),
     ),
     "drain2": Figure("drain, 2 processes", "/s", goals=(Goal(Than.ONE_PROCESS, 1.6, SERVERS),)),
     "deep": Figure("drain, {deep:,} deep", "/s", goals=(Goal(Than.ONE_PROCESS, 0.8),)),
-    "p50": Figure(
-        "enqueue to start, p50",
-        "ms",
-        digits=2,
-        less_is_better=True,
-        goals=(Goal(Than.BARE, 1.5, SERVERS), Goal(Than.PEER, 1.0, BEST)),
+    "pool": Figure("drain, process pool of two", "/s", goals=(Goal(Than.ITSELF, 6_000.0),)),
+    "enqueue": Figure(
+        "enqueue, one at a time",
+        "/s",
+        goals=(_FASTEST, Goal(Than.BARE, 0.85, SERVERS), Goal(Than.ITSELF, 25_000.0, ("sqlite",))),
     ),
+    "together": Figure("enqueue, 100 callers", "/s", goals=(Goal(Than.PEER, 10.0), Goal(Than.BARE, 0.5))),
+    "bulk": Figure("enqueue, in bulk", "/s", goals=(Goal(Than.PEER, 3.0), Goal(Than.BARE, 0.5))),
+    "p50": Figure("enqueue to start, p50", "ms", digits=2, less_is_better=True, goals=(_FASTEST, _WITHIN)),
     "p99": Figure(
         "enqueue to start, p99",
         "ms",
         digits=2,
         less_is_better=True,
-        goals=(Goal(Than.BARE, 1.5, SERVERS), Goal(Than.PEER, 1.0, BEST)),
+        goals=(_FASTEST, _WITHIN, Goal(Than.ITSELF, 6.0, ("postgresql",))),
     ),
-    "waits": Figure("{waits:,} jobs of 50 ms, 100 slots", "of ideal", digits=3, goals=(Goal(Than.ITSELF, 0.97),)),
+    "waits": Figure("{waits:,} jobs of 50 ms", "of ideal", digits=3, goals=(_FASTEST, Goal(Than.ITSELF, 0.97))),
     "idle_cpu": Figure("idle, CPU", "%", digits=2, less_is_better=True, goals=(Goal(Than.ITSELF, 0.3),)),
     "idle_memory": Figure("idle, memory (PSS)", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 60.0),)),
+    "all": Figure("{deep:,} jobs, added and drained", "/s"),
+    "growth": Figure(
+        "memory, growth over {deep:,} jobs", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 5.0),)
+    ),
 }
+COSTS: Final = {
+    "worker_us": Figure("CPU, worker", "µs", digits=1, less_is_better=True),
+    "server_us": Figure("CPU, server", "µs", digits=1, less_is_better=True),
+    "trips": Figure("round trips", "", digits=3, less_is_better=True),
+    "wire_bytes": Figure("bytes, wire", "B", less_is_better=True),
+    "log_bytes": Figure("bytes, log", "B", less_is_better=True),
+}
+"""The cost of one job that is drained. The log is the WAL of PostgreSQL, the AOF of Redis, every write of SQLite."""

@@ -1,18 +1,32 @@
-"""Turns medians into tables: each of our figures, what it is compared with, the ratio, and the goal."""
+"""Turns what was measured into tables in Markdown: ours, the best peer's, the bare server's, the goals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 
-from benchmarks.plan import BARE, BARE_ENGINE, FIGURES, OURS, PEER, Figure, Goal, Sizes, Than
+from benchmarks.plan import BARE, BARE_ENGINE, COSTS, FIGURES, OURS, PEERS, RUN, SUBJECTS, Figure, Goal, Sizes, Than
 
+Runs = dict[str, dict[str, list[float]]]
+"""The results of all repeats, by subject and figure."""
 Medians = Mapping[str, Mapping[str, float]]
 """The medians, by subject and figure."""
-HEADS = ("", OURS, "against itself", "bare server", "of bare", PEER, f"against {PEER}")
+NONE = "–"
+HEADS = (
+    "",
+    "best peer",
+    "shiftwork, one process",
+    "× peer",
+    "`shiftwork run`",
+    "× peer",
+    "bare server",
+    "of bare",
+    "goals",
+)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of our figures, compared."""
+    """One of our figures, compared. It is that of one process, or of `shiftwork run` if only that was measured."""
 
     figure: str
     than: Than
@@ -27,13 +41,6 @@ class Comparison:
             return True
         return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
 
-    def __str__(self) -> str:
-        times = " ×" if self.than in (Than.PEER, Than.ONE_PROCESS) else ""
-        said = "" if self.than is Than.ITSELF else f"{self.ratio:.{1 if self.ratio >= 10 else 2}f}{times} "
-        if self.goal is not None:
-            said += f"(goal {'≤ ' if self.at_most else ''}{self.goal:g}){'' if self.met else ' ✗'}"
-        return said.strip()
-
 
 def comparisons(store: str, medians: Medians) -> list[Comparison]:
     """All comparisons on one store."""
@@ -47,7 +54,7 @@ def comparisons(store: str, medians: Medians) -> list[Comparison]:
 
 def _compare(store: str, name: str, figure: Figure, than: Than, medians: Medians) -> Comparison | None:
     goal = next((goal.value for goal in figure.goals if goal.than is than and store in goal.stores), None)
-    ours = medians.get(OURS, {}).get(name)
+    ours = medians.get(_who(name, medians), {}).get(name)
     other = _other(name, figure, than, medians)
     if ours is None or other is None:
         return None
@@ -57,11 +64,18 @@ def _compare(store: str, name: str, figure: Figure, than: Than, medians: Medians
     return Comparison(name, than, ratio, goal, at_most=figure.less_is_better and not faster)
 
 
+def _who(name: str, medians: Medians) -> str:
+    return OURS if name in medians.get(OURS, {}) else RUN
+
+
 def _other(name: str, figure: Figure, than: Than, medians: Medians) -> float | None:
     if than is Than.ITSELF:
         return 1.0 if _aims(figure.goals, than) else None
     if than is Than.ONE_PROCESS:
         return medians.get(OURS, {}).get("drain") if _aims(figure.goals, than) else None
+    if than is Than.PEER:
+        peer = best_peer(name, medians)
+        return medians[peer][name] if peer else None
     return medians.get(than.value, {}).get(name)
 
 
@@ -69,37 +83,134 @@ def _aims(goals: Sequence[Goal], than: Than) -> bool:
     return any(goal.than is than for goal in goals)
 
 
-def table(store: str, medians: Medians, sizes: Sizes) -> str:
-    """The figures of one store; empty if there are none."""
-    found = {(compared.figure, compared.than): str(compared) for compared in comparisons(store, medians)}
-    lines = [list(HEADS)]
+def best_peer(name: str, medians: Medians) -> str | None:
+    """The peer that is best in this figure."""
+    found = {peer: medians[peer][name] for peer in PEERS if name in medians.get(peer, {})}
+    if not found:
+        return None
+    best = min if FIGURES[name].less_is_better else max
+    return best(found, key=lambda peer: found[peer])
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table(store: str, runs: Runs, sizes: Sizes) -> str:
+    """Ours beside the best peer and the bare server, on one store; empty if nothing of it was measured."""
+    medians = {who: {name: median(values) for name, values in figures.items()} for who, figures in runs.items()}
+    compared = {(found.figure, found.than): found for found in comparisons(store, medians)}
+    lines = []
     for name, figure in FIGURES.items():
-        if not any(name in figures for figures in medians.values()):
+        if not any(name in figures for figures in runs.values()):
             continue
-        own = found.get((name, Than.ITSELF)) or _of_one_process(found.get((name, Than.ONE_PROCESS)))
-        cells = [_cell(medians, who, name, figure) for who in (OURS, BARE, PEER)]
-        bare, peer = (found.get((name, than), "–") for than in (Than.BARE, Than.PEER))
-        label = figure.label.format(**asdict(sizes))
-        lines.append([label, cells[0], own or "–", cells[1], bare, cells[2], peer])
-        if name in medians.get(BARE_ENGINE, {}):
-            engine = _cell(medians, BARE_ENGINE, name, figure)
-            ratio = found.get((name, Than.BARE_ENGINE), "–")
-            lines.append(["… with an engine’s work", cells[0], "–", engine, ratio, "–", "–"])
-    if len(lines) == 1:
+        peer, mine = best_peer(name, medians), {than: compared[name, than] for than in Than if (name, than) in compared}
+        lines.append(
+            [
+                figure.label.format(**asdict(sizes)),
+                f"{SUBJECTS[peer].label} {_cell(runs, peer, name)}" if peer else NONE,
+                _cell(runs, OURS, name),
+                _times(medians, OURS, peer, name),
+                _cell(runs, RUN, name),
+                _times(medians, RUN, peer, name),
+                _cell(runs, BARE, name),
+                _of_bare(mine.get(Than.BARE)),
+                "; ".join(_goal(found) for found in mine.values() if found.goal is not None) or NONE,
+            ]
+        )
+        if name in runs.get(BARE_ENGINE, {}):
+            of_it = _of_bare(mine.get(Than.BARE_ENGINE))
+            cells = [NONE] * 5 + [_cell(runs, BARE_ENGINE, name), of_it, NONE]
+            lines.append(["… and an engine’s work (bare+)", *cells])
+    return _markdown(HEADS, lines)
+
+
+def peers_table(runs: Runs, sizes: Sizes) -> str:
+    """Every figure of every peer."""
+    peers = [peer for peer in PEERS if peer in runs]
+    names = [name for name in FIGURES if any(name in runs[peer] for peer in peers)]
+    lines = [
+        [FIGURES[name].label.format(**asdict(sizes)), *(_cell(runs, peer, name) for peer in peers)] for name in names
+    ]
+    return _markdown(["every peer", *(SUBJECTS[peer].label for peer in peers)], lines)
+
+
+def costs_table(runs: Runs, before: Runs) -> str:
+    """The cost of one job that is drained, of every subject; and of ours in an earlier run."""
+    rows = [(SUBJECTS[who].label, runs, who) for who in SUBJECTS if who in runs]
+    rows += [(f"{SUBJECTS[who].label}, before", before, who) for who in (OURS, RUN) if who in before]
+    measured = [name for name in COSTS if any(name in figures for figures in runs.values())]
+    lines = [
+        [label, *(_cell(of, who, name) for name in measured)]
+        for label, of, who in rows
+        if any(name in of[who] for name in measured)
+    ]
+    return _markdown(["cost of a job, drained", *(COSTS[name].label for name in measured)], lines)
+
+
+def legend(measured: Collection[str], versions: Mapping[str, str]) -> str:
+    """What the tables mean, and the settings of every subject."""
+    settings = [
+        f"- {about.label}{' ' + versions[who] if who in versions else ''}: {about.settings}"
+        for who, about in SUBJECTS.items()
+        if who in measured
+    ]
+    meaning = (
+        "± is half the distance between the lowest and the highest repeat, as a share of the median. × peer: how many"
+        " times better than the best peer. ✗ marks a missed goal; the goals are those of one process, or of `shiftwork"
+        " run` where only that is measured. A job counts when its function runs; no results are kept."
+    )
+    return "\n".join([meaning, "", *settings])
+
+
+def _markdown(heads: Sequence[str], lines: list[list[str]]) -> str:
+    if not lines:
         return ""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADS))]
-    return "\n".join(_line(line, widths) for line in lines)
+    widths = [max(len(line[column]) for line in [heads, *lines]) for column in range(len(heads))]
+    rule = "|".join(["-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:])])
+    return "\n".join([_line(heads, widths), f"|{rule}|", *(_line(line, widths) for line in lines)])
 
 
-def _line(cells: list[str], widths: list[int]) -> str:
-    label = cells[0].ljust(widths[0])
-    return "  ".join([label, *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))]).rstrip()
+def _line(cells: Sequence[str], widths: list[int]) -> str:
+    padded = [
+        cells[0].ljust(widths[0]),
+        *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)),
+    ]
+    return f"| {' | '.join(padded)} |"
 
 
-def _of_one_process(said: str | None) -> str | None:
-    return said and said.replace(" ×", " × of 1 process")
+def _cell(runs: Runs, who: str, name: str) -> str:
+    values = runs.get(who, {}).get(name)
+    if not values:
+        return NONE
+    figure = (FIGURES | COSTS)[name]
+    said = f"{median(values):,.{figure.digits}f} {figure.unit}".strip()
+    middle = abs(median(values))
+    spread = (max(values) - min(values)) / 2 / middle if middle else 0.0
+    return f"{said} ± {spread:.0%}" if len(values) > 1 else said
 
 
-def _cell(medians: Medians, who: str, name: str, figure: Figure) -> str:
-    value = medians.get(who, {}).get(name)
-    return "–" if value is None else f"{value:,.{figure.digits}f} {figure.unit}"
+def _times(medians: Medians, who: str, peer: str | None, name: str) -> str:
+    mine = medians.get(who, {}).get(name)
+    if peer is None or not mine:
+        return NONE
+    other = medians[peer][name]
+    ratio = other / mine if FIGURES[name].less_is_better else mine / other
+    return f"{ratio:.{1 if ratio >= 10 else 2}f} ×"
+
+
+def _of_bare(found: Comparison | None) -> str:
+    if found is None:
+        return NONE
+    return f"{found.ratio:.2f} ×" if found.at_most else f"{found.ratio:.0%}"
+
+
+def _goal(found: Comparison) -> str:
+    goal, most = found.goal or 0.0, "≤ " if found.at_most else ""
+    shown = {
+        Than.PEER: f"{goal:g} × peer",
+        Than.BARE: f"{most}{goal:g} × bare",
+        Than.BARE_ENGINE: f"{most}{goal:g} × bare+",
+        Than.ONE_PROCESS: f"{goal:g} × 1 process",
+        Than.ITSELF: f"{most}{goal:,g}",
+    }[found.than]
+    return f"{shown} {'✓' if found.met else '✗'}"

@@ -12,10 +12,10 @@ import psutil
 from httpx2 import AsyncClient
 
 from benchmarks.dashboard.filling import add_workers, fill, settle
-from benchmarks.dashboard.load import Seconds, server_of, shares, used_by, used_by_threads
 from benchmarks.dashboard.pages import after_pauses, pages, visits
 from benchmarks.dashboard.report import PREFIX
 from benchmarks.dashboard.watching import watched
+from benchmarks.load import Seconds, server_of, shares, used_by, used_by_threads
 from benchmarks.plan import Sizes
 
 Figures = dict[str, float]

@@ -3,6 +3,7 @@
 import importlib
 from typing import Final
 
+from benchmarks.plan import RUN
 from benchmarks.subjects.subject import Subject
 
 HOMES: Final = {
@@ -15,12 +16,27 @@ HOMES: Final = {
     ("huey", "sqlite"): ("benchmarks.subjects.huey", "OnSqlite"),
     ("huey", "redis"): ("benchmarks.subjects.huey", "OnRedis"),
     ("huey", "postgresql"): ("benchmarks.subjects.huey", "OnPostgres"),
+    ("taskiq", "redis"): ("benchmarks.subjects.taskiq", "OnStream"),
+    ("pgqueuer", "postgresql"): ("benchmarks.subjects.pgqueuer", "OnPgQueuer"),
 }
+NODE_APP: Final = "benchmarks.subjects.node:app"
 
 
-def subject(name: str, url: str) -> Subject:
-    """The subject with this name, on the store with this URL. `bare+` also does an engine's work."""
-    module, kind = HOMES[name.removesuffix("+"), url.partition(":")[0]]
-    made: Subject = getattr(importlib.import_module(module), kind)(url)
+def exists(name: str, store: str) -> bool:
+    """Whether this subject can use this store."""
+    return (_family(name), store) in HOMES
+
+
+def subject(name: str, url: str, *, seconds: float = 0.0) -> Subject:
+    """The subject with this name, on the store with this URL, whose jobs wait this long.
+
+    `bare+` also does an engine's work. `run` is shiftwork as a client: `benchmarks.serving` starts its node.
+    """
+    module, kind = HOMES[_family(name), url.partition(":")[0]]
+    made: Subject = getattr(importlib.import_module(module), kind)(url, seconds=seconds)
     made.engine_work = name.endswith("+")
     return made
+
+
+def _family(name: str) -> str:
+    return "shiftwork" if name == RUN else name.removesuffix("+")

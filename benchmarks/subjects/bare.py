@@ -6,7 +6,6 @@ decoded and run as its own task, with a context, a deadline and an encoded resul
 """
 
 import asyncio
-import contextlib
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -39,8 +38,9 @@ class Context:
 
 
 class Bare(Subject):
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, *, seconds: float = 0.0) -> None:
+        super().__init__(url, seconds=seconds)
+        assert not seconds, "the bare server is measured without waiting"
         self._serving: asyncio.Task[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self._adding: asyncio.Task[None] | None = None
@@ -60,12 +60,6 @@ class Bare(Subject):
     async def start(self, ran: Callable[[], None]) -> None:
         await self.listen()
         self._serving = asyncio.create_task(self._serve(ran))
-
-    async def close(self) -> None:
-        if self._serving is not None:
-            self._serving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._serving
 
     # ── adding: callers that arrive while one call is under way share the next one ───────────────────────────────────
 

@@ -84,8 +84,4 @@ class BarePostgres(Bare):
         self._heard.clear()
 
     async def close(self) -> None:
-        await super().close()
-        if self._ring:
-            self._listening.cancel()
-            await self._bell.close()
         await self._db.close()

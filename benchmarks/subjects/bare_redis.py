@@ -137,7 +137,4 @@ class BareRedis(Bare):
         self._bell.heard.clear()
 
     async def close(self) -> None:
-        await super().close()
-        for wire in (self._wire, self._bell):
-            if wire is not None:
-                wire.transport.close()
+        self._wire.transport.close()

@@ -60,5 +60,4 @@ class BareSqlite(Bare):
         await asyncio.sleep(0.001)
 
     async def close(self) -> None:
-        await super().close()
         self._db.close()

@@ -4,6 +4,7 @@ It has the same durability as the others, but neither lease nor fence: jobs it h
 """
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -11,25 +12,30 @@ from typing import Any, ClassVar
 from huey import Huey, PostgresHuey, RedisHuey
 from huey.storage import SqliteStorage
 
+from benchmarks.plan import SLOTS
 from benchmarks.subjects.subject import CALLERS, Subject
 
 
 class OnHuey(Subject):
+    """Its consumer is threads of this process."""
+
     threads: ClassVar[int]
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, url: str, *, seconds: float = 0.0) -> None:
+        super().__init__(url, seconds=seconds)
         self._huey = self.queue()
         self._consumer: Any = None
         self._ran: Callable[[], None] | None = None
         lock = threading.Lock()
 
-        def noop() -> None:
+        def job() -> None:
+            if seconds:
+                time.sleep(seconds)
             with lock:
                 if self._ran is not None:
                     self._ran()
 
-        self._noop = self._huey.task()(noop)
+        self._job = self._huey.task()(job)
 
     def queue(self) -> Any:
         """The queue at the URL."""
@@ -39,19 +45,19 @@ class OnHuey(Subject):
         """Huey connects when it is used."""
 
     async def add(self) -> None:
-        self._noop()
+        self._job()
 
     async def add_many(self, n: int) -> None:
         """Huey cannot add several jobs at once."""
         for _ in range(n):
-            self._noop()
+            self._job()
 
     async def add_together(self, n: int) -> None:
         """Huey's callers are threads."""
 
         def caller(_: int) -> None:
             for _ in range(n // CALLERS):
-                self._noop()
+                self._job()
 
         with ThreadPoolExecutor(CALLERS) as threads:
             list(threads.map(caller, range(CALLERS)))
@@ -59,13 +65,17 @@ class OnHuey(Subject):
     async def start(self, ran: Callable[[], None]) -> None:
         self._ran = ran
         self._consumer = self._huey.create_consumer(
-            workers=self.threads, periodic=False, initial_delay=0.001, backoff=1.05, max_delay=0.005
+            workers=SLOTS if self.seconds else self.threads,
+            periodic=False,
+            initial_delay=0.001,
+            backoff=1.05,
+            max_delay=0.005,
+            check_worker_health=False,
         )
         self._consumer.start()
 
     async def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.stop(graceful=True)
+        """Huey has nothing to close."""
 
 
 class NormalStorage(SqliteStorage):  # type: ignore[misc, unused-ignore]

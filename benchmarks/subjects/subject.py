@@ -9,13 +9,15 @@ CALLERS: Final = 100
 
 
 class Subject(ABC):
-    """A queue of no-op jobs at a URL. Once `add` or `add_many` returns, its jobs are durable."""
+    """A queue at a URL, of jobs that do nothing, or wait. Once `add` or `add_many` returns, its jobs are durable."""
 
     engine_work = False
     """Whether a bare subject also does the work of a real engine for each job."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, seconds: float = 0.0) -> None:
         self.url = url
+        self.seconds = seconds
+        """How long a job waits, before it counts as run."""
 
     @abstractmethod
     async def open(self) -> None:
@@ -44,4 +46,4 @@ class Subject(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Stop running jobs, and disconnect."""
+        """Disconnect. A subject that runs jobs is not closed: its process ends, and its store is thrown away."""

@@ -40,8 +40,10 @@ def shop(terminal: Terminal) -> Terminal:
     async def open_and_close() -> None:
         app = load_app("shop:app")
         await app.start()
-        job = await app.get_job("fetch@first")
-        await job.ended(30)
+        async with asyncio.timeout(60):
+            while not (fetched := await app.find_jobs(worker="fetch")):  # noqa: ASYNC110 - only the store knows
+                await asyncio.sleep(0.01)
+        await fetched[0].ended(60)
         await app.stop()
 
     asyncio.run(open_and_close())

@@ -21,7 +21,7 @@ async def remember(stage: Stage, *, begin: float, end: float) -> None:
         hour = hours.setdefault(int(at // HOUR), Hour(int(at // HOUR)))
         hour.moments.append(Moment(at, {"mail": point}))
     for number, hour in hours.items():
-        await stage.store.put(Doc(HISTORY.name, hour_name(number), HISTORY.encode(hour)))
+        await stage.store.put([Doc(HISTORY.name, hour_name(number), HISTORY.encode(hour))])
 
 
 async def slots(stage: Stage) -> int:
@@ -60,7 +60,7 @@ async def test_a_node_that_does_not_lead_and_a_pool_that_opted_out_are_not_raise
 
 async def test_damaged_history_is_read_as_none(stage: Stage, clock: ManualClock) -> None:
     for hour in range(28):
-        await stage.store.put(Doc(HISTORY.name, f"{hour:02}", b"\x93\x01\xc1"))
+        await stage.store.put([Doc(HISTORY.name, f"{hour:02}", b"\x93\x01\xc1")])
     app = stage.app()
     app.register_pool("mail")
     await app.start()

@@ -34,4 +34,4 @@ async def put(store: Store, hours: list[Hour]) -> None:
     there = {doc.name: doc.version for doc in await store.docs(HISTORY.name)}
     for hour in hours:
         name = hour_name(hour.number)
-        assert await store.put(Doc(HISTORY.name, name, HISTORY.encode(hour), there.get(name, 0)))
+        assert await store.put([Doc(HISTORY.name, name, HISTORY.encode(hour), there.get(name, 0))]) == [True]

@@ -11,7 +11,7 @@ be reached, all calls that wait fail at once: each would wait as long again.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import psycopg
@@ -42,12 +42,16 @@ CANCEL_TIMEOUT: Final = 1.0
 class PendingCall(Generic[T]):
     """Work to be done on the connection, and the future that its caller awaits."""
 
-    __slots__ = ("done", "patience", "work")
+    __slots__ = ("after", "done", "patience", "work")
 
-    def __init__(self, work: Work[T], done: "asyncio.Future[T]", patience: float) -> None:
+    def __init__(
+        self, work: Work[T], done: "asyncio.Future[T]", patience: float, after: Sequence["asyncio.Future[Any]"] = ()
+    ) -> None:
         self.work = work
         self.done = done
         self.patience = patience
+        self.after = after
+        """Calls of other queues that come first."""
 
 
 class BatchableCall(PendingCall[Any]):
@@ -83,10 +87,14 @@ class CallQueue:
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(self, work: Work[T], patience: float = CALL_SECONDS) -> T:
-        """Do this work after everything that was called before, within so many seconds from then."""
+    async def call(self, work: Work[T], patience: float = CALL_SECONDS, *, behind: "Sequence[CallQueue]" = ()) -> T:
+        """Do this work after everything that was called before, here and in the queues `behind` which it comes.
+
+        It may take so many seconds from then.
+        """
         done: asyncio.Future[T] = self.loop.create_future()
-        return await self._enqueue(PendingCall(work, done, patience))
+        after = [pending for queue in behind if (pending := queue.pending()) is not None]
+        return await self._enqueue(PendingCall(work, done, patience, after))
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
@@ -178,6 +186,8 @@ class CallQueue:
 
     async def _make_one(self, call: PendingCall[Any]) -> None:
         try:
+            if call.after:
+                await asyncio.wait(call.after)
             answer = await self._try(call.work, call.patience)
         except StoreError as error:
             _fail(call, error)

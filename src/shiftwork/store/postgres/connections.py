@@ -93,17 +93,15 @@ class Connections:
     async def call(self, operation: Operation[T], *, items: int = 1) -> T:
         """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
         here = self.of_this_loop()
-        for queue in here.claims.queues:
-            await _done(queue)
+        patience = CALL_SECONDS + ITEM_SECONDS * items
         return await here.calls.call(
-            lambda conn: self._run_and_ring(conn, operation), CALL_SECONDS + ITEM_SECONDS * items
+            lambda conn: self._run_and_ring(conn, operation), patience, behind=here.claims.queues
         )
 
     async def claim(self, operation: Operation[T]) -> T:
         """Run an operation beside the calls, once those made before it are done, and beside other claims."""
         here = self.of_this_loop()
-        await _done(here.calls)
-        return await here.claims.next().call(lambda conn: self._run_and_ring(conn, operation))
+        return await here.claims.next().call(lambda conn: self._run_and_ring(conn, operation), behind=[here.calls])
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write outcomes after the calls of this event loop, but not after its claims."""

@@ -1,8 +1,9 @@
-"""The CPU use of processes, as the system reports it: the store's server and the web."""
+"""What processes use, as the system reports it: CPU time, and the bytes that a store logs."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psutil
 import psycopg
@@ -10,6 +11,8 @@ from redis import Redis
 
 Seconds = Callable[[], float]
 """Returns the CPU seconds used so far."""
+Bytes = Callable[[], float | None]
+"""Returns the bytes logged so far; None where the system does not count them."""
 
 
 def server_of(url: str) -> psutil.Process | None:
@@ -21,6 +24,30 @@ def server_of(url: str) -> psutil.Process | None:
         with psycopg.connect(url) as db:
             return psutil.Process(db.info.backend_pid).parent()
     return None
+
+
+@contextmanager
+def log_of(url: str, workers: Callable[[], list[psutil.Process]]) -> Iterator[Bytes]:
+    """The length of the log of the store behind a URL; of a file, everything that the workers write."""
+    if url.startswith("redis"):
+        with contextlib.closing(Redis.from_url(url)) as client:
+            yield lambda: float(client.info("persistence")["aof_current_size"])
+    elif url.startswith("postgresql"):
+        with psycopg.connect(url, autocommit=True) as db:
+            yield lambda: _wal(db)
+    else:
+        yield lambda: _written(workers())
+
+
+def _wal(db: psycopg.Connection) -> float:
+    found = db.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
+    return float(found[0]) if found else 0.0
+
+
+def _written(processes: list[psutil.Process]) -> float | None:
+    if not psutil.LINUX:
+        return None
+    return float(sum(process.io_counters().write_chars for process in processes))
 
 
 def used_by(process: psutil.Process) -> Seconds:
