@@ -11,7 +11,7 @@ from examples.company.look import News, Picture, Pool, Worker
 PILE: Final = 300
 """The number of waiting jobs at which the bar is full, in both parts of the show, so that they can be compared."""
 LEGEND: Final = f"Bars: ▕███·······▏ waiting jobs, full at {PILE};  ▕██▒▒······▏ slots: █ busy, ▒ free, · not started"
-SCALED: Final = re.compile(r"pool (?P<pool>.+): (?P<before>\d+) → (?P<after>\d+) slots: ")
+SCALED: Final = re.compile(r"pool (?P<pool>.+): (?P<before>\d+) → (?P<after>\d+) slots?: ")
 NUMBERS: Final = re.compile(r"[\d.]+")
 
 
@@ -128,7 +128,8 @@ def _change(steps: list[str]) -> Iterator[str]:
     before, after = int(found[0]["before"]), int(found[-1]["after"])
     for step in reversed(found):
         if before != after and _grows(step) == (after > before):
-            yield f"pool {step['pool']}: {before} → {after} slots: {step.string[step.end() :]}"
+            slots = "slot" if after == 1 else "slots"
+            yield f"pool {step['pool']}: {before} → {after} {slots}: {step.string[step.end() :]}"
             return
 
 

@@ -32,9 +32,10 @@ def test_pool_is_paused_and_resumed(watched: Watched, node: Site) -> None:
 def test_pool_gets_other_bounds_and_its_own_again(watched: Watched, node: Site) -> None:
     page = watched.open("pools/reports")
     page.get_by_role("button", name="Bounds").click()
-    page.get_by_label("At least").fill("9")
-    expect(page.get_by_role("button", name="Set bounds")).to_be_disabled()
-    page.get_by_label("At most").fill("12")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("At least").fill("9")
+    expect(dialog.get_by_role("button", name="Set bounds")).to_be_disabled()
+    dialog.get_by_label("At most").fill("12")
     press(page, "Set bounds")
     expect(page.get_by_text("bounds set by hand")).to_be_visible()
     assert (pool(node, "reports")["min_workers"], pool(node, "reports")["max_workers"]) == (9, 12)

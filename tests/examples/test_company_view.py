@@ -30,7 +30,7 @@ PICTURE = Picture(
         News(40.5, "pool.scaled", "pool images: 0 → 2 slots: 6 queued"),
         News(41.0, "pool.scaled", "pool mail: 8 → 7 slots: 0 queued"),
         News(41.2, "pool.scaled", "pool mail: 7 → 6 slots: 0 queued"),
-        News(41.3, "pool.scaled", "pool exports: 0 → 1 slots: 1 queued"),
+        News(41.3, "pool.scaled", "pool exports: 0 → 1 slot: 1 queued"),
         News(41.4, "pool.scaled", "pool exports: 1 → 0 slots: 0 queued"),
         News(41.5, "health.problem", "health: worker book_order is disabled"),
     ],

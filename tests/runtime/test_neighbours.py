@@ -184,6 +184,19 @@ async def test_a_node_that_survives_takes_back_the_jobs_of_a_neighbour_that_dies
     assert (await app.get_job(job.id)).status is JobStatus.QUEUED
 
 
+async def test_jobs_of_a_node_that_another_one_has_buried_did_not_crash(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    job = await app.register_worker("act", act, execution_mode="triggered").enqueue()
+    await appear(stage, clock, own())
+    await app.start()
+    await stage.store.leave(["other/leader", "other/default#1"], clock.now())
+    await stage.store.drop("leader", "other")
+    await clock.advance(5.0)
+    ended = await app.get_job(job.id)
+    assert (ended.status, ended.crashes) == (JobStatus.COMPLETED, 0)
+    assert [attempt.kind for attempt in ended.history] == ["lost"]
+
+
 async def appear_beside(stage: Stage, clock: ManualClock, mark: ProcessMark) -> None:
     shared: dict[str, Any] = {"node": "other", "apart": True, "workers": ("act",)}
     node = Beat(instance="other/leader", pool="", slots=0, process=mark, **shared)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.model import Doc, JobFilter, JobStatus
 from shiftwork.errors import (
     SchemaVersionError,
     StoreBusyError,
@@ -205,6 +205,19 @@ async def test_one_bad_job_does_not_harm_those_it_went_with(store: PostgresStore
     answers = await asyncio.gather(*calls, store.add([bad], NOW), store.add([job("3")], NOW), return_exceptions=True)
     assert [isinstance(answer, StoreError) for answer in answers] == [False, False, False, True, False]
     assert await statuses(store, "0", "3", "bad") == ["queued", "queued", None]
+
+
+@pytest.mark.parametrize("pooling", ["session", "transaction"])
+async def test_one_bad_statement_does_not_repeat_those_it_went_with(url: str, pooling: str) -> None:
+    store = PostgresStore(f"{url}?pooling={pooling}", namespace=uuid4().hex)
+    await store.open()
+    name = uuid4().hex
+    good, bad = store.put([Doc("plan", name, b"{}")]), store.put([Doc("plan", f"{name}\x00", b"{}")])
+    written, refused = await asyncio.gather(good, bad, return_exceptions=True)
+    assert written == [True], "it was written once, and says so"
+    assert isinstance(refused, StoreError)
+    assert [doc.version for doc in await store.docs("plan") if doc.name == name] == [1]
+    await store.close()
 
 
 async def test_namespaces_do_not_meet(url: str, store: PostgresStore) -> None:

@@ -17,6 +17,7 @@ from shiftwork.core.bounds import Bounds, bounds_at
 from shiftwork.core.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.model import Beat, Event, JobPriority, Lost, Plan, PoolConfig, PoolDoc, PoolStats, WorkerStats
 from shiftwork.core.placement import NodeCapacity, Placement, Want, place
+from shiftwork.core.plurals import counted
 from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
 
 LOOK_SECONDS: Final = 1.0
@@ -190,7 +191,7 @@ def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
 
 
 def _event(name: str, decision: Decision, now: float) -> Event:
-    message = f"pool {name}: {decision.current} → {decision.target} slots: {decision.reason}"
+    message = f"pool {name}: {decision.current} → {counted(decision.target, 'slot')}: {decision.reason}"
     data = {"before": decision.current, "after": decision.target}
     return Event(at=now, name="pool.scaled", subject=name, message=message, data=data)
 

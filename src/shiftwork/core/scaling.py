@@ -7,7 +7,7 @@ A *worker* in the names of options is a slot: one job's worth of concurrency.
 * **depth**: with more queued jobs than `scale_up_threshold`, the pool grows by depth ÷ threshold, rounded up; with
   fewer than `scale_down_threshold`, it may shrink; in between it stays as it is. Slots that were added
   and have not been busy since count as part of that growth, or each look would add as many before one could start;
-* **load** (Little's law): the attempts that become due keep so many slots busy on average;
+* **load** (Little's law): the number of slots that the attempts becoming due keep busy on average;
 * **backlog**: the queued jobs should be done within `target_latency_seconds`;
 * **waiting**: the oldest job has waited longer than that while all slots are busy: one more. (While some are idle,
   the job waits for a gate, and more slots would wait too.)
@@ -39,7 +39,7 @@ STEP_SECONDS: Final = 1.0
 UNSEEN_SECONDS: Final = 10.0
 """After how long without a look nothing is known about what was wanted meanwhile."""
 STEPS: Final = 10
-"""A large pool shrinks by one part in so many."""
+"""A large pool shrinks by one part in ten at a time."""
 SPARE: Final = 2.0
 """How many standard deviations of the busy slots a pool keeps to spare: jobs that come at random vary by their root."""
 _HAIR: Final = 1e-9

@@ -227,8 +227,8 @@ def _about_hours(hours: Sequence[Hour]) -> list[str]:
     if len(hours) < DAY_HOURS:
         notes.append(f"There were only {counted(len(hours), 'hour')} of history, so this is not a whole day.")
     if partial:
-        told = _listed(f"{n + 1} ({known_minutes(hours[n])} min)" for n in partial)
-        notes.append(f"Hours that are known in part, estimated from the minutes in brackets: {told}.")
+        estimated = _listed(f"{n + 1} ({known_minutes(hours[n])} min)" for n in partial)
+        notes.append(f"Hours that are known in part, estimated from the minutes in brackets: {estimated}.")
     if empty:
         notes.append(f"Hours of which nothing is known, and that are empty here: {_listed(str(n + 1) for n in empty)}.")
     return notes

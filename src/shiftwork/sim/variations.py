@@ -20,7 +20,7 @@ HOURS: Final = 24
 MOST_ENTRIES: Final = 6
 """How many times of day the suggested bounds by the clock name at most."""
 _SPARE: Final = (0.0, 0.5, 1.0, 1.5)
-"""How much more than the busy slots of an hour the clock allows: so many times their square root."""
+"""How many times the square root of an hour's busy slots the clock allows on top of them."""
 
 Variation = Callable[[Scenario, Mapping[str, Traffic], PoolConfig], Iterator[PoolConfig]]
 

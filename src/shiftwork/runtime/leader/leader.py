@@ -88,6 +88,10 @@ class Leader:
         """Let another node lead at once if one of these dead ones has led."""
         await self._leadership.depose(nodes)
 
+    def note(self, instances: Sequence[InstanceRecord]) -> None:
+        """Take note of who is there, leading or not."""
+        self._recovery.note(instances)
+
     async def bury(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
         """Take over the jobs of nodes that are proven dead, of which these instances are left."""
         await self._recovery.bury(nodes, instances)

@@ -113,7 +113,7 @@ class Recovery:
         async with self._turn:
             now = self._clock.now()
             dead = [known for known in instances if known.beat.node in nodes]
-            self._note(instances)
+            self.note(instances)
             died = "its process has died"
             reported = self._report_lost([(known, died) for known in dead if known.beat.machine])
             await together(reported, self._recover_from([known.beat.instance for known in dead], now))
@@ -134,7 +134,7 @@ class Recovery:
     # ── instances ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _look(self, instances: Sequence[InstanceRecord], now: float) -> None:
-        self._note(instances)
+        self.note(instances)
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
         new = [lost[instance] for instance in sorted(lost.keys() - self._reported)]
@@ -142,7 +142,8 @@ class Recovery:
         await self._report_lost([(known, silent.format(now - known.last_beat_at)) for known in new])
         self._reported = {*lost}
 
-    def _note(self, instances: Sequence[InstanceRecord]) -> None:
+    def note(self, instances: Sequence[InstanceRecord]) -> None:
+        """Take note of who is there, leading or not: another node may bury them, and this one take over their jobs."""
         before, self._seen = self._seen, {known.beat.instance: known.beat for known in instances}
         self._beats = {**before, **self._seen}
 

@@ -59,6 +59,7 @@ class Neighbours:
         if own is None:
             return None
         self._ask_at = now + self._every
+        self._leader.note(instances)
         marks, dead = _marks(instances), self.dead_among(instances)
         children = {known.beat.node: known.beat.children for known in instances if known.beat.process is not None}
         ended = {node for node in dead if end_groups(children[node], marks[node])}

@@ -90,7 +90,7 @@ class CallQueue:
     async def call(self, work: Work[T], patience: float = CALL_SECONDS, *, behind: "Sequence[CallQueue]" = ()) -> T:
         """Do this work after everything that was called before, here and in the queues `behind` which it comes.
 
-        It may take so many seconds from then.
+        It may take `patience` seconds from then.
         """
         done: asyncio.Future[T] = self.loop.create_future()
         after = [pending for queue in behind if (pending := queue.pending()) is not None]

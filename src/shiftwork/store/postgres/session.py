@@ -62,10 +62,10 @@ class PostgresSession(Statements):
         return await cursor.fetchall()
 
     async def together(self, statements: Sequence[tuple[str, Arguments]]) -> list[Rows]:
-        """Run these named statements in order, in one round trip and one transaction, and return the rows of each."""
-        if len(statements) == 1 or not self._pipelines:
-            return [await self.rows(name, args) for name, args in statements]
-        async with self.conn.pipeline():
+        """Run these named statements in order, and return the rows of each: all of them take effect, or none does."""
+        if len(statements) == 1:
+            return [await self.rows(*statements[0])]
+        async with self.quick_transaction():
             sent = [await self.send(name, args) for name, args in statements]
         return [await cursor.fetchall() for cursor in sent]
 
