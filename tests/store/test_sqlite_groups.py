@@ -506,6 +506,34 @@ async def test_a_slow_call_spares_the_loop_the_next_ones(store: SqliteStore, mon
     await served_here(store)
 
 
+async def test_quick_calls_do_not_put_off_a_checkpoint(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_begin = threading.Event()
+    may_begin.set()
+    take = calls.CallThread._take
+
+    def take_late(thread: calls.CallThread) -> tuple[list[list[calls.QueuedCall]], bool]:
+        taken = take(thread)
+        assert may_begin.wait(DEADLINE)
+        return taken
+
+    monkeypatch.setattr(calls.CallThread, "_take", take_late)
+    store = SqliteStore(path)
+    await served_here(store)
+    may_begin.clear()
+    monkeypatch.setattr(checkpoint, "LOG_BYTES", 0)
+    await asyncio.sleep(0)
+    here = threading.current_thread().name
+    assert await where(store, quick=True) == here
+    waiting = asyncio.create_task(where(store, quick=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    may_begin.set()
+    assert await waiting == "shiftwork-writer"
+    monkeypatch.undo()
+    await served_here(store)
+    await store.close()
+
+
 async def test_a_failing_quick_call_harms_itself_only(store: SqliteStore) -> None:
     with pytest.raises(ValueError, match="on purpose"):
         await store._write(fail, quick=True)

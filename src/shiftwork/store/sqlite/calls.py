@@ -114,7 +114,7 @@ class CallThread:
         self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._unserved = 0
-        """How many groups were handed to the thread and are not served yet."""
+        """How many groups were handed to the thread and are not served yet. An empty one asks for upkeep."""
         self._serving = threading.Lock()
         self._server: CallServer | None = None
         self._spared = 0
@@ -181,8 +181,10 @@ class CallThread:
             self._serving.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._spared = CALLS_SPARED
-        if upkeep_due:
-            self._queue.put([])
+        if upkeep_due:  # calls go to the thread until it is done, or a busy loop could put it off without end
+            with self._lock:
+                self._unserved += 1
+                self._queue.put([])
         return served
 
     def _refusal(self) -> Exception:
@@ -233,13 +235,18 @@ class CallThread:
         if group:
             with self._serving:
                 self._serve_together(group)
-            with self._lock:
-                self._unserved -= sum(1 for each in groups if each)
+            self._count_served(sum(1 for each in groups if each))
             answer(group)
         with self._serving:
             if self._server is not None and self._server.upkeep_due():
                 self._server.upkeep()
+        self._count_served(sum(1 for each in groups if not each))
         return not last
+
+    def _count_served(self, groups: int) -> None:
+        if groups:
+            with self._lock:
+                self._unserved -= groups
 
     def _serve_together(self, group: list[QueuedCall]) -> None:
         """Have a group served, again if the server turns out to be outdated: no call has its answer before that."""
