@@ -476,7 +476,7 @@ async def test_a_caller_that_adds_without_end_lets_others_have_their_turn(store:
     await served_here(store)
     turned = asyncio.Event()
     asyncio.get_running_loop().call_soon(turned.set)
-    for n in range(3):
+    for n in range(calls.CALLS_AT_ONCE + 1):
         await add(store, job(f"{n}"))
     assert turned.is_set()
 
@@ -521,8 +521,11 @@ async def test_quick_calls_do_not_put_off_a_checkpoint(path: str, monkeypatch: p
     await served_here(store)
     may_begin.clear()
     monkeypatch.setattr(checkpoint, "LOG_BYTES", 0)
+    monkeypatch.setattr(calls, "CALLS_PER_LOOK", 1)
     await asyncio.sleep(0)
     here = threading.current_thread().name
+    while store._threads._writer is not None and store._threads._writer._calls_to_look > 1:
+        await where(store, quick=True)
     assert await where(store, quick=True) == here
     waiting = asyncio.create_task(where(store, quick=True))
     for _ in range(3):

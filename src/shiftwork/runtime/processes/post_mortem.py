@@ -17,7 +17,7 @@ from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.processes.process import exit_in_words
 
 SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
-"""libuv aborts when the event loop's own file descriptor is closed. An abort leaves a stack unless that is closed, too."""
+"""libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""
 
 
 class Death(Struct, frozen=True, kw_only=True):
