@@ -64,7 +64,7 @@ class Doorbells:
             changed_at = os.stat(self._stat).st_mtime_ns  # noqa: PTH116 - called for every commit
             if changed_at != self._seen_at:
                 settled = time.time() - changed_at / 1e9 > SETTLED_SECONDS
-                self._names = tuple(path.name for path in self._folder.glob(f"*{SUFFIX}"))
+                self._names = tuple(name for name in os.listdir(self._stat) if name.endswith(SUFFIX))  # noqa: PTH208
                 self._seen_at = changed_at if settled else -1
         except OSError:
             return []
