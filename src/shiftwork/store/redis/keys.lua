@@ -21,11 +21,10 @@
 --   groups         hash    GROUP -> "processing free": how many jobs run, and how many queued ones are not parked
 --   keyed          hash    queued and processing jobs that have a concurrency key -> GROUP
 --   cancels        set     processing jobs that a person has cancelled
---   np, nw         hash    status and pool, status and worker -> number of jobs
---   totals         hash    totals that only grow, by pool: a added, c completed, f failed
---   seconds        hash    likewise: r run_seconds, w wait_seconds
---   work           hash    likewise, by worker: c completed, f failed, d died, r run_seconds
---   marks          hash    "MARK POOL" -> how often it was given (a mark has no space in it)
+--   numbers        hash    by status: pSTATUS POOL and wSTATUS WORKER (without the space), numbers of jobs; and what only grows.
+--                          By pool: a added, c completed, f failed, r run_seconds, q wait_seconds (in the queue),
+--                          mMARK POOL how often a mark was given (a mark has no space in it).
+--                          By worker: C completed, F failed, D died, R run_seconds
 --   w:WORKER       hash    its state (see worker_state.lua)            known  set  every worker that was ever mentioned
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
@@ -125,6 +124,7 @@ local lanes = {}
 local places = {} -- zset -> member -> score, or false to remove it
 local holding = {} -- instance -> how many more jobs it holds
 local saved = {} -- id -> its new state
+local numbers = {} -- field -> change
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]
@@ -163,6 +163,12 @@ local function place(key, member, score)
     members[member] = score
   else
     places[key] = { [member] = score }
+  end
+end
+
+local function add_up(field, change)
+  if change ~= 0 then
+    numbers[field] = (numbers[field] or 0) + change
   end
 end
 
@@ -231,34 +237,37 @@ local function flush_line(at) -- the queue itself, and the sets that list queues
   end
 end
 
-local function flush_numbers(at)
-  for status, n in pairs(at.counts) do
-    if n ~= 0 then
-      call('HINCRBY', P .. 'np', status .. at.pool, n)
-      call('HINCRBY', P .. 'nw', status .. at.worker, n)
+-- Read once and written once: a call for each number would cost more than the rest of a small batch.
+local function flush_numbers()
+  local fields, n = {}, 0
+  for field, change in pairs(numbers) do
+    if change ~= 0 then
+      n = n + 1
+      fields[n] = field
     end
   end
-  if at.added ~= 0 then
-    call('HINCRBY', P .. 'totals', 'a' .. at.pool, at.added)
+  local sums = {}
+  for at, before in ipairs(read_all(P .. 'numbers', fields)) do
+    sums[2 * at - 1], sums[2 * at] = fields[at], exact((tonumber(before) or 0) + numbers[fields[at]])
   end
-  if at.completed ~= 0 then
-    call('HINCRBY', P .. 'totals', 'c' .. at.pool, at.completed)
-    call('HINCRBY', P .. 'work', 'c' .. at.worker, at.completed)
+  in_slices('HSET', P .. 'numbers', sums)
+end
+
+local function sum_up(at)
+  local pool, worker = at.pool, at.worker
+  for status, n in pairs(at.counts) do
+    add_up('p' .. status .. pool, n)
+    add_up('w' .. status .. worker, n)
   end
-  if at.failed ~= 0 then
-    call('HINCRBY', P .. 'totals', 'f' .. at.pool, at.failed)
-    call('HINCRBY', P .. 'work', 'f' .. at.worker, at.failed)
-  end
-  if at.died ~= 0 then
-    call('HINCRBY', P .. 'work', 'd' .. at.worker, at.died)
-  end
-  if at.ran ~= 0 then
-    call('HINCRBYFLOAT', P .. 'seconds', 'r' .. at.pool, at.ran)
-    call('HINCRBYFLOAT', P .. 'work', 'r' .. at.worker, at.ran)
-  end
-  if at.waited ~= 0 then
-    call('HINCRBYFLOAT', P .. 'seconds', 'w' .. at.pool, at.waited)
-  end
+  add_up('a' .. pool, at.added)
+  add_up('c' .. pool, at.completed)
+  add_up('f' .. pool, at.failed)
+  add_up('r' .. pool, at.ran)
+  add_up('q' .. pool, at.waited)
+  add_up('C' .. worker, at.completed)
+  add_up('F' .. worker, at.failed)
+  add_up('D' .. worker, at.died)
+  add_up('R' .. worker, at.ran)
 end
 
 local function flush()
@@ -272,9 +281,10 @@ local function flush()
       in_slices('SREM', at.run, at.over)
       in_slices('ZADD', at.all, at.fresh)
       in_slices('ZREM', at.all, at.gone)
-      flush_numbers(at)
+      sum_up(at)
     end
   end
+  flush_numbers()
   for key, members in pairs(places) do
     flush_places(key, members)
   end
@@ -283,5 +293,5 @@ local function flush()
       call('HDEL', P .. 'holding', instance)
     end
   end
-  lanes, places, holding, saved = {}, {}, {}, {}
+  lanes, places, holding, saved, numbers = {}, {}, {}, {}, {}
 end
