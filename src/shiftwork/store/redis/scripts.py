@@ -12,28 +12,29 @@ from typing import Final
 
 from msgspec import Struct
 
-_JOBS: Final = ("keys", "states", "jobs")
+_ALL: Final = ("keys", "states", "changes")
+_JOBS: Final = (*_ALL, "jobs")
 _GATES: Final = ("gates", "waking")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "add": ("keys", "states"),
-    "claim": ("keys", "states", "gates"),
-    "finish": ("keys", "states", "worker_state", "gates"),
+    "add": ("keys", "states", "add_plain", "changes"),
+    "claim": ("keys", "states", "claim_plain", "changes", "gates"),
+    "finish": ("keys", "states", "finish_plain", "changes", "worker_state", "gates"),
     "beat": _JOBS,
     "note": _JOBS,
     "promote": (*_JOBS, "burial"),
     "reap": (*_JOBS, "burial", *_GATES),
     "prune": _JOBS,
-    "leave": ("keys", *_GATES),
+    "leave": (*_ALL, *_GATES),
     "hold": ("keys",),
     "drop": ("keys",),
-    "put": ("keys", *_GATES),
-    "switch": ("keys", "worker_state", *_GATES),
+    "put": (*_ALL, *_GATES),
+    "switch": (*_ALL, "worker_state", *_GATES),
     "restore": (*_JOBS, "worker_state", *_GATES),
     "take_over": (*_JOBS, "worker_state", *_GATES),
     "survey": (*_JOBS, "worker_state", *_GATES, "admission"),
     "get": _JOBS,
     "find": (*_JOBS, "paging"),
-    "dead": ("keys", "paging"),
+    "dead": (*_ALL, "paging"),
     "amend": (*_JOBS, "burial", "worker_state", *_GATES),
     "rewrite": _JOBS,
     "bury": (*_JOBS, "burial"),

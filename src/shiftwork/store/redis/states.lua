@@ -1,4 +1,4 @@
--- The state of a job as a string of fixed layout, and what every change of a job's status needs.
+-- The state of a job as a string of fixed layout, and fences.
 --
 -- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, followed by
 --     the instance; NaN means none.
@@ -9,17 +9,6 @@ local WITH_INSTANCE = LAYOUT .. 'c0'
 local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
 local NONE = 0 / 0
 local band, bor, bnot = bit.band, bit.bor, bit.bnot
-
-local function count(at, status, n)
-  at.counts[status] = (at.counts[status] or 0) + n
-end
-
-local function ring_ended(cause)
-  topics['ended'] = true
-  if cause ~= 'enqueued' then
-    topics['leader'] = true
-  end
-end
 
 local function next_fences(n) -- reserves n fences, and returns the first
   -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
