@@ -84,7 +84,7 @@ class JobClaimer:
     @property
     def look_at(self) -> float | None:
         """When to look again because runs will be about to end, if there is no other reason before."""
-        return self._pace.look_at
+        return self._pace.look_at(self._runs.active.values())
 
     @property
     def _serves(self) -> bool:
