@@ -57,7 +57,7 @@ class JobClaimer:
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
         self.workers = frozenset(workers)
         """The workers whose jobs it claims."""
-        self._blind_until = float("-inf")
+        self._blind_until: float | None = None
         self._pool = pool
         self._store = store
         self._clock = clock
@@ -79,7 +79,7 @@ class JobClaimer:
     @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
-        return len(self._reserve)
+        return len(self._reserve.jobs)
 
     @property
     def look_at(self) -> float | None:
@@ -88,12 +88,13 @@ class JobClaimer:
 
     @property
     def _serves(self) -> bool:
-        return self._clock.now() >= self._blind_until and self._serves_as(self._tenure.instance)
+        blind = self._blind_until is not None and self._clock.now() < self._blind_until
+        return not blind and self._serves_as(self._tenure.instance)
 
     def _wanted(self) -> int:
         if not self._serves:
             return 0
-        return to_claim(self.free, len(self._reserve), min(self._pace.allowed(self._runs.active.values()), self._left))
+        return to_claim(self.free, self.waiting, min(self._pace.allowed(self._runs.active.values()), self._left))
 
     @property
     def _left(self) -> int:
@@ -142,13 +143,13 @@ class JobClaimer:
         If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
         """
         if not is_sealed(job.payload):
-            if self._reserve or len(self._runs.active) >= self.slots:
+            if self._reserve.jobs or len(self._runs.active) >= self.slots:
                 self._reserve.put(job)
             else:
                 self._runs.start(job)
             return
         now = self._clock.now()
-        if now >= self._blind_until:
+        if self._blind_until is None or now >= self._blind_until:
             logger.error(
                 "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
                 "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
@@ -171,7 +172,8 @@ class JobClaimer:
 
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots."""
-        while self._reserve and self.free > 0:
+        waiting, active = self._reserve.jobs, self._runs.active
+        while waiting and len(active) < self.slots and self._serves:
             self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
@@ -202,7 +204,7 @@ class JobClaimer:
         held = await self._store.find(
             JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
         )
-        known = self._runs.active.keys() | self._reserve.ids() | self._outbox.holds()
+        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
                 self._hand_back_lost(record)
