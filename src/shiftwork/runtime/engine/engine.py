@@ -223,7 +223,7 @@ class Engine:
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""
-        busy, load = len(self.runs), self.runner.load
+        busy, load = len(self.runs) - self.runner.waiting, self.runner.load
         return Beat(
             instance=self.instance,
             node=self._node,
