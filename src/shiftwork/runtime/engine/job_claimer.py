@@ -77,6 +77,11 @@ class JobClaimer:
         return self.slots - len(self._runs.active) if self._serves else 0
 
     @property
+    def _room(self) -> int:
+        """How many more jobs the runner takes now."""
+        return self.free + self._runner.places if self._serves else 0
+
+    @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
         return len(self._reserve)
@@ -142,7 +147,7 @@ class JobClaimer:
         If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
         """
         if not is_sealed(job.payload):
-            if self._reserve or len(self._runs.active) >= self.slots:
+            if self._reserve or self._room <= 0:
                 self._reserve.put(job)
             else:
                 self._runs.start(job)
@@ -170,8 +175,8 @@ class JobClaimer:
         self.refill()
 
     def refill(self) -> None:
-        """Start jobs that wait, as far as there are slots."""
-        while self._reserve and self.free > 0:
+        """Start jobs that wait, as far as there are slots, or places to wait for one."""
+        while self._reserve and self._room > 0:
             self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
