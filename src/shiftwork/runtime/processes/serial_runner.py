@@ -38,6 +38,7 @@ class SerialRunner(LocalRunner):
         self._not_started = not_started
         """Called with a run that could not be started."""
         self._context = copy_context()
+        """As it was before any run, which may set variables in its own."""
         self._line: deque[Start] = deque()
         self._busy = False
         self._lock = threading.Lock()
@@ -54,7 +55,7 @@ class SerialRunner(LocalRunner):
     def _go_on(self) -> None:
         run = self._next()
         if run is not None:
-            self._start(run)
+            self._context.copy().run(self._start, run)
 
     def _next(self) -> Run | None:
         while True:
@@ -97,7 +98,7 @@ class SerialRunner(LocalRunner):
         if following is None:
             return None
         if self._callees[following.job.worker].is_async:
-            self._loop.call_soon_threadsafe(self._start, following)
+            self._loop.call_soon_threadsafe(self._start, following, context=self._context.copy())
             return None
         self._running.add(following)
         return self._prepared(following)
