@@ -78,8 +78,11 @@ class JobClaimer:
 
     @property
     def _room(self) -> int:
-        """How many more jobs the runner takes now."""
-        return self.free + self._runner.places if self._serves else 0
+        """How many more jobs the runner takes now: none that it would begin when it is to be replaced."""
+        if not self._serves:
+            return 0
+        places, most = self._runner.places, self._pool.max_jobs_per_instance
+        return self.free + (places if most is None else max(0, min(places, most - self._runner.served - self.slots)))
 
     @property
     def waiting(self) -> int:
