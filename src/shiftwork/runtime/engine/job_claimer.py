@@ -78,11 +78,11 @@ class JobClaimer:
 
     @property
     def _room(self) -> int:
-        """How many more jobs the runner takes now: none that it would begin when it is to be replaced."""
-        if not self._serves:
-            return 0
+        """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
         places, most = self._runner.places, self._pool.max_jobs_per_instance
-        return self.free + (places if most is None else max(0, min(places, most - self._runner.served - self.slots)))
+        if most is not None:
+            places = max(0, min(places, most - self._runner.served - self.slots))
+        return self.slots + places - len(self._runs.active)
 
     @property
     def waiting(self) -> int:
@@ -179,8 +179,9 @@ class JobClaimer:
 
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots, or places to wait for one."""
-        while self._reserve and self._room > 0:
-            self._start_waiting(self._reserve.take())
+        if self._reserve and self._serves:
+            while self._reserve and self._room > 0:
+                self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
         try:
