@@ -1,7 +1,7 @@
 """Runs that wait in a process that runs one at a time: only the one that has begun is to blame, and none is held up."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class Turns:
 
 
 @pytest.fixture
-async def turns(tmp_path: Path) -> "Iterator[Turns]":
+async def turns(tmp_path: Path) -> AsyncIterator[Turns]:
     (tmp_path / "turns.py").write_text(APP)
     turns = Turns(tmp_path)
     yield turns
@@ -111,7 +111,9 @@ async def test_runs_follow_each_other_and_only_the_one_that_has_begun_crashes(tu
     assert turns.begun == [1, 2, 3, 4, 5], "in order, each after the end of the one before it"
     kinds = [turns.ends[number].kind for number in range(1, 8)]
     assert kinds == [EndKind.RETURNED] * 4 + [EndKind.CRASHED] + [EndKind.DRAINED] * 2
-    assert [turns.ends[number].result for number in range(1, 5)] == [msgpack.encode(0)] * 4, "each has a context of its own"
+    assert [turns.ends[number].result for number in range(1, 5)] == [msgpack.encode(0)] * 4, (
+        "each has a context of its own"
+    )
     assert turns.blamed == []
 
 

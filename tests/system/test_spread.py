@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,20 +29,20 @@ async def test_two_processes_share_the_slots_and_one_that_dies_takes_only_its_ow
     await until(lambda: _slots(spread, [2, 2]), what=spread.logs)
 
     jobs = [await spread.module.send.enqueue(number=number) for number in range(4)]
-    await until(lambda: len(spread.lines("send")) == 4, what=spread.logs)
+    await until(partial(_started, spread, 4), what=spread.logs)
     assert sorted(Counter(line.pid for line in spread.lines("send")).values()) == [2, 2]
     _open(spread, range(4))
     await spread.all_ended(jobs)
 
     for number in range(4, 8):
         jobs.append(await spread.module.send.enqueue(number=number))
-        await until(lambda number=number: len(spread.lines("send")) == number + 1, what=spread.logs)
+        await until(partial(_started, spread, number + 1), what=spread.logs)
     first, second, *_ = (line.pid for line in spread.lines("send")[4:])
     assert first != second, "the second job goes to the process that is idler"
     assert Counter(line.pid for line in spread.lines("send")[4:]) == {first: 2, second: 2}
 
     os.kill(first, signal.SIGKILL)
-    await until(lambda: len(spread.lines("send")) == 10, what=spread.logs)
+    await until(partial(_started, spread, 10), what=spread.logs)
     starts = Counter(line.number for line in spread.lines("send")[4:])
     assert starts == {line.number: 2 if line.pid == first else 1 for line in spread.lines("send")[4:8]}
 
@@ -52,6 +53,10 @@ async def test_two_processes_share_the_slots_and_one_that_dies_takes_only_its_ow
     assert [(job.status, job.attempts) for job in ended] == [(JobStatus.COMPLETED, 1)] * 8
     await until(lambda: _slots(spread, [1]), what=spread.logs)
     await until(lambda: sum(gone([one]) for one in processes) == 1, what=spread.logs)
+
+
+def _started(spread: Mill, n: int) -> bool:
+    return len(spread.lines("send")) == n
 
 
 def _open(spread: Mill, numbers: Iterable[int]) -> None:
