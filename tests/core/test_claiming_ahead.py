@@ -1,4 +1,4 @@
-"""What may be claimed before there is a slot for it: only what will start within 20 ms, as far as that can be foreseen."""
+"""What may be claimed before a slot is free: only what will start within 20 ms, as far as that can be foreseen."""
 
 import pytest
 

@@ -57,7 +57,7 @@ class JobClaimer:
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
         self.workers = frozenset(workers)
         """The workers whose jobs it claims."""
-        self._blind_until = float("-inf")
+        self._blind_until: float | None = None
         self._pool = pool
         self._store = store
         self._clock = clock
@@ -87,21 +87,22 @@ class JobClaimer:
     @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
-        return len(self._reserve)
+        return len(self._reserve.jobs)
 
     @property
     def look_at(self) -> float | None:
         """When to look again because runs will be about to end, if there is no other reason before."""
-        return self._pace.look_at
+        return self._pace.look_at(self._runs.active.values())
 
     @property
     def _serves(self) -> bool:
-        return self._clock.now() >= self._blind_until and self._serves_as(self._tenure.instance)
+        blind = self._blind_until is not None and self._clock.now() < self._blind_until
+        return not blind and self._serves_as(self._tenure.instance)
 
     def _wanted(self) -> int:
         if not self._serves:
             return 0
-        return to_claim(self.free, len(self._reserve), min(self._pace.allowed(self._runs.active.values()), self._left))
+        return to_claim(self.free, self.waiting, min(self._pace.allowed(self._runs.active.values()), self._left))
 
     @property
     def _left(self) -> int:
@@ -150,13 +151,13 @@ class JobClaimer:
         If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
         """
         if not is_sealed(job.payload):
-            if self._reserve or self._room <= 0:
+            if self._reserve.jobs or self._room <= 0:
                 self._reserve.put(job)
             else:
                 self._runs.start(job)
             return
         now = self._clock.now()
-        if now >= self._blind_until:
+        if self._blind_until is None or now >= self._blind_until:
             logger.error(
                 "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
                 "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
@@ -179,9 +180,9 @@ class JobClaimer:
 
     def refill(self) -> None:
         """Start jobs that wait, as far as there are slots, or places to wait for one."""
-        if self._reserve and self._serves:
-            while self._reserve and self._room > 0:
-                self._start_waiting(self._reserve.take())
+        waiting = self._reserve.jobs
+        while waiting and self._room > 0 and self._serves:
+            self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
         try:
@@ -211,7 +212,7 @@ class JobClaimer:
         held = await self._store.find(
             JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
         )
-        known = self._runs.active.keys() | self._reserve.ids() | self._outbox.holds()
+        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
                 self._hand_back_lost(record)

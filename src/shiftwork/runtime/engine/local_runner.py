@@ -173,11 +173,13 @@ class LocalRunner:
                         run.stopped_as = EndKind.DRAINED
 
     def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled():
-            self._ended(run, cancelled(run))
-        else:
-            error = task.exception()
-            self._ended(run, task.result() if error is None else escaped(run, error))
+        try:
+            end = task.result()
+        except asyncio.CancelledError:
+            end = cancelled(run)
+        except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
+            end = escaped(run, error)
+        self._ended(run, end)
 
     def _end_in_thread(self, run: Run) -> End | Coroutine[Any, Any, Any]:
         try:

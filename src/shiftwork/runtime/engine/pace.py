@@ -22,15 +22,13 @@ class Pace:
     """Measures one instance, and knows what `core.claiming_ahead` allows it."""
 
     def __init__(self, clock: Clock) -> None:
-        self.look_at: float | None = None
-        """When to look again although nothing has ended: some runs will be about to end then."""
         self._clock = clock
         self._rate = 0.0
         self._ends = 0
         """Short runs that have ended since the rate was last worked out."""
         self._run_times: dict[str, RunTime] = {}
         """Of the workers whose runs take longer."""
-        self._looked_at = clock.now()
+        self._sampled_at = clock.now()
         self._allowed = 0
 
     def ended(self, run: Run) -> None:
@@ -46,36 +44,44 @@ class Pace:
     def allowed(self, runs: Iterable[Run]) -> int:
         """How many jobs may wait for a slot now. `runs` are all that go on, the oldest first."""
         now = self._clock.now()
-        passed = now - self._looked_at
-        if passed < SAMPLE_SECONDS / 2:  # a timer may be a little early
-            if self._run_times:
-                self.look_at = self._looked_at + SAMPLE_SECONDS
-            return self._allowed
-        self._looked_at = now
-        self._rate, self._ends = rate_after(self._rate, self._ends, passed), 0
-        self._allowed = allowance(self._rate, self._ending(runs, now) if self._run_times else 0)
+        passed = now - self._sampled_at
+        if passed >= SAMPLE_SECONDS / 2:  # a timer may be a little early
+            self._sampled_at = now
+            self._rate, self._ends = rate_after(self._rate, self._ends, passed), 0
+            self._allowed = allowance(self._rate, self._ending(runs, now))
         return self._allowed
 
     def _ending(self, runs: Iterable[Run], now: float) -> int:
-        """How many of the longer runs end soon. Sets when it is worth looking again."""
-        self.look_at = None
-        steady = {worker: usual for worker, usual in self._run_times.items() if usual.steady}
-        if not steady:
-            return 0
-        soonest = min(usual.seconds for usual in steady.values())
+        """How many of the longer runs end soon."""
+        steady, soonest = self._steady()
         ending = 0
-        for run in runs:
+        for run in runs if steady else ():
             age = now - run.started_at
-            usual = steady.get(run.job.worker)
-            if usual is not None and ends_soon(usual, age):
-                ending += 1
-            elif age < soonest - AHEAD_SECONDS:  # all that follow are younger
-                self.look_at = run.started_at + soonest - AHEAD_SECONDS / 2
+            if age < soonest - AHEAD_SECONDS:  # all that follow are younger
                 break
+            usual = steady.get(run.job.worker)
+            ending += usual is not None and ends_soon(usual, age)
         return ending
+
+    def look_at(self, runs: Iterable[Run]) -> float | None:
+        """When to look again although nothing has ended: several runs will be about to end by then."""
+        steady, soonest = self._steady()
+        if not steady:
+            return None
+        now = self._clock.now()
+        for run in runs:
+            if now - run.started_at < soonest - AHEAD_SECONDS:
+                return max(run.started_at + soonest - AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
+        return None
+
+    def _steady(self) -> tuple[dict[str, RunTime], float]:
+        """The workers whose runs can be foreseen, and how long the shortest of them take."""
+        if not self._run_times:
+            return {}, 0.0
+        steady = {worker: usual for worker, usual in self._run_times.items() if usual.steady}
+        return steady, min((usual.seconds for usual in steady.values()), default=0.0)
 
     def forget(self) -> None:
         """Start over: the jobs that were claimed ahead are handed back."""
         self._rate, self._ends, self._allowed = 0.0, 0, 0
         self._run_times.clear()
-        self.look_at = None
