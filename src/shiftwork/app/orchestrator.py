@@ -6,12 +6,12 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec import to_builtins
 
 from shiftwork.app.blocking import BlockingCalls, blocking
-from shiftwork.app.decorators import TaskDecorator, checked, name_of, nameless
+from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.process_setup import setup_of
 from shiftwork.app.registration import (
     Registrations,
@@ -25,10 +25,13 @@ from shiftwork.app.status import status_of
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.forking import begin_anew_when_forked, never_free
+from shiftwork.control.job_filter import JobSearch, JobSelection
 from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.durations import Duration, seconds_of, timeout_of
 from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig
+from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
@@ -53,6 +56,7 @@ from shiftwork.views.pool_entries import scaling_entry
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -77,10 +81,10 @@ class WorkerOrchestrator:
         store: str | Store = "sqlite:///shiftwork.db",
         *,
         namespace: str = "default",
-        tick_interval: float = 5.0,
+        tick_interval: Duration = 5.0,
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
-        lease_seconds: float = 15.0,
+        lease_seconds: Duration = 15.0,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
@@ -98,8 +102,8 @@ class WorkerOrchestrator:
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
         self._starting: asyncio.Event | None = None
         self._settings = Settings(
-            tick_interval=tick_interval,
-            lease_seconds=lease_seconds,
+            tick_interval=seconds_of("tick_interval", tick_interval),
+            lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
             namespace=namespace if isinstance(store, str) else "",
@@ -111,7 +115,7 @@ class WorkerOrchestrator:
             self._registered,
             hooks=self._hooks,
             strays=self._strays,
-            lease_seconds=lease_seconds,
+            lease_seconds=self._settings.lease_seconds,
             again=self._made_again(first),
         )
         """Every command and every question about the store, in families."""
@@ -146,7 +150,13 @@ class WorkerOrchestrator:
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def register_worker(
-        self, name: str, function: WorkerFn | None = None, options: Any = None, *, fn: Any = None, **named: Any
+        self,
+        name: str,
+        function: WorkerFn | None = None,
+        options: WorkerOptions | Mapping[str, Any] | None = None,
+        *,
+        fn: WorkerFn | None = None,
+        **named: Unpack[WorkerOptions],
     ) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it runs every 300 seconds.
 
@@ -156,45 +166,58 @@ class WorkerOrchestrator:
         return self._registrations.add_worker(name, function, merged(name, options, named), {})
 
     @overload
-    def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
+    def worker(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
 
     @overload
-    def worker(self, /, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]: ...
+    def worker(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
+
+    @overload
+    def worker(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
+
+    @overload
+    def worker(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
+
+    @overload
+    def worker(self, /, **options: Unpack[NamedWorkerOptions]) -> WorkerDecorator: ...
 
     def worker(
         self, function: Callable[..., Any] | None = None, /, **options: Any
-    ) -> Worker[..., Any] | Callable[[Callable[..., Any]], Worker[..., Any]]:
+    ) -> WorkerDecorator | Worker[Any, Any]:
         """Register the decorated function, SCHEDULED by default. `name` is the function's by default.
 
         Without options the parentheses may be left out.
         """
+        decorator = WorkerDecorator(self._add_worker, options)
+        return decorator if function is None else decorator(checked("worker", function))
 
-        def decorate(function: Callable[..., Any]) -> Worker[..., Any]:
-            return self.register_worker(name_of(function, options), function, **nameless(options))
-
-        return decorate if function is None else decorate(checked("worker", function))
-
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def _add_worker(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
+        return self._registrations.add_worker(name_of(function, options), function, nameless(options), {})
 
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+    def task(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
 
     @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
 
     @overload
-    def task(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
 
     @overload
-    def task(self, /, **options: Any) -> TaskDecorator: ...
+    def task(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> TaskDecorator | Worker[Any, Any]:
+    @overload
+    def task(self, /, **options: Unpack[NamedWorkerOptions]) -> WorkerDecorator: ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> WorkerDecorator | Worker[Any, Any]:
         """Register the decorated function as a TRIGGERED worker, whose parameters are its payload.
 
         Without options the parentheses may be left out.
         """
-        decorator = TaskDecorator(self._add_task, options)
+        decorator = WorkerDecorator(self._add_task, options)
         return decorator if function is None else decorator(checked("task", function))
 
     def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
@@ -202,7 +225,7 @@ class WorkerOrchestrator:
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
-    def register_pool(self, name: str | PoolConfig, **options: Any) -> PoolConfig:
+    def register_pool(self, name: str | PoolConfig, **options: Unpack[PoolOptions]) -> PoolConfig:
         """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
         return self._registrations.add_pool(name, options)
 
@@ -293,11 +316,12 @@ class WorkerOrchestrator:
         self._node = node
         self.control.portal.loop = asyncio.get_running_loop()
 
-    async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
+    async def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted.
 
         A second call ends what still runs.
         """
+        patience = seconds_of("timeout_seconds", timeout_seconds)
         if self._starting is not None:
             await self._starting.wait()
         if self._node is None:
@@ -309,7 +333,7 @@ class WorkerOrchestrator:
         self._hooks.leave_out(asyncio.current_task())
         self._state = "stopping"
         node = self._node  # the attribute is cleared before the store is closed
-        ending = asyncio.ensure_future(self._end(node, timeout_seconds))
+        ending = asyncio.ensure_future(self._end(node, patience))
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -334,13 +358,14 @@ class WorkerOrchestrator:
             message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
             raise LifecycleError(message)
 
-    async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
+    async def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
+        patience = seconds_of("stop_timeout_seconds", stop_timeout_seconds)
         # Before the start: a signal during the start would leave leases behind.
-        with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
+        with stop_signals(self._hurry, patience=patience) as signalled:
             await self.start()
             await signalled.wait()
-            await self.stop(stop_timeout_seconds)
+            await self.stop(patience)
 
     def _hurry(self) -> None:
         if self._node is not None:
@@ -404,14 +429,14 @@ class WorkerOrchestrator:
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def trigger_worker(self, /, name: str, *, timeout_seconds: float | None = None, **payload: Any) -> bool:
+    async def trigger_worker(self, /, name: str, *, timeout_seconds: Duration | None = None, **payload: Any) -> bool:
         """Run a worker now and return when that run has ended, with its retries.
 
         False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
         or it has not ended within `timeout_seconds`. A TRIGGERED worker runs beside itself if it is given arguments.
         Where no process serves it, it runs here.
         """
-        return await self._triggering.trigger(name, payload, timeout_seconds)
+        return await self._triggering.trigger(name, payload, timeout_of(timeout_seconds))
 
     def get_status(self) -> dict[str, Any]:
         """Return what this process knows, without asking the store."""
@@ -446,7 +471,7 @@ class WorkerOrchestrator:
 
     # ── commands and questions, all of them control's ────────────────────────────────────────────────────────────
 
-    async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+    async def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
         return await self.control.submission.submit(calls)
 
@@ -454,7 +479,7 @@ class WorkerOrchestrator:
         """Return a job by its id, whole. Raises `UnknownJobError`."""
         return await self.control.jobs.get(job_id)
 
-    async def find_jobs(self, /, **wanted: Any) -> list[Job[Any]]:
+    async def find_jobs(self, **wanted: Unpack[JobSearch]) -> list[Job[Any]]:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
         `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
@@ -485,18 +510,18 @@ class WorkerOrchestrator:
         """Delete a job that has ended."""
         await self.control.jobs.discard(job_id)
 
-    async def cancel_jobs(self, /, **wanted: Any) -> int:
+    async def cancel_jobs(self, **wanted: Unpack[JobSelection]) -> int:
         """Cancel all jobs that match (see `find_jobs`), and return how many were."""
         return (await self.control.bulk.change("cancel", **wanted)).count
 
-    async def retry_jobs(self, /, *, rate: str | None = None, **wanted: Any) -> int:
+    async def retry_jobs(self, *, rate: str | None = None, **wanted: Unpack[JobSelection]) -> int:
         """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
 
         `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
         """
         return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
 
-    async def discard_jobs(self, /, **wanted: Any) -> int:
+    async def discard_jobs(self, **wanted: Unpack[JobSelection]) -> int:
         """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
         return (await self.control.bulk.change("discard", **wanted)).count
 
@@ -596,7 +621,6 @@ class BlockingOrchestrator(BlockingCalls):
     trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
     auto_scale = blocking(WorkerOrchestrator.auto_scale)
     recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
-    enqueue_many = blocking(WorkerOrchestrator.enqueue_many)
     get_job = blocking(WorkerOrchestrator.get_job)
     find_jobs = blocking(WorkerOrchestrator.find_jobs)
     explain_job = blocking(WorkerOrchestrator.explain_job)
@@ -622,7 +646,12 @@ class BlockingOrchestrator(BlockingCalls):
     events = blocking(WorkerOrchestrator.events)
     check = blocking(WorkerOrchestrator.check)
 
-    def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
+    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+        """Add many jobs in one step: all of them, or none."""
+        portal = self._orchestrator.control.portal
+        return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")
+
+    def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
         portal = self._orchestrator.control.portal
         portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
@@ -634,7 +663,7 @@ class BlockingOrchestrator(BlockingCalls):
         portal.call(self._orchestrator.close, "await app.close()")
         portal.close()
 
-    def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
+    def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
         refuse_on_a_loop("await app.run()")
         asyncio.run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

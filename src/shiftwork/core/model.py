@@ -114,6 +114,16 @@ class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
     cool_down_seconds: float = 30.0
     name: str | None = None
 
+    if TYPE_CHECKING:  # as in `Retry`
+
+        def __init__(
+            self,
+            failures: int = 5,
+            window_seconds: Duration = 60.0,
+            cool_down_seconds: Duration = 30.0,
+            name: str | None = None,
+        ) -> None: ...
+
 
 class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
