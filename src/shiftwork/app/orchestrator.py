@@ -20,10 +20,12 @@ from shiftwork.app.registration import (
     default_pool,
     merged,
     one_function,
+    warn_in_place,
 )
 from shiftwork.app.status import status_of
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
+from shiftwork.control.event_loop import run
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.control.job_filter import JobSearch, JobSelection
 from shiftwork.control.portal import refuse_on_a_loop
@@ -285,6 +287,7 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
+        warn_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:
@@ -666,4 +669,4 @@ class BlockingOrchestrator(BlockingCalls):
     def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
         refuse_on_a_loop("await app.run()")
-        asyncio.run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))
+        run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

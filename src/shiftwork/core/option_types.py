@@ -52,6 +52,7 @@ class PoolOptions(TypedDict, total=False):
     kind: Literal["async", "thread", "process"]
     min_workers: int
     max_workers: int
+    processes: int | Literal["auto"]
     scale_up_threshold: int
     scale_down_threshold: int
     target_latency_seconds: Duration | None
