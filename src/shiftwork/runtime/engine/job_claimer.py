@@ -77,6 +77,14 @@ class JobClaimer:
         return self.slots - len(self._runs.active) if self._serves else 0
 
     @property
+    def _room(self) -> int:
+        """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
+        places, most = self._runner.places, self._pool.max_jobs_per_instance
+        if most is not None:
+            places = max(0, min(places, most - self._runner.served - self.slots))
+        return self.slots + places - len(self._runs.active)
+
+    @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
         return len(self._reserve.jobs)
@@ -143,7 +151,7 @@ class JobClaimer:
         If its payload is still encrypted it is handed back: no attempt is used up, and another instance may have it.
         """
         if not is_sealed(job.payload):
-            if self._reserve.jobs or len(self._runs.active) >= self.slots:
+            if self._reserve.jobs or self._room <= 0:
                 self._reserve.put(job)
             else:
                 self._runs.start(job)
@@ -171,9 +179,9 @@ class JobClaimer:
         self.refill()
 
     def refill(self) -> None:
-        """Start jobs that wait, as far as there are slots."""
-        waiting, active = self._reserve.jobs, self._runs.active
-        while waiting and len(active) < self.slots and self._serves:
+        """Start jobs that wait, as far as there are slots, or places to wait for one."""
+        waiting = self._reserve.jobs
+        while waiting and self._room > 0 and self._serves:
             self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
