@@ -156,7 +156,11 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
     # ── hooks
     ("job.finished", lambda app: app.on("job.finished", print), ["job.failed"]),
-    ("a coroutine around jobs", lambda app: app.around_job(asyncio.sleep), ["yields once"]),
+    (
+        "a coroutine around jobs",
+        lambda app: app.around_job(asyncio.sleep),  # type: ignore[type-var]
+        ["yields once"],
+    ),
     ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 

@@ -4,7 +4,9 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from msgspec import to_builtins
@@ -20,6 +22,7 @@ from shiftwork.app.registration import (
     one_function,
 )
 from shiftwork.app.status import status_of
+from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.registry import LocalRegistry
@@ -27,7 +30,7 @@ from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
-from shiftwork.events import AnyHook, Hooks
+from shiftwork.events import AnyHook, Hooks, JobListeners
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
@@ -41,6 +44,7 @@ from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import store_of
@@ -50,6 +54,8 @@ from shiftwork.views.pool_entries import scaling_entry
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.bench import Bench, Trial
+    from shiftwork.runtime.clock import ManualClock
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -90,40 +96,48 @@ class WorkerOrchestrator:
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
         self._keys = find_keys(encryption_keys)
-        self._store = store_of(store, namespace=namespace, keys=self._keys)
-        self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._surroundings = Surroundings()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
         self._starting: asyncio.Event | None = None
-        self._settings = Settings(
+        self._bench: Bench | None = None
+        settings = Settings(
             tick_interval=tick_interval,
             lease_seconds=lease_seconds,
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
             namespace=namespace if isinstance(store, str) else "",
         )
-        self._registered = LocalRegistry(default_pool(max_concurrent))
-        self.control = Control(
-            self._store,
-            self._clock,
-            self._registered,
-            hooks=self._hooks,
-            strays=self._strays,
-            lease_seconds=lease_seconds,
-        )
-        """Every command and every question about the store, in families."""
+        registered = LocalRegistry(default_pool(max_concurrent))
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
-            self._registered,
-            self.control.submission,
+            registered,
+            CurrentSubmitter(lambda: self.control.submission),
             self._surroundings,
             serving=self._serving,
             max_payload_bytes=max_payload_bytes,
         )
+        opened = store_of(store, namespace=namespace, keys=self._keys)
+        self._compose(opened, clock or SystemClock(), registered, settings)
+
+    def _compose(self, store: Store, clock: Clock, registered: LocalRegistry, settings: Settings) -> None:
+        """Put together everything that depends on the store and the clock."""
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._registered = registered
+        self.control = Control(
+            store,
+            clock,
+            registered,
+            hooks=self._hooks,
+            strays=self._strays,
+            lease_seconds=settings.lease_seconds,
+        )
+        """Every command and every question about the store, in families."""
         self._triggering = Triggering(
-            self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
+            self.control, registered, complete=self._registrations.complete, new_visitor=self._new_visitor
         )
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,6 +278,8 @@ class WorkerOrchestrator:
         if self._state != "stopped":
             message = f"the orchestrator is already {self._state}"
             raise LifecycleError(message)
+        if self._bench is not None:
+            raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
@@ -363,12 +379,14 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         await self.control.close()
 
-    def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
+    def _new_node(
+        self, registry: Registry, settings: Settings, setup: Setup | None = None, *, hooks: JobListeners | None = None
+    ) -> Node:
         return Node(
             registry,
             store=self._store,
             clock=self._clock,
-            hooks=self._hooks,
+            hooks=hooks or self._hooks,
             states=self._registered.states,
             settings=settings,
             voice=self.control.voice,
@@ -416,6 +434,46 @@ class WorkerOrchestrator:
             hooks=tuple(sorted(self._hooks.names)),
             encryption_keys=self._keys,
         )
+
+    # ── testing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def testing(self, *, now: float | datetime | None = None) -> "Trial":
+        """Stand on an empty store in memory and a clock of its own, until the `with` block ends (docs/testing.md).
+
+        `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
+        `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
+        """
+        from shiftwork.app.bench import Trial, starting_at  # noqa: PLC0415 - only tests need it
+
+        return Trial(self._tested(starting_at(now)))
+
+    @contextmanager
+    def _tested(self, clock: "ManualClock") -> "Iterator[Bench]":
+        from shiftwork.app.bench import Bench  # noqa: PLC0415
+
+        if self._state != "stopped" or self._bench is not None:
+            doing = self._state if self._bench is None else "being tested already"
+            message = f"the app is {doing}: it can be tested once at a time, and while it does not run"
+            raise LifecycleError(message)
+        before = self._store, self._clock, self._registered, self._settings, self.control, self._triggering
+        self._compose(MemoryStore(), clock, self._registered.with_own_states(), self._settings.driven())
+        self._bench = Bench(
+            clock,
+            self.control,
+            self._registered,
+            hooks=self._hooks,
+            surroundings=self._surroundings,
+            new_node=self._new_driven_node,
+        )
+        try:
+            yield self._bench
+        finally:
+            self.control.portal.close()
+            self._store, self._clock, self._registered, self._settings, self.control, self._triggering = before
+            self._bench = None
+
+    def _new_driven_node(self, hooks: JobListeners) -> Node:
+        return self._new_node(self._registrations.complete(), self._settings, hooks=hooks)
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 

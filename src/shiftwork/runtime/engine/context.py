@@ -1,6 +1,5 @@
 """What a running function may know and report: the `Context`."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +15,8 @@ from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    import asyncio
+
     from shiftwork.runtime.clock import Clock
 
 
@@ -44,7 +45,6 @@ class ContextServices(Struct, frozen=True):
     report: Callable[[Claimed, Progress], None]
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
     surroundings: Surroundings
-    loop: asyncio.AbstractEventLoop
 
 
 class Context:

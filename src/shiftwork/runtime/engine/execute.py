@@ -85,12 +85,12 @@ def _bound(run: Run, services: ContextServices) -> Callable[[], Any]:
         return call
     if run.callee.is_async:
         return partial(await_within, arounds, context, call)
-    return partial(call_within, arounds, context, partial(_whole, run, services, call), services.loop)
+    return partial(call_within, arounds, context, partial(_whole, run, services, call), services.surroundings.loop)
 
 
 def _whole(run: Run, services: ContextServices, call: Callable[[], Any]) -> Any:
     """Call a plain function, and wait here for the coroutine that it may return: what is around it surrounds both."""
-    return finish_here(run, call(), services.loop)
+    return finish_here(run, call(), services.surroundings.loop)
 
 
 def _unbound(run: Run, error: BaseException) -> End:

@@ -58,14 +58,14 @@ class LocalRunner:
         self.pid = os.getpid()
         self._callees = callees
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
-        self._services = ContextServices(clock, report, transactions.begin, surroundings, self._loop)
+        self._services = ContextServices(clock, report, transactions.begin, surroundings)
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
         self._stopping = False
         self._running: set[Run] = set()
         self._threads = Threads()
+        self._loop = asyncio.get_running_loop()
         self._stacks = Stacks()
         self._listener: RunnerListener | None = None
         self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")

@@ -12,7 +12,7 @@ from shiftwork.core.admission import Lane
 from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
 from shiftwork.errors import StoreError
-from shiftwork.events import Listeners
+from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
@@ -33,7 +33,7 @@ class Reporter:
         *,
         store: Store,
         clock: Clock,
-        hooks: Listeners,
+        hooks: JobListeners,
         states: dict[str, WorkerState],
         voice: StoreVoice,
         every_run: bool = False,
@@ -104,6 +104,10 @@ class Reporter:
     async def drain(self) -> None:
         """Wait until all events are recorded and all hooks have run. The log gets what was to be summed up later."""
         self._run_log.close()
+        await self.recorded()
+
+    async def recorded(self) -> None:
+        """Wait until all events are recorded and all hooks have run."""
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._hooks.drain()
