@@ -293,7 +293,7 @@ async def test_the_fixture_puts_an_app_under_test(
 
 def test_the_plugin_is_declared_and_imports_nothing(checkout: Path) -> None:
     project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"shiftwork": "pytest_shiftwork"}
+    assert project["entry-points"]["pytest11"] == {"pytest_shiftwork": "pytest_shiftwork"}
     script = "import sys, pytest_shiftwork; sys.exit('shiftwork' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], cwd=checkout / "src", check=True)
 
