@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import socket
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,28 @@ async def test_workers_and_pools_may_be_registered_while_it_runs(stage: Stage, c
     assert set(await stage.app().workers()) == {"send", "tick"}
 
 
+async def test_the_rules_of_what_is_registered_while_it_runs_hold_against_what_ran_before(
+    stage: Stage, clock: ManualClock
+) -> None:
+    diary: list[str] = []
+    first, second, third = Act("first", diary), Act("second", diary), Act("third", diary)
+    app = stage.app()
+    early = app.register_worker("first", first, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await early.enqueue()
+    await clock.advance(1)
+    late = app.register_worker("second", second, execution_mode="triggered", blocks=["first"])
+    app.register_worker("third", third, cron="* * * * *", depends_on=["second"])
+    await late.enqueue()
+    await clock.advance(60)
+    assert diary == ["first starts"]
+    await early.enqueue()
+    await first.finish()
+    assert diary == ["first starts", "first ends", "second starts"], "it waited, and nothing passes it by"
+    await second.finish()
+    assert sorted(diary[3:]) == ["first starts", "second ends", "third starts"], "its schedule fires, and waits for it"
+
+
 async def test_what_cannot_work_is_refused_while_it_runs_and_leaves_nothing_behind(stage: Stage) -> None:
     app = stage.app()
     await app.start()
@@ -273,6 +296,8 @@ async def test_what_cannot_work_is_refused_while_it_runs_and_leaves_nothing_behi
         app.register_worker("b", unannotated, depends_on=["a"])
     with pytest.raises(LifecycleError, match=r"pool images: the processes .* have imported the app already"):
         app.register_pool("images", kind="process")
+    with pytest.raises(LifecycleError, match=r"@app.lifespan .* before start"):
+        app.lifespan(nullcontext)
     assert app.get_status()["workers"] == 0
     assert app.registered() == ({}, {})
 

@@ -209,6 +209,8 @@ class WorkerOrchestrator:
         The function takes nothing and yields once, or returns a context manager; plain or async. If it raises, the
         process takes no jobs. It is left when the process has finished its jobs.
         """
+        if self._state != "stopped":
+            raise LifecycleError("@app.lifespan belongs before start(): this process runs jobs already")
         self._surroundings.set_lifespan(function)
         return function
 
