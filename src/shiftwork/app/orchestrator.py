@@ -20,6 +20,7 @@ from shiftwork.app.registration import (
     default_pool,
     merged,
     one_function,
+    warn_in_place,
 )
 from shiftwork.app.status import status_of
 from shiftwork.app.submitting import CurrentSubmitter
@@ -284,6 +285,7 @@ class WorkerOrchestrator:
             raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
+        warn_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:

@@ -144,6 +144,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     heartbeat_interval: float = 5.0
     cpu: float | None = None
     memory: int | None = None
+    processes: int | Literal["auto"] = 1
+    """Over how many processes the slots of an async or thread pool are spread on each node. See `core.spread`."""
     max_jobs_per_instance: int | None = None
     max_memory_per_instance: int | None = None
     priority_aging_seconds: float = 3600.0
@@ -164,7 +166,7 @@ def shown_without_payload(self: Struct) -> str:
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job as it is handed to the store. Adding the same `id` twice makes one job."""
 
     id: str
