@@ -248,3 +248,19 @@ async def test_hooks_hear_of_every_run_and_the_store_keeps_nothing_of_it(stage: 
     kept = {event.name for event in await app.events()}
     assert "job.dead" in kept
     assert not (kept | {*everything}) & {"job.started", "job.completed", "job.failed"}
+
+
+async def test_a_forked_process_enters_the_lifespan_itself() -> None:
+    app, diary = WorkerOrchestrator("memory://"), list[str]()
+
+    @app.lifespan
+    def lifespan() -> Iterator[int]:
+        diary.append("entered")
+        yield len(diary)
+
+    await app.start()
+    app.surroundings.forked()  # as in a child of this process, which has neither its loop nor what it has entered
+    states = [app.surroundings.state]
+    await app.surroundings.enter()
+    assert [*states, app.surroundings.state] == [None, 2]
+    await app.stop()

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_the_handles_of_an_app_under_test_use_an_empty_store_that_is_gone_
 
 
 @pytest.mark.parametrize("kind", ["async", "thread", "process"])
-async def test_jobs_of_every_kind_of_pool_run_here(app: WorkerOrchestrator, kind: str) -> None:
+async def test_jobs_of_every_kind_of_pool_run_here(app: WorkerOrchestrator, kind: Any) -> None:
     app.register_pool("p", kind=kind, min_workers=0, max_workers=3)
 
     def where(n: int) -> str:
@@ -306,7 +307,7 @@ def test_a_context_for_a_function_that_is_called_directly(app: WorkerOrchestrato
         return f"{ctx.attempt} {ctx.state} {ctx.worker.name} {ctx.timeout_seconds} {ctx.last_error} {ctx.cancelled}"
 
     context = make_context(act, attempt=3, state="state", last_error="ValueError")
-    assert act.function(context, n=5) == "3 state act 30.0 ValueError False"
+    assert act(context, n=5) == "3 state act 30.0 ValueError False"
     assert [(report.done, report.total, report.message) for report in context.reported] == [(5.0, 10.0, "half")]
     assert [line.message for line in context.logged] == ["here"]
     with pytest.raises(JobStateError, match="make_context"):

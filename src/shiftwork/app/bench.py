@@ -196,7 +196,9 @@ class BlockingBench:
 
     def run_pending(self, *, raise_errors: bool = False) -> list[Ran]:
         """Run what is due until nothing is: see `Bench.run_pending`."""
-        return self._control.portal.call(lambda: self._bench.run_pending(raise_errors=raise_errors))
+        return self._control.portal.call(
+            lambda: self._bench.run_pending(raise_errors=raise_errors), "await test.run_pending()"
+        )
 
     def advance(
         self,
@@ -211,7 +213,8 @@ class BlockingBench:
         return self._control.portal.call(
             lambda: self._bench.advance(
                 seconds=seconds, minutes=minutes, hours=hours, days=days, raise_errors=raise_errors
-            )
+            ),
+            "await test.advance(…)",
         )
 
 

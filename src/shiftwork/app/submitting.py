@@ -25,5 +25,5 @@ class CurrentSubmitter:
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         return self._current().submit_with_blocking(connection, calls)
 
-    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        return self._current().run_blocking(work)
+    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]], instead: str) -> R:
+        return self._current().run_blocking(work, instead)

@@ -83,6 +83,12 @@ class Surroundings:
                 logger.exception("the app's lifespan raised when it ended")
             self.state = None
 
+    def forked(self) -> object:
+        """Forget the lifespan of the parent, in a process that was just forked; return what is not ours to close."""
+        inherited, self._stay = (self._stay, self.state), None
+        self.state, self._users, self._turn = None, 0, asyncio.Lock()
+        return inherited
+
 
 # ── around a run ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
