@@ -19,6 +19,7 @@ from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
@@ -89,7 +90,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
         setup = Setup(app="tiny:app", role="hooks", now=0.0, path=[str(tmp_path)])
         hook_process = HookProcess(setup, SystemClock())
         definition = await hook_process.describe()
-        assert definition.hooks
+        assert definition.hooks == ("*",)
         await asyncio.sleep(0.2)  # it must not end by itself
         assert hook_process.alive
         await hook_process.drain()
@@ -186,7 +187,7 @@ async def test_what_the_node_has_withdrawn_is_not_begun(
 ) -> None:
     theirs, ours = ends
     instance, callee = Instance(ours, page), Callee()
-    instance.serve({"nap": callee}, no_store, alone=False)
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     told(theirs, Start(claimed(1), 1), Start(claimed(2), 2), Start(claimed(3), 3))
     assert page.withdraw(2) == 0  # before it has read any of them
     await asyncio.sleep(0.05)
@@ -201,7 +202,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
 ) -> None:
     theirs, ours = ends
     instance, callee = Instance(ours, page), Callee()
-    instance.serve({"nap": callee}, no_store, alone=False)
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, Start(stranger, 1), Start(claimed(2), 2))
     await asyncio.sleep(0.05)

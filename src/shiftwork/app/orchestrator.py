@@ -4,7 +4,9 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
 
@@ -23,6 +25,7 @@ from shiftwork.app.registration import (
     warn_in_place,
 )
 from shiftwork.app.status import status_of
+from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
 from shiftwork.control.event_loop import run
@@ -36,7 +39,7 @@ from shiftwork.core.model import Event, PoolConfig, WorkerConfig
 from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
-from shiftwork.events import AnyHook, Hooks
+from shiftwork.events import AnyHook, Hooks, JobListeners
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
@@ -44,11 +47,13 @@ from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.surroundings import AroundJob, Lifespan, Surroundings
 from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import store_of
@@ -58,7 +63,9 @@ from shiftwork.views.pool_entries import scaling_entry
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.bench import Bench, Trial
     from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
+    from shiftwork.runtime.clock import ManualClock
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -67,6 +74,8 @@ STOP_SECONDS: Final = 30.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
+AnyLifespan = TypeVar("AnyLifespan", bound=Lifespan)
+AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
 class WorkerOrchestrator:
@@ -97,51 +106,62 @@ class WorkerOrchestrator:
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
         self._keys = find_keys(encryption_keys)
-        first = store_of(store, namespace=namespace, keys=self._keys)
-        self._clock = clock or SystemClock()
         self._hooks = Hooks()
+        self._surroundings = Surroundings()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
         self._starting: asyncio.Event | None = None
-        self._settings = Settings(
+        self._bench: Bench | None = None
+        settings = Settings(
             tick_interval=seconds_of("tick_interval", tick_interval),
             lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
             namespace=namespace if isinstance(store, str) else "",
         )
-        self._registered = LocalRegistry(default_pool(max_concurrent))
-        self.control = Control(
-            first,
-            self._clock,
-            self._registered,
-            hooks=self._hooks,
-            strays=self._strays,
-            lease_seconds=self._settings.lease_seconds,
-            again=self._made_again(first),
-        )
-        """Every command and every question about the store, in families."""
+        registered = LocalRegistry(default_pool(max_concurrent))
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
-            self._registered, self.control.submission, serving=self._serving, max_payload_bytes=max_payload_bytes
+            registered,
+            CurrentSubmitter(lambda: self.control.submission),
+            self._surroundings,
+            serving=self._serving,
+            max_payload_bytes=max_payload_bytes,
         )
-        self._triggering = Triggering(
-            self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
-        )
-
+        opened = store_of(store, namespace=namespace, keys=self._keys)
+        self._compose(opened, clock or SystemClock(), registered, settings)
         begin_anew_when_forked(self)
+
+    def _compose(self, store: Store, clock: Clock, registered: LocalRegistry, settings: Settings) -> None:
+        """Put together everything that depends on the store and the clock."""
+        self._clock = clock
+        self._settings = settings
+        self._registered = registered
+        self.control = Control(
+            store,
+            clock,
+            registered,
+            hooks=self._hooks,
+            strays=self._strays,
+            lease_seconds=settings.lease_seconds,
+            again=self._made_again(store),
+        )
+        """Every command and every question about the store, in families."""
+        self._triggering = Triggering(
+            self.control, registered, complete=self._registrations.complete, new_visitor=self._new_visitor
+        )
 
     def _made_again(self, store: Store) -> Callable[[], Store] | None:
         """Return what makes the same store in a forked process; None for one in memory, or that is not given by URL."""
-        if self._url is None or store.url.startswith("memory:"):
+        if self._url is None or self._url.startswith("memory:") or isinstance(store, MemoryStore):
             return None
         # The path of a file may be relative to a folder that the forked process has left.
-        url = store.url if store.url.startswith("sqlite:") else self._url
+        url = store.url if self._url.startswith("sqlite:") else self._url
         return partial(store_of, url, namespace=self._namespace, keys=self._keys)
 
     def forked(self) -> None:
         """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
-        never_free(self._node)
+        never_free((self._node, self._surroundings.forked()))
         self._node, self._state, self._starting = None, "stopped", None
 
     @property
@@ -231,6 +251,26 @@ class WorkerOrchestrator:
         """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
         return self._registrations.add_pool(name, options)
 
+    def lifespan(self, function: AnyLifespan, /) -> AnyLifespan:
+        """Enter this context manager once in each process that runs jobs; what it yields is `ctx.state` there.
+
+        The function takes nothing and yields once, or returns a context manager; plain or async. If it raises, the
+        process takes no jobs. It is left when the process has finished its jobs.
+        """
+        if self._state != "stopped":
+            raise LifecycleError("@app.lifespan belongs before start(): this process runs jobs already")
+        self._surroundings.set_lifespan(function)
+        return function
+
+    def around_job(self, function: AnyAround, /) -> AnyAround:
+        """Run each job inside this context manager, where the job runs. Several are nested in this order.
+
+        The function takes the `Context` and yields once, or returns a context manager; plain or async. It sees the
+        exception that a run raises. What it raises itself fails the run; it cannot turn a failure into a success.
+        """
+        self._surroundings.add_around(function)
+        return function
+
     @overload
     def on(self, event: str) -> Callable[[AnyHook], AnyHook]: ...
 
@@ -238,7 +278,10 @@ class WorkerOrchestrator:
     def on(self, event: str, hook: AnyHook) -> AnyHook: ...
 
     def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
-        """Call a function, plain or async, for every event of this name in this process ("*": all names)."""
+        """Call a function, plain or async, for every event of this name in this process.
+
+        "*" is every event that is kept: all but `job.started`, `job.completed` and `job.failed`.
+        """
         if callable(event):
             raise ConfigurationError('@app.on names an event: @app.on("job.dead"), or @app.on("*") for all of them')
         if hook is not None:
@@ -285,6 +328,8 @@ class WorkerOrchestrator:
         if self._state != "stopped":
             message = f"the orchestrator is already {self._state}"
             raise LifecycleError(message)
+        if self._bench is not None:
+            raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
         warn_in_place(registry.pools.values())
@@ -311,7 +356,12 @@ class WorkerOrchestrator:
                     leads=lambda: node.leader.leading,
                 )
                 node.watch_health(monitor.poll)
-            await node.start()
+            await self._surroundings.enter()
+            try:
+                await node.start()
+            except BaseException:
+                await self._surroundings.leave()
+                raise
         except BaseException:
             self._state = "stopped"
             await self.control.store.close()
@@ -349,6 +399,7 @@ class WorkerOrchestrator:
         try:
             await node.stop(timeout_seconds)
         finally:
+            await self._surroundings.leave()
             self._state = "stopped"
             self._node = None
             self.control.portal.loop = None
@@ -381,12 +432,14 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         await self.control.close()
 
-    def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
+    def _new_node(
+        self, registry: Registry, settings: Settings, setup: Setup | None = None, *, hooks: JobListeners | None = None
+    ) -> Node:
         return Node(
             registry,
             store=self.control.store.store,
             clock=self._clock,
-            hooks=self._hooks,
+            hooks=hooks or self._hooks,
             states=self._registered.states,
             settings=settings,
             voice=self.control.voice,
@@ -403,6 +456,11 @@ class WorkerOrchestrator:
     def hooks(self) -> Hooks:
         """Return the hooks of this app."""
         return self._hooks
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """Return what is around the jobs of this process."""
+        return self._surroundings
 
     def callees(self) -> Mapping[str, Worker[Any, Any]]:
         """Return the workers, ready to run."""
@@ -426,9 +484,49 @@ class WorkerOrchestrator:
             gates=dict(registry.gates),
             max_payload_bytes=self._max_payload_bytes,
             schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
-            hooks=bool(self._hooks),
+            hooks=tuple(sorted(self._hooks.names)),
             encryption_keys=self._keys,
         )
+
+    # ── testing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def testing(self, *, now: float | datetime | None = None) -> "Trial":
+        """Stand on an empty store in memory and a clock of its own, until the `with` block ends (docs/testing.md).
+
+        `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
+        `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
+        """
+        from shiftwork.app.bench import Trial, starting_at  # noqa: PLC0415 - only tests need it
+
+        return Trial(self._tested(starting_at(now)))
+
+    @contextmanager
+    def _tested(self, clock: "ManualClock") -> "Iterator[Bench]":
+        from shiftwork.app.bench import Bench  # noqa: PLC0415
+
+        if self._state != "stopped" or self._bench is not None:
+            doing = self._state if self._bench is None else "being tested already"
+            message = f"the app is {doing}: it can be tested once at a time, and while it does not run"
+            raise LifecycleError(message)
+        before = self._clock, self._registered, self._settings, self.control, self._triggering
+        self._compose(MemoryStore(), clock, self._registered.with_own_states(), self._settings.driven())
+        self._bench = Bench(
+            clock,
+            self.control,
+            self._registered,
+            hooks=self._hooks,
+            surroundings=self._surroundings,
+            new_node=self._new_driven_node,
+        )
+        try:
+            yield self._bench
+        finally:
+            self.control.portal.close()
+            self._clock, self._registered, self._settings, self.control, self._triggering = before
+            self._bench = None
+
+    def _new_driven_node(self, hooks: JobListeners) -> Node:
+        return self._new_node(self._registrations.complete(), self._settings, hooks=hooks)
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,7 @@ from shiftwork.handles.codec import Signature
 from shiftwork.handles.submitter import Submitter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.node.node import Node
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Registrations:
         self,
         registry: LocalRegistry,
         submitter: Submitter,
+        surroundings: Surroundings,
         *,
         serving: Callable[[str], Node | None],
         max_payload_bytes: int,
@@ -44,6 +46,7 @@ class Registrations:
         check_size("max_payload_bytes", max_payload_bytes)
         self._registry = registry
         self._submitter = submitter
+        self._surroundings = surroundings
         self._serving = serving
         """Returns the node that runs now, if there is one. Raises `LifecycleError` between start and stop."""
         self._max_payload_bytes = max_payload_bytes
@@ -114,7 +117,7 @@ class Registrations:
             raise type(problems[0])("\n".join(str(problem) for problem in problems))
         self._take_pool_timeouts()
         workers = self._registry.workers
-        return Registry(workers, self._registry.pool_configs(), gates, workers)
+        return Registry(workers, self._registry.pool_configs(), gates, workers, self._surroundings)
 
     def _check_pools(self) -> list[ConfigurationError]:
         errors: list[ConfigurationError] = []

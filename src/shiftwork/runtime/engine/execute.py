@@ -7,6 +7,7 @@ passes: the cancellation of a coroutine's task, because only the runner knows wh
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from types import CoroutineType
 from typing import Any
 
@@ -17,6 +18,7 @@ from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_lin
 from shiftwork.runtime.engine.log_context import log_as
 from shiftwork.runtime.engine.retry_choice import chosen
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import await_within, call_within, finish_here
 
 
 async def run_async(run: Run, services: ContextServices) -> End:
@@ -43,6 +45,8 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
         return _unbound(run, error)
     try:
         value = function(*args, **kwargs)
+    except asyncio.CancelledError as error:
+        return _failed(run, error) if run.stopped_as is None else End(run.stopped_as)
     except BaseException as error:  # noqa: BLE001 - as above; nothing interrupts this thread
         return _failed(run, error)
     # Not `isinstance`, which asks the value itself for its class.
@@ -76,8 +80,21 @@ def cancelled(run: Run) -> End:
 def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    args, kwargs = run.callee.bind(run.job.payload, Context(run, services))
-    return run.callee.function, args, kwargs
+    context, function = Context(run, services), run.callee.function
+    args, kwargs = run.callee.bind(run.job.payload, context)
+    arounds = services.surroundings.arounds
+    if not arounds:
+        return function, args, kwargs
+    call = partial(function, *args, **kwargs)
+    if run.callee.is_async:
+        return await_within, (arounds, context, call), {}
+    loop = services.surroundings.loop
+    return call_within, (arounds, context, partial(_whole, run, call, loop), loop), {}
+
+
+def _whole(run: Run, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """Call a plain function, and wait here for the coroutine that it may return: what is around it surrounds both."""
+    return finish_here(run, call(), loop)
 
 
 def _unbound(run: Run, error: BaseException) -> End:

@@ -14,6 +14,7 @@ from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
@@ -79,7 +80,14 @@ class Instance:
         while self.link.unsent and not self.link.closed:  # noqa: ASYNC110 - only the socket knows
             await asyncio.sleep(FULL_SECONDS)
 
-    def serve(self, callees: Mapping[str, Callee], store: Callable[[], Awaitable[Store]], *, alone: bool) -> None:
+    def serve(
+        self,
+        callees: Mapping[str, Callee],
+        store: Callable[[], Awaitable[Store]],
+        surroundings: Surroundings,
+        *,
+        alone: bool,
+    ) -> None:
         """Run jobs from now on."""
         self._callees = callees
         report, transactions = self._progress.report, Transactions(store, self.clock)
@@ -89,11 +97,14 @@ class Instance:
                 self.clock,
                 report=report,
                 transactions=transactions,
+                surroundings=surroundings,
                 begin=self._begin,
                 not_started=self._not_started,
             )
         else:
-            self._runner = LocalRunner(callees, self.clock, report=report, transactions=transactions)
+            self._runner = LocalRunner(
+                callees, self.clock, report=report, transactions=transactions, surroundings=surroundings
+            )
             LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
 
     def listen(self, hooks: Hooks) -> None:

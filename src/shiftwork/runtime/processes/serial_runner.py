@@ -12,6 +12,7 @@ from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.processes.messages import Start
 
@@ -29,10 +30,13 @@ class SerialRunner(LocalRunner):
         *,
         report: Callable[[Claimed, Progress], None],
         transactions: Transactions,
+        surroundings: Surroundings,
         begin: Callable[[Start], Run | None],
         not_started: Callable[[Run, RuntimeError], None],
     ) -> None:
-        super().__init__(callees, clock, report=report, transactions=transactions, gives_up=False)
+        super().__init__(
+            callees, clock, report=report, transactions=transactions, surroundings=surroundings, gives_up=False
+        )
         self._begin = begin
         """Makes a run of what has arrived; None if there is nothing to run."""
         self._not_started = not_started
