@@ -110,7 +110,7 @@ class JobClaimer:
         most = self._pool.max_jobs_per_instance
         if most is None or not self._runner.apart:
             return MOST_AHEAD
-        return max(0, most - self._runner.served - len(self._runs.active))
+        return max(0, most - self._runner.served - self.slots)
 
     def _serves_as(self, instance: str) -> bool:
         return self._tenure.holds(instance) and self._runner.open
