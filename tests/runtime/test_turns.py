@@ -18,7 +18,7 @@ from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 
 APP = """
-import ctypes, os, time
+import ctypes, os
 from contextvars import ContextVar
 from shiftwork import WorkerOrchestrator
 
@@ -38,7 +38,6 @@ async def note_on_the_loop(number: int) -> int:
 
 @app.task(pool="p")
 def abort(number: int) -> None:
-    time.sleep(0.05)
     os.abort()
 
 @app.task(pool="p")

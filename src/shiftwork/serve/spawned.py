@@ -38,7 +38,9 @@ NICE: Final = 5
 def main() -> None:
     """Play the role that the node assigns."""
     sock, lifeline, stacks, page = (int(word) for word in sys.argv[1:])
-    for fd in (sock, lifeline, stacks, page):
+    begun_page = BegunPage(page)
+    os.close(page)
+    for fd in (sock, lifeline, stacks):
         os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not for processes that a job starts
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
@@ -46,7 +48,7 @@ def main() -> None:
     watch.start()
     die_with_parent()
     try:
-        run(_live(socket.socket(fileno=sock), BegunPage(page)))
+        run(_live(socket.socket(fileno=sock), begun_page))
     except OSError as error:
         if error.errno != errno.EBADF:
             raise

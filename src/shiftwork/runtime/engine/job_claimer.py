@@ -79,10 +79,7 @@ class JobClaimer:
     @property
     def _room(self) -> int:
         """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
-        places, most = self._runner.places, self._pool.max_jobs_per_instance
-        if most is not None:
-            places = max(0, min(places, most - self._runner.served - self.slots))
-        return self.slots + places - len(self._runs.active)
+        return self.slots + min(self._runner.places, self._left) - len(self._runs.active)
 
     @property
     def waiting(self) -> int:
