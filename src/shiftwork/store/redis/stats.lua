@@ -1,5 +1,4 @@
--- stats: returns counts by pool, counts by worker, totals, seconds, marks, the run_at of the first job of each ready
--- pool, and the totals by worker.
+-- stats: returns all numbers, and the run_at of the first job of each ready pool.
 
 local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
@@ -11,14 +10,10 @@ for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
       best = { id = first[1], rank = rank }
     end
   end
-  local job = best and parse(best.id, redis.pcall('HGET', J .. best.id, 's'))
+  local job = best and parse(best.id, call('HGET', STATE, best.id))
   if best then
     heads[#heads + 1] = pool
     heads[#heads + 1] = exact(job and job.run_at or best.rank)
   end
 end
-return {
-  call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'),
-  call('HGETALL', P .. 'seconds'), call('HGETALL', P .. 'marks'), heads,
-  call('HGETALL', P .. 'work'),
-}
+return { call('HGETALL', P .. 'numbers'), heads }

@@ -140,8 +140,8 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, behind: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
-        arguments = msgpack.encode((len(rows), jobs.columns(rows)))
+    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
+        arguments, behind = jobs.added_together(rows, payloads)
         return self._client.send("add", arguments, self._origin, *behind, future=future)
 
     async def claim(
