@@ -21,12 +21,12 @@ from shiftwork.store.sqlite.sql import SQL
 
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
-WHOLE: Final = frozenset(
-    (int, str, bytes, int, int, float, str, trace, int, float, key)
-    for trace in (str, type(None))
-    for key in (str, type(None))
+_TEXT_OR_NONE: Final = frozenset({str, type(None)})
+TYPES: Final = tuple(
+    kind if isinstance(kind, frozenset) else frozenset({kind})
+    for kind in (int, str, bytes, int, int, float, str, _TEXT_OR_NONE, int, float, _TEXT_OR_NONE)
 )
-"""The types of an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
+"""The types in an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
 
 
 class ReadyJob(NamedTuple):
@@ -205,16 +205,23 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
     """The readable rows, with their payloads; the others are buried."""
-    if {tuple(map(type, row)) for row in rows} <= WHOLE:
+    if _are_whole(rows):
         return rows
     broken = jobs.Unreadable()
     readable: list[ReadyJob] = []
     for job in rows:
         payload = session.value("read_payload", (job.seq,)) if job.payload is None else job.payload
         whole = job._replace(payload=payload)
-        if tuple(map(type, whole)) in WHOLE:
+        if _are_whole([whole]):
             readable.append(whole)
         else:
             broken[job.seq] = "unreadable: its row in the store is damaged"
     jobs.bury(session, broken, now)
     return readable
+
+
+def _are_whole(rows: Sequence[ReadyJob]) -> bool:
+    """Whether no row is damaged. By columns, which takes a quarter of the time."""
+    return all(
+        types.issuperset(map(type, column)) for types, column in zip(TYPES, zip(*rows, strict=True), strict=False)
+    )
