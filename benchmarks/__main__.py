@@ -21,8 +21,8 @@ from typing import Any, Final
 from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import COSTS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
-from benchmarks.report import Runs, comparisons, costs_table, legend, peers_table, table
+from benchmarks.plan import COSTS, DEPTHS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
+from benchmarks.report import Runs, comparisons, costs_table, depth_table, legend, peers_table, table
 from benchmarks.subjects import exists
 
 CHECKOUT: Final = Path(__file__).parent.parent
@@ -153,7 +153,7 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
     failed: list[str] = []
     planned = schedule(store, said)
     for number, (what, subject) in enumerate(planned, 1):
-        name, begun = f"{store}, {MEASURES[what].label}, {subject}", time.monotonic()
+        name, begun = f"{store}, {MEASURES[what].label.format(**asdict(said.sizes))}, {subject}", time.monotonic()
         try:
             figures = measure(what, subject, place, said)
         except subprocess.SubprocessError as error:
@@ -162,14 +162,15 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
             continue
         for figure, value in figures.items():
             runs[subject][figure].append(value)
-        shown = ", ".join(_shown(*found) for found in figures.items() if found[0] in FIGURES | COSTS)
+        shown = ", ".join(filter(None, (_shown(*found) for found in figures.items())))
         _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
 
 def _shown(figure: str, value: float) -> str:
-    row = (FIGURES | COSTS)[figure]
-    return f"{value:,.{row.digits}f} {row.unit or row.label}"
+    if row := (FIGURES | COSTS).get(figure):
+        return f"{value:,.{row.digits}f} {row.unit or row.label}"
+    return f"{figure.partition('/')[2]} {value:,.0f}/s" if figure.startswith(DEPTHS) else ""
 
 
 def _say(line: str) -> None:
@@ -196,6 +197,7 @@ def show(store: str, found: dict[str, Any], said: argparse.Namespace) -> str:
         *[f"Warning: {warning}" for warning in found["warnings"]],
         table(store, runs, said.sizes),
         peers_table(runs, said.sizes),
+        depth_table(runs, said.sizes),
         costs_table(runs, said.before.get(store, {}).get("runs", {})),
         dashboard_table(found["medians"].get(OURS, {})),
     ]

@@ -5,13 +5,15 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
 from benchmarks.counts import Counter
-from benchmarks.draining import drain, drain_by_two, drain_deep, memory, part, pool, waits
-from benchmarks.plan import RUN, Sizes
+from benchmarks.depth import depth
+from benchmarks.draining import drain, drain_by_two, memory, part, pool, waits
+from benchmarks.plan import DEPTHS, RUN, Sizes
 from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
 from benchmarks.subjects.subject import Subject
@@ -29,10 +31,10 @@ async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     return await MEASURING[what](name, url, sizes)
 
 
-async def serve(name: str, url: str, folder: str, seconds: float) -> None:
+async def serve(name: str, url: str, folder: str, *, seconds: float, workers: int) -> None:
     """Run jobs after the start signal, and count them where `Crew` reads, until killed."""
     counter = Counter(Path(folder))
-    subject = make(name, url, seconds=seconds)
+    subject = make(name, url, seconds=seconds, workers=workers)
     await subject.open()
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
@@ -152,7 +154,6 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "bulk": bulk,
     "drain": drain,
     "drain2": drain_by_two,
-    "deep": drain_deep,
     "pool": pool,
     "latency": latency,
     "waits": waits,
@@ -160,4 +161,5 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "idle": idle,
     "memory": memory,
     "dashboard": dashboard,
+    **{what: partial(depth, what) for what in DEPTHS},
 }

@@ -1,10 +1,27 @@
 """Turns what was measured into tables in Markdown: ours, the best peer's, the bare server's, the goals."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from benchmarks.plan import BARE, BARE_ENGINE, COSTS, FIGURES, OURS, PEERS, RUN, SUBJECTS, Figure, Goal, Sizes, Than
+from benchmarks.plan import (
+    BARE,
+    BARE_ENGINE,
+    COSTS,
+    DEPTHS,
+    FIGURES,
+    LEAST_BESIDE,
+    MEASURES,
+    OURS,
+    PEERS,
+    RATES,
+    RUN,
+    SUBJECTS,
+    Figure,
+    Goal,
+    Sizes,
+    Than,
+)
 
 Runs = dict[str, dict[str, list[float]]]
 """The results of all repeats, by subject and figure."""
@@ -145,6 +162,27 @@ def costs_table(runs: Runs, before: Runs) -> str:
         if any(name in of[who] for name in measured)
     ]
     return _markdown(["cost of a job, drained", *(COSTS[name].label for name in measured)], lines)
+
+
+def depth_table(runs: Runs, sizes: Sizes) -> str:
+    """Every rate beside a crowd, and which share it is of the rate without the crowd."""
+    lines = [
+        [MEASURES[what].label.format(**asdict(sizes)), SUBJECTS[who].label, *_beside(runs[who], what, who)]
+        for what in DEPTHS
+        for who in SUBJECTS
+        if f"{what}/drain/beside" in runs.get(who, {})
+    ]
+    heads = [head for rate in RATES.values() for head in (f"{rate}, /s", "of alone")]
+    return _markdown(["beside", "", *heads], lines)
+
+
+def _beside(figures: Mapping[str, list[float]], what: str, who: str) -> Iterator[str]:
+    for rate in RATES:
+        alone, beside = (median(figures[f"{what}/{rate}/{when}"]) for when in ("plain", "beside"))
+        share = beside / alone
+        verdict = "" if who != OURS else " ✓" if share >= LEAST_BESIDE else " ✗"
+        yield f"{beside:,.0f}"
+        yield f"{share:.2f}{verdict}"
 
 
 def legend(measured: Collection[str], versions: Mapping[str, str]) -> str:
