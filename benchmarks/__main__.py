@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
+from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError, Place
 from benchmarks.plan import COSTS, DEPTHS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
 from benchmarks.report import Runs, comparisons, costs_table, depth_table, legend, peers_table, table
@@ -45,6 +46,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--watch", type=float, help=f"seconds that the dashboard is watched ({Sizes.watch_seconds:g})")
     parser.add_argument("--quick", action="store_true", help="a little of everything, once, to see whether it works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
+    parser.add_argument("--from", dest="found", type=Path, metavar="FILE", help="measure nothing: show this --json")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="also write the tables into this page (docs/speed.md)"
+    )
     parser.add_argument("--before", type=Path, metavar="FILE", help="print the costs of an earlier --json beside ours")
     parser.add_argument(
         "--peers",
@@ -189,45 +194,60 @@ def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list
     return found, failed
 
 
-def show(store: str, found: dict[str, Any], said: argparse.Namespace) -> str:
+def show(store: str, found: Found, of: dict[str, Any]) -> str:
     """Everything that is printed about one store."""
-    runs = found["runs"]
+    runs = of["runs"]
     parts = [
-        f"### {found['heading']}",
-        *[f"Warning: {warning}" for warning in found["warnings"]],
-        table(store, runs, said.sizes),
-        peers_table(runs, said.sizes),
-        depth_table(runs, said.sizes),
-        costs_table(runs, said.before.get(store, {}).get("runs", {})),
-        dashboard_table(found["medians"].get(OURS, {})),
+        f"### {of['heading']}",
+        *[f"Warning: {warning}" for warning in of["warnings"]],
+        table(store, runs, found.sizes),
+        peers_table(runs, found.sizes),
+        depth_table(runs, found.sizes),
+        costs_table(runs, found.before.get(store, {})),
+        dashboard_table(of["medians"].get(OURS, {})),
     ]
     return "\n\n".join(filter(None, parts))
 
 
 def main() -> int:
     """Measure, print, and return the exit code."""
-    said, begun = options(), time.monotonic()
+    said = options()
+    found, failed = (json.loads(said.found.read_text()), []) if said.found else everything(said)
+    told = Found(found, said.before)
+    print(f"{found['machine']}; {found.get('seconds', 0):.0f} s\n")
+    print("\n\n".join([show(store, told, of) for store, of in found["stores"].items()]))
+    measured = {subject for of in found["stores"].values() for subject in of["runs"]}
+    print(f"\n{legend(measured, found['versions'])}")
+    if said.json:
+        said.json.write_text(json.dumps(found, indent=2) + "\n")
+    if said.write:
+        _say(f"» {said.write}: wrote {', '.join(write(said.write, told))}")
+    for line in failed:
+        _say(f"failed: {line}")
+    return 1 if failed else 0
+
+
+def everything(said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Measure all stores; returns everything found, and what failed."""
+    begun, stores, failed = time.monotonic(), {}, []
     if not said.versions:
         _say("» the peers are left out: they are not installed. `make peers` installs them")
-    stores: dict[str, dict[str, Any]] = {}
-    failed: list[str] = []
     for store in said.stores:
         try:
             stores[store], wrong = on_store(store, said)
         except MissingServerError as missing:
             wrong = [f"{store}: {missing}"]
         failed += wrong
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
-    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s\n")
-    print("\n\n".join([show(store, found, said) for store, found in stores.items()]))
-    measured = {subject for found in stores.values() for subject in found["runs"]}
-    print(f"\n{legend(measured, said.versions)}")
-    if said.json:
-        written = {"machine": machine, "versions": said.versions, "repeat": said.repeat, "sizes": asdict(said.sizes)}
-        said.json.write_text(json.dumps(written | {"stores": stores}, indent=2) + "\n")
-    for line in failed:
-        _say(f"failed: {line}")
-    return 1 if failed else 0
+    repeats = f"medians of {said.repeat} runs" if said.repeat > 1 else "one run"
+    found = {
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}; {repeats}",
+        "seconds": time.monotonic() - begun,
+        "versions": said.versions,
+        "repeat": said.repeat,
+        "sizes": asdict(said.sizes),
+        "stores": stores,
+    }
+    return found, failed
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -22,7 +23,9 @@ from benchmarks.wire import wire
 Figures = dict[str, float]
 PATIENCE: Final = 120.0
 SETTLE_SECONDS: Final = 3.0
-PAUSE_SECONDS: Final = 0.002
+PAUSES: Final = (0.001, 0.009)
+"""The shortest and the longest pause between two samples. A fixed one would meet a poller at the same moment of its
+round each time: Huey, which polls a file every 1 to 5 ms, would seem to need 0.25 ms."""
 LOOK_SECONDS: Final = 0.0005
 
 
@@ -104,9 +107,9 @@ async def _of_a_process(name: str, url: str, samples: int) -> list[float]:
 
     await subject.start(stamp)
     await sample()  # what is done once is done
-    found: list[float] = []
+    found, pause = list[float](), random.Random(7)
     for _ in range(samples):
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(pause.uniform(*PAUSES))
         found.append(await sample())
     return found
 
@@ -114,11 +117,11 @@ async def _of_a_process(name: str, url: str, samples: int) -> list[float]:
 async def _of_a_node(name: str, url: str, samples: int) -> list[float]:
     """Adds in this process, and runs in another; both have the same monotonic clock."""
     subject = await _ready(name, url)
-    found: list[float] = []
+    found, pause = list[float](), random.Random(7)
     with crew(name, url) as running:
         running.until(lambda seen: seen.n == 1)
         for number in range(2, samples + 2):
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(pause.uniform(*PAUSES))
             begun = time.monotonic()
             await subject.add()
             async with asyncio.timeout(PATIENCE):
