@@ -215,6 +215,12 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_next
 WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
 
+-- name: oldest_ready
+-- When the job at the head of a pool's queue became due.
+-- serves: jobs_next
+SELECT run_at FROM jobs INDEXED BY jobs_next
+WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT 1;
+
 -- name: next_workers
 -- serves: jobs_next
 SELECT seq, worker FROM jobs INDEXED BY jobs_next
