@@ -452,10 +452,33 @@ async def test_a_quick_call_waits_for_those_before_it(store: SqliteStore) -> Non
     assert await second == "shiftwork-writer"
 
 
-async def test_several_quick_calls_are_a_group(store: SqliteStore) -> None:
+async def test_several_quick_calls_are_a_group_behind_the_first(store: SqliteStore) -> None:
+    await served_here(store)
     statements = await traced(store)
+    await served_here(store)
+    statements.clear()
+    await asyncio.sleep(0)
     await asyncio.gather(*(add(store, job(f"{n}")) for n in range(10)))
-    assert statements.count("COMMIT") == 1
+    assert statements.count("COMMIT") == 2
+    claims = await store.claim("i", "p", 10, NOW, {"w"})
+    assert [one.id for one in claims.jobs] == [f"{n}" for n in range(10)]
+
+
+async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(store: SqliteStore) -> None:
+    await served_here(store)
+    await asyncio.sleep(0)
+    adding = store.add([job("1")], NOW)
+    with pytest.raises(StopIteration):  # it has returned
+        adding.send(None)
+
+
+async def test_a_caller_that_adds_without_end_lets_others_have_their_turn(store: SqliteStore) -> None:
+    await served_here(store)
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    for n in range(3):
+        await add(store, job(f"{n}"))
+    assert turned.is_set()
 
 
 async def test_a_call_that_would_wait_for_a_lock_is_not_served_on_the_loop(store: SqliteStore, path: str) -> None:

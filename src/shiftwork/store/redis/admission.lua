@@ -31,7 +31,7 @@ end
 local function running_of(worker) -- its running jobs
   local found = {}
   for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
-    found[#found + 1] = parse(id, redis.pcall('HGET', J .. id, 's'))
+    found[#found + 1] = parse(id, state_at(id))
   end
   return found
 end
@@ -60,7 +60,7 @@ local function head_of(worker) -- its best queued job that is not parked, in any
       end
     end
     if known.head then
-      local job = parse(known.head.id, redis.pcall('HGET', J .. known.head.id, 's'))
+      local job = parse(known.head.id, state_at(known.head.id))
       known.head.run_at = job and job.run_at or known.head.rank
     end
   end

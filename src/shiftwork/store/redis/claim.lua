@@ -68,10 +68,10 @@ end
 local function advance(line) -- moves on to the next readable job, and reads it
   while step_on(line) do
     local id, rank = line.head.id, line.head.rank
-    local found = redis.pcall('HMGET', J .. id, 's', 'i')
-    local job = not found.err and found[2] and parse(id, found[1])
-    if job and job.status == QUEUED and (not is(job, KEYED) or informed(job, found[2])) then
-      job.worker, job.pool, job.rank, job.info = line.worker, pool, rank, found[2]
+    local info = call('HGET', INFO, id)
+    local job = info and parse(id, state_at(id))
+    if job and job.status == QUEUED and (not is(job, KEYED) or informed(job, info)) then
+      job.worker, job.pool, job.rank, job.info = line.worker, pool, rank, info
       line.head = job
       return true
     end
@@ -154,12 +154,8 @@ local function start(job, fence)
   job.status, job.instance, job.fence, job.attempt = PROCESSING, instance, fence, job.attempt + 1
   job.started, job.ended = now, NONE
   put_in(job)
-  local state = state_of(job)
-  call('HSET', J .. job.id, 's', state)
-  if job.key then
-    repark(group_of(job))
-  end
-  return state
+  settle(job)
+  return saved[job.id]
 end
 
 local function note_start(worker)
@@ -196,19 +192,21 @@ local function open_lines(workers) -- the queue of each worker, by the rank of t
 end
 
 local function only_ids(worker) -- first_ids for a single worker: ranks need not be compared
-  local at, ids = lane(pool, worker), { n = 0 }
-  for _, id in ipairs(call('ZRANGE', at.key, 0, limit - 1)) do
-    append_pair(ids, at, id)
+  local at, of = lane(pool, worker), {}
+  local ids = call('ZRANGE', at.key, 0, limit - 1)
+  for n = 1, #ids do
+    of[n] = at
   end
-  return ids
+  return ids, of
 end
 
-local function first_ids(queue) -- the jobs to start, as lane and id in turn
-  local ids = { n = 0 }
+local function first_ids(queue) -- the jobs to start, and the lane of each
+  local ids, of, n = {}, {}, 0
   while #queue > 0 do
     local line = #queue == 1 and queue[1] or table.remove(queue, 1)
-    append_pair(ids, line.at, line.head.id)
-    if ids.n == 2 * limit then
+    n = n + 1
+    ids[n], of[n] = line.head.id, line.at
+    if n == limit then
       break
     end
     local on = step_on(line)
@@ -218,32 +216,30 @@ local function first_ids(queue) -- the jobs to start, as lane and id in turn
       break
     end
   end
-  return ids
+  return ids, of
 end
 
-local function start_plain(at, id, fence)
-  local found = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
-  local state = not found.err and found[2] and found[1]
-  if not state or #state < LENGTH or string.byte(state) ~= QUEUED then
+local function start_plain(at, id, fence, state, info, payload)
+  if not state or not info or #state < LENGTH or string.byte(state) ~= QUEUED then
     bury(id, pool, DAMAGED, now)
     return
   end
   local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, state)
   if flags ~= 0 then
     local job = parse(id, state)
-    if is(job, KEYED) and not informed(job, found[2]) then
+    if is(job, KEYED) and not informed(job, info) then
       set(job, KEYED, false)
     end
     job.worker, job.pool, started[at.worker] = at.worker, pool, true
-    answer_with(id, start(job, fence), found[2], found[3])
+    answer_with(id, start(job, fence), info, payload)
     return
   end
   state = struct.pack(LAYOUT, PROCESSING, 0, reports, attempt + 1, crashes, fence, run_at, head_start, now, NONE)
   state = state .. instance
-  call('HSET', J .. id, 's', state)
+  saved[id] = state
   append(at.out, id)
   append(at.begun, id)
-  answer_with(id, state, found[2], found[3])
+  answer_with(id, state, info, payload)
 end
 
 local function claim_first(workers)
@@ -251,10 +247,17 @@ local function claim_first(workers)
   for _, worker in ipairs(workers) do
     open[#open + 1] = may_start(worker) and worker or nil
   end
-  local ids = #open == 1 and only_ids(open[1]) or first_ids(open_lines(open))
-  local fence = ids.n > 0 and next_fences(ids.n / 2)
-  for n = 1, ids.n, 2 do
-    start_plain(ids[n], ids[n + 1], fence + (n - 1) / 2)
+  local ids, of
+  if #open == 1 then
+    ids, of = only_ids(open[1])
+  else
+    ids, of = first_ids(open_lines(open))
+  end
+  local many = #ids
+  local fence = many > 0 and next_fences(many)
+  local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+  for n = 1, many do
+    start_plain(of[n], ids[n], fence + n - 1, states[n], infos[n], payloads[n])
   end
   for _, at in pairs(lanes[pool] or {}) do
     local n = at.out.n
@@ -270,8 +273,13 @@ end
 local function claim_chosen(workers)
   choose(candidates(workers))
   local fence = #chosen > 0 and next_fences(#chosen)
+  local ids = {}
   for n, job in ipairs(chosen) do
-    answer_with(job.id, start(job, fence + n - 1), job.info, call('HGET', J .. job.id, 'p'))
+    ids[n] = job.id
+  end
+  local payloads = read_all(PAYLOAD, ids)
+  for n, job in ipairs(chosen) do
+    answer_with(job.id, start(job, fence + n - 1), job.info, payloads[n])
   end
 end
 

@@ -15,9 +15,9 @@ local A_DAY = 86400
 local now, many, counted = A[1], A[2], A[3]
 local column = {} -- by name
 for at, name in ipairs(COLUMNS) do
-  column[name] = A[4][at]
+  column[name] = spread(A[4][at], many)
 end
-local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
+local accepted, disabled, workers, kept, done, results = {}, {}, {}, { n = 0 }, { n = 0 }, { n = 0 }
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
 
 local function landing(job, said, run_at) -- the original is `shiftwork.core.landing`
@@ -41,12 +41,17 @@ local function mark(pool, text)
 end
 
 local function flush_marks()
+  local by_field = {}
   for pool, of_pool in pairs(marks) do
     for text, n in pairs(of_pool) do
       for name in string.gmatch(text, '%S+') do
-        call('HINCRBY', P .. 'marks', name .. ' ' .. pool, n)
+        local field = name .. ' ' .. pool
+        by_field[field] = (by_field[field] or 0) + n
       end
     end
+  end
+  for field, n in pairs(by_field) do
+    call('HINCRBY', P .. 'marks', field, n)
   end
 end
 
@@ -67,43 +72,36 @@ local function count_run(job, said, ended_at, waited)
   at.waited = at.waited + waited
 end
 
-local function keep_field(job, name, flag, value) -- an optional field, which few jobs have
-  if value then
-    call('HSET', J .. job.id, name, value)
-    set(job, flag, true)
-  elseif is(job, flag) then
-    call('HDEL', J .. job.id, name)
-    set(job, flag, false)
-  end
-end
-
 local function write(job, outcome)
-  keep_field(job, 'e', HAS_ERROR, outcome.error)
+  if outcome.error then
+    call('HSET', J .. job.id, 'e', outcome.error)
+  elseif is(job, HAS_ERROR) then
+    call('HDEL', J .. job.id, 'e')
+  end
   if outcome.report then
     job.reports = job.reports + 1
     call('HSET', J .. job.id, 'a' .. job.reports, ARGV[outcome.report])
   end
   if outcome.result then
-    set(job, HAS_RESULT, true)
-    call('HSET', J .. job.id, 's', state_of(job), 'r', ARGV[outcome.result])
-  else
-    keep_field(job, 'r', HAS_RESULT, nil)
-    call('HSET', J .. job.id, 's', state_of(job))
+    append_pair(results, job.id, ARGV[outcome.result])
+  elseif is(job, HAS_RESULT) then
+    call('HDEL', RESULT, job.id)
   end
+  set(job, HAS_ERROR, outcome.error)
+  set(job, HAS_RESULT, outcome.result)
+  settle(job)
 end
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
 local function complete(n, id, run_by, reports, head_start, started_at)
   local at, ended_at, result = lane(column.pool[n], column.worker[n]), column.ended_at[n], column.result[n]
   local keep_until = column.keep_until[n]
-  local state = struct.pack(
+  saved[id] = struct.pack(
     LAYOUT, COMPLETED, result and HAS_RESULT or 0, reports, column.attempt[n], column.crashes[n], column.fence[n],
     column.run_at[n], head_start, started_at, ended_at
   ) .. run_by
   if result then
-    call('HSET', J .. id, 's', state, 'r', ARGV[result])
-  else
-    call('HSET', J .. id, 's', state)
+    append_pair(results, id, ARGV[result])
   end
   append(at.over, id)
   at.plain = at.plain + 1
@@ -128,7 +126,7 @@ local function settle_outcome(job, outcome)
   job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
   if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
     -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
-    if not informed(job, call('HGET', J .. job.id, 'i')) and is(job, KEYED) then
+    if not informed(job, call('HGET', INFO, job.id)) and is(job, KEYED) then
       leave_group(job.id, true)
     end
     job.created = job.created or now
@@ -153,9 +151,6 @@ local function settle_outcome(job, outcome)
     append_pair(done, score_of(job.ended), job.id)
   end
   write(job, outcome)
-  if job.key then
-    repark(group_of(job))
-  end
   workers[job.worker] = true
   local ended = lands >= COMPLETED
   local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
@@ -174,12 +169,14 @@ local function row(n)
   return outcome
 end
 
+local states = read_all(STATE, column.id)
+
 local function finish(n) -- whether it was accepted
   local id = column.id[n]
-  local state = redis.pcall('HGET', J .. id, 's')
-  if not state then
+  local state = saved[id] or states[n]
+  if not state and call('HEXISTS', INFO, id) == 0 then
     return 0
-  elseif type(state) ~= 'string' or #state < LENGTH then
+  elseif not state or #state < LENGTH or string.byte(state) > CANCELLED then
     bury(id, column.pool[n], DAMAGED, now)
     return 0
   elseif string.byte(state) ~= PROCESSING then
@@ -208,6 +205,7 @@ for _, of_pool in pairs(lanes) do
     count(at, COMPLETED, at.plain)
   end
 end
+in_slices('HSET', RESULT, results)
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
 flush()

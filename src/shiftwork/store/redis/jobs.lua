@@ -12,8 +12,7 @@ local band, bor, bnot = bit.band, bit.bor, bit.bnot
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
-
-local J = P .. 'j:'
+local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT } -- fields that have a hash of their own
 
 local function state_of(job)
   return struct.pack(
@@ -23,7 +22,11 @@ local function state_of(job)
 end
 
 local function save(job)
-  call('HSET', J .. job.id, 's', state_of(job))
+  saved[job.id] = state_of(job)
+end
+
+local function state_at(id) -- false if there is none
+  return saved[id] or call('HGET', STATE, id)
 end
 
 local function parse(id, state)
@@ -60,14 +63,32 @@ local function fetch(id) -- returns the job; or nil, and whether there is a reco
   if job then
     return job
   end
-  local found = redis.pcall('HMGET', J .. id, 's', 'i')
-  if not found.err and not found[1] and not found[2] then
+  local state, info = state_at(id), call('HGET', INFO, id)
+  if not state and not info then
     return nil, false
   end
-  job = not found.err and parse(id, found[1])
-  job = job and informed(job, found[2])
+  job = parse(id, state)
+  job = job and informed(job, info)
   jobs[id] = job
   return job, true
+end
+
+local function read_field(id, name)
+  local hash = HASHES[name]
+  return call('HGET', hash or J .. id, hash and id or name)
+end
+
+local function write_field(id, name, value)
+  local hash = HASHES[name]
+  call('HSET', hash or J .. id, hash and id or name, value)
+end
+
+local function erase(id) -- what is stored of a job, apart from indices
+  for _, hash in pairs(HASHES) do
+    call('HDEL', hash, id)
+  end
+  call('UNLINK', J .. id)
+  jobs[id], saved[id] = nil, nil
 end
 
 local function is(job, flag)
@@ -274,6 +295,12 @@ local function all_fields(id)
   local fields = redis.pcall('HGETALL', J .. id)
   if fields.err then
     return { 's', '' }
+  end
+  for name, hash in pairs(HASHES) do
+    local value = call('HGET', hash, id)
+    if value then
+      fields[#fields + 1], fields[#fields + 2] = name, value
+    end
   end
   local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
   if keep_until then

@@ -4,8 +4,9 @@
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
 -- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY".
 --
---   j:ID           hash    one job: s state (see jobs.lua), i what never changes, p payload; optional:
---                          r result, e error, g progress, a1 a2 … reports of attempts
+--   state          hash    id -> s, the state of a job (see jobs.lua)   info    hash  id -> i, what never changes about it
+--   payload        hash    id -> p, its payload                         result  hash  id -> r, its result, if it has one
+--   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts
 --   q:LANE         zset    queued and not parked, by rank
 --   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
 --   ready          set     the pools that have any
@@ -46,6 +47,8 @@ local A = cmsgpack.unpack(ARGV[1])
 -- The original is `shiftwork.core.statuses`.
 local SCHEDULED, FAILED, QUEUED, PROCESSING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
 local SLICE = 1000 -- arguments of one call
+-- One field of all jobs is one hash: a script reads and writes it for many jobs in one call, and calls are what costs.
+local STATE, INFO, PAYLOAD, RESULT, J = P .. 'state', P .. 'info', P .. 'payload', P .. 'result', P .. 'j:'
 
 -- Lua compares strings by the locale of the server; ids are ordered by their bytes.
 local function less(one, other)
@@ -60,6 +63,17 @@ end
 
 local function exact(number) -- replies cannot carry fractions, and tostring rounds them
   return number and string.format('%.17g', number)
+end
+
+local function spread(column, many) -- a column whose values are all equal is given as that value
+  if type(column) == 'table' then
+    return column
+  end
+  local values = {}
+  for n = 1, column and many or 0 do
+    values[n] = column
+  end
+  return values
 end
 
 -- Formatting a number is the most expensive part of a score, and many scores of one call are equal.
@@ -106,10 +120,11 @@ end
 -- concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for jobs that
 -- may change several times: member -> score, or false to remove it.
 --   into, out: scores and members for q:LANE, and members to remove     fresh: scores and members for all:WORKER
---   begun, over: members for run:WORKER, and members to remove
+--   begun, over: members for run:WORKER, and members to remove          gone: members to remove from all:WORKER
 local lanes = {}
 local places = {} -- zset -> member -> score, or false to remove it
 local holding = {} -- instance -> how many more jobs it holds
+local saved = {} -- id -> its new state
 
 local function lane(pool, worker)
   local of_pool = lanes[pool]
@@ -122,8 +137,8 @@ local function lane(pool, worker)
     found = {
       pool = pool, worker = worker, topic = 'pool:' .. pool, key = P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker,
       run = P .. 'run:' .. worker, all = P .. 'all:' .. worker, line = {}, moved = false, counts = {}, added = 0,
-      into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, completed = 0,
-      plain = 0, failed = 0, died = 0, ran = 0, waited = 0,
+      into = { n = 0 }, out = { n = 0 }, begun = { n = 0 }, over = { n = 0 }, fresh = { n = 0 }, gone = { n = 0 },
+      completed = 0, plain = 0, failed = 0, died = 0, ran = 0, waited = 0,
     }
     of_pool[worker] = found
   end
@@ -157,6 +172,30 @@ local function in_slices(command, key, arguments)
     done = done + call(command, key, unpack(arguments, at, math.min(at + SLICE - 1, #arguments)))
   end
   return done
+end
+
+local function read_all(hash, ids) -- the values of these fields, in their order; false for those that are missing
+  local n = #ids
+  if n == 0 then
+    return {}
+  elseif n <= SLICE then
+    return call('HMGET', hash, unpack(ids))
+  end
+  local values = {}
+  for at = 1, n, SLICE do
+    for of, value in ipairs(call('HMGET', hash, unpack(ids, at, math.min(at + SLICE - 1, n)))) do
+      values[at + of - 1] = value
+    end
+  end
+  return values
+end
+
+local function flush_saved()
+  local states, n = {}, 0
+  for id, state in pairs(saved) do
+    states[n + 1], states[n + 2], n = id, state, n + 2
+  end
+  in_slices('HSET', STATE, states)
 end
 
 local function flush_places(key, members) -- returns how many were added, and whether any was removed
@@ -223,6 +262,7 @@ local function flush_numbers(at)
 end
 
 local function flush()
+  flush_saved()
   for _, of_pool in pairs(lanes) do
     for _, at in pairs(of_pool) do
       if at.moved then
@@ -231,6 +271,7 @@ local function flush()
       in_slices('SADD', at.run, at.begun)
       in_slices('SREM', at.run, at.over)
       in_slices('ZADD', at.all, at.fresh)
+      in_slices('ZREM', at.all, at.gone)
       flush_numbers(at)
     end
   end
@@ -242,5 +283,5 @@ local function flush()
       call('HDEL', P .. 'holding', instance)
     end
   end
-  lanes, places, holding = {}, {}, {}
+  lanes, places, holding, saved = {}, {}, {}, {}
 end

@@ -33,7 +33,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "find": ("keys", "jobs", "paging"),
     "dead": ("keys", "paging"),
     "amend": ("keys", "jobs", "burial", "worker_state", "gates"),
-    "rewrite": ("keys",),
+    "rewrite": ("keys", "jobs"),
     "bury": ("keys", "jobs", "burial"),
     "stats": ("keys", "jobs"),
     "record": ("keys",),

@@ -11,7 +11,7 @@ for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
       best = { id = first[1], rank = rank }
     end
   end
-  local job = best and parse(best.id, redis.pcall('HGET', J .. best.id, 's'))
+  local job = best and parse(best.id, call('HGET', STATE, best.id))
   if best then
     heads[#heads + 1] = pool
     heads[#heads + 1] = exact(job and job.run_at or best.rank)

@@ -1,7 +1,8 @@
 """Calls on their way from event loops to a thread, and their results on the way back.
 
     call ──▶ gathered until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there are
-                    └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
+      │             └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
+      └── the first quick call of a turn of the event loop, while the thread is idle ──▶ served at once
 
 It owns the queue, the futures and the order: the calls of one event loop are served in the order in which they were
 made. It knows nothing about databases: a `CallServer` is handed groups of calls.
@@ -134,12 +135,20 @@ class CallThread:
                 raise self._refusal()
             group = self._gathered[call.loop] = []
             call.loop.call_soon(self._hand_over, call.loop)
+            # A lone caller does not wait for a turn of the loop; the others of this turn gather. A caller that never
+            # waits for anything else is the second one, too, so that the loop gets its turn.
+            if quick and self._serve_here(call):
+                call.settle()
+                return call.future
+            call.quick = False  # it has been tried
         group.append(call)
         return call.future
 
     def _hand_over(self, loop: AbstractEventLoop) -> None:
         """Have the loop's calls served, now that it has nothing else to run."""
         group = self._gathered.pop(loop)
+        if not group:
+            return
         if len(group) == 1 and group[0].quick and self._serve_here(group[0]):
             group[0].settle()
             return

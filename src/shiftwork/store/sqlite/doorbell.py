@@ -33,6 +33,7 @@ class Doorbells:
 
     def __init__(self, folder: Path, namespace: str, own: Callable[[], str | None]) -> None:
         self._folder = folder
+        self._path = str(folder)
         self._namespace = namespace
         self._own = own
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -59,12 +60,14 @@ class Doorbells:
 
     def _others(self) -> list[str]:
         try:
-            changed_at = self._folder.stat().st_mtime_ns
+            changed_at = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - called for every commit
             if changed_at != self._seen_at:
                 settled = time.time() - changed_at / 1e9 > SETTLED_SECONDS
                 self._names = tuple(path.name for path in self._folder.glob(f"*{SUFFIX}"))
                 self._seen_at = changed_at if settled else -1
         except OSError:
+            return []
+        if not self._names:
             return []
         own = self._own()
         return [name for name in self._names if name != own]

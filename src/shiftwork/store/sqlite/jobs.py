@@ -1,6 +1,5 @@
 """Turns jobs into rows, and rows into jobs. It owns `add`, `get`, and the burial of rows that cannot be read."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,14 +28,16 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
     """Keep these jobs, and return what became of each, in order."""
     first = session.next_seqs(len(jobs))
     places = [_place(session, seq, job, now) for seq, job in enumerate(jobs, first)]
-    due = due_before(session, (status for _, _, _, status in places))
+    due = due_before(session, [status for _, _, _, status in places])
     rows = [_row(session.namespace, job, place, now) for job, place in zip(jobs, places, strict=True)]
     answers = [Added(job.id, created=True) for job in jobs]
+    added = list(zip(jobs, places, strict=True))
     if session.run_rows("add_job", rows) < len(rows):
         answers = _sort_out(session, jobs, first)
-    added = [(job, place) for job, place, answer in zip(jobs, places, answers, strict=True) if answer.created]
+        added = [one for one, answer in zip(added, answers, strict=True) if answer.created]
     _after_add(session, added)
-    ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in added if status == SCHEDULED), due)
+    if due is not None:
+        ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in added if status == SCHEDULED), due)
     return answers
 
 
@@ -86,19 +87,25 @@ def _sort_out(session: SqliteSession, jobs: Sequence[NewJob], first: int) -> lis
 
 
 def _after_add(session: SqliteSession, added: Sequence[tuple[NewJob, Place]]) -> None:
-    lanes = Counter((pool, worker, status) for _, (_, pool, worker, status) in added)
-    for (pool, worker, status), n in lanes.items():
+    woken: set[int] = set()
+    large: list[tuple[int, bytes]] = []
+    groups: set[tuple[int, str]] = set()
+    for job, (seq, pool, worker, status) in added:
         counts = session.lane(pool, worker)
-        counts[status] += n
-        counts[ADDED] += n
+        counts[status] += 1
+        counts[ADDED] += 1
+        if len(job.payload) > INLINE_BYTES:
+            large.append((seq, job.payload))
         if status == QUEUED:
-            session.ring_pool(pool)
-    large = [(seq, job.payload) for job, (seq, _, _, _) in added if len(job.payload) > INLINE_BYTES]
+            woken.add(pool)
+            if job.key is not None:
+                groups.add((worker, job.key))
+    for pool in woken:
+        session.ring_pool(pool)
     if large:
         session.run_many("add_payload", large)
-    queued = [(job, worker) for job, (_, _, worker, status) in added if status == QUEUED]
-    groups = {(worker, job.key) for job, worker in queued if job.key is not None}
-    keys.repark(session, groups)
+    if groups:
+        keys.repark(session, groups)
 
 
 def due_before(session: SqliteSession, statuses: Iterable[int]) -> float | None:

@@ -26,6 +26,7 @@ from shiftwork.store.sqlite.sql import SQL, for_rows
 R = TypeVar("R", bound=tuple[Any, ...])
 ADDED, SUCCEEDED, FAILURES, DIED, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 6)
 """The places of a lane's counters that only grow, behind those of the statuses."""
+_READ_DATA_VERSION: Final = SQL["read_data_version"]
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
 
@@ -166,6 +167,8 @@ class SqliteSession:
 
     def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
         """Run the named statement with many rows of arguments at once. Returns how many rows it changed."""
+        if len(rows) == 1:
+            return self.db.execute(for_rows(name, 1), rows[0]).rowcount
         changed = at = 0
         for width in WIDTHS:
             while len(rows) - at >= width:
@@ -196,7 +199,7 @@ class SqliteSession:
 
     def look(self) -> None:
         """Begin a transaction's work: forget what another process may have changed since the last one."""
-        version = self.value("read_data_version")
+        (version,) = self.db.execute(_READ_DATA_VERSION).fetchone()
         if version != self._data_version:
             self._data_version = version
             self._reset()

@@ -68,8 +68,10 @@ class StoreThreads:
     def write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> "Future[T]":
         """Run it on the writer. A quick one may run at once on this thread, unless each commit waits for the disk."""
         with self._lock:
-            answer = self._started_writer().call(todo, quick=quick and self._synchronous in UNSYNCED)
-            loop = answer.get_loop()
+            writer = self._started_writer()
+        answer = writer.call(todo, quick=quick and self._synchronous in UNSYNCED)  # may serve it right here
+        loop = answer.get_loop()
+        with self._lock:
             if loop not in self._last_write:
                 self._last_write = {each: last for each, last in self._last_write.items() if not each.is_closed()}
             self._last_write[loop] = answer
