@@ -8,7 +8,8 @@
 --   payload        hash    id -> p, its payload                         result  hash  id -> r, its result, if it has one
 --   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts
 --   q:LANE         zset    queued and not parked, by rank
---   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
+--   heads:POOL     zset    "ID\0WORKER" of the first job of each such lane, by rank
+--   pools:WORKER   set     the pools in which a worker has such a lane
 --   ready          set     the pools that have any
 --   run:WORKER     set     processing (a small zset would be slow: it compares scores as texts)
 --   due            zset    scheduled and failed, by run_at
@@ -31,6 +32,7 @@
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
 --   paused         set     pools                                       edition string token of the definitions
+--   crew:DIGEST    set     the workers that instances serve, where they are many; gone a day after its last use
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs
 --   lost           zset    instances that lost their jobs, by the time of the loss
@@ -212,22 +214,36 @@ local function flush_places(key, members) -- returns how many were added, and wh
   return in_slices('ZADD', key, into), m > 0
 end
 
-local function flush_line(at) -- the queue itself, and the sets that list queues
-  local added, removed = flush_places(at.key, at.line)
-  added, removed = added + in_slices('ZADD', at.key, at.into), removed or at.out.n > 0
+local function head_in(at) -- the entry of a lane in heads:POOL and its score; nil if the lane is empty
+  local first = call('ZRANGE', at.key, 0, 0, 'WITHSCORES')
+  return first[1] and first[1] .. '\0' .. at.worker, first[2]
+end
+
+local function flush_line(at) -- the queue itself, and what lists queues
+  local before, was = head_in(at)
+  flush_places(at.key, at.line)
+  in_slices('ZADD', at.key, at.into)
   in_slices('ZREM', at.key, at.out)
-  local size = call('ZCARD', at.key)
-  if size == 0 and removed then
-    call('SREM', P .. 'lanes:' .. at.pool, at.worker)
-    call('SREM', P .. 'pools:' .. at.worker, at.pool)
-    if call('EXISTS', P .. 'lanes:' .. at.pool) == 0 then
-      call('SREM', P .. 'ready', at.pool)
-    end
-  elseif size > 0 and size == added then
-    call('SADD', P .. 'lanes:' .. at.pool, at.worker)
+  local after, score = head_in(at)
+  if after == before and score == was then
+    return
+  end
+  local heads = P .. 'heads:' .. at.pool
+  if before and before ~= after then
+    call('ZREM', heads, before)
+  end
+  if after then
+    call('ZADD', heads, score, after)
+  end
+  if not before then
     call('SADD', P .. 'pools:' .. at.worker, at.pool)
     call('SADD', P .. 'ready', at.pool)
     call('SADD', P .. 'known', at.worker)
+  elseif not after then
+    call('SREM', P .. 'pools:' .. at.worker, at.pool)
+    if call('EXISTS', heads) == 0 then
+      call('SREM', P .. 'ready', at.pool)
+    end
   end
 end
 

@@ -45,7 +45,7 @@ from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, replies
+from shiftwork.store.redis import crews, doctor, jobs, replies
 from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
@@ -147,7 +147,11 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers), edition or False)
+        wanted = crews.wanted(workers)
+        next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
+        if next_at == b"unknown":
+            told = crews.introduced(workers)
+            next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
         found = FoundJobs()
