@@ -6,6 +6,7 @@ Figures are named by measure, rate and "plain" or "beside": `deep/drain/beside`.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.draining import Rate
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float]
 Crowd = Callable[[Subject, Sizes], Awaitable[None]]
+LONGER: Final = 3
 JOBS_TABLES: Final = {OURS: "shiftwork.jobs", "bare": "job", "pgqueuer": "pgqueuer"}
 
 
 async def depth(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     """Measure the rates of a subject alone, then beside a crowd."""
+    many = what in MANY_WORKERS
+    workers = sizes.many_workers if many else 1
+    if many:  # so that the start of a node with very many workers is over before the drain is measured
+        sizes = replace(sizes, drain=LONGER * sizes.drain)
     plain = await _rates(name, url, sizes)
-    workers = sizes.many_workers if what in MANY_WORKERS else 1
     subject = make(name, url, workers=workers)
     await subject.open()
     await CROWDS[what](subject, sizes)
@@ -49,7 +54,7 @@ async def _rates(name: str, url: str, sizes: Sizes, *, workers: int = 1, spread:
     enqueue = await _per_second(sizes.single, one_at_a_time())
     await subject.close()
     with crew(name, url, workers=workers) as running:
-        drain = Rate.begin(running).until(sizes.drain)
+        drain = Rate.begin(running, sizes.drain // 4).until(sizes.drain)
     return {"drain": drain, "enqueue": enqueue, "bulk": bulk}
 
 

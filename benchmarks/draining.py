@@ -96,9 +96,9 @@ class Rate:
         self._n = n
 
     @classmethod
-    def begin(cls, running: Crew) -> "Rate":
-        """Begin when the first jobs have run."""
-        seen = running.until(lambda seen: seen.n > 0)
+    def begin(cls, running: Crew, after: int = 0) -> "Rate":
+        """Begin when the first jobs have run, or more than this many."""
+        seen = running.until(lambda seen: seen.n > after)
         return cls(running, time.monotonic(), seen.n)
 
     def until(self, n: int) -> float:
