@@ -43,9 +43,10 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
+from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import crews, doctor, jobs, replies
+from shiftwork.store.redis import doctor, jobs, replies
 from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
@@ -147,10 +148,11 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        wanted = crews.wanted(workers)
+        crew = crews.digest(workers)
+        wanted = {"digest": crew} if crew else list(workers)
         next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
         if next_at == b"unknown":
-            told = crews.introduced(workers)
+            told = {"digest": crew, "names": list(workers)}
             next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
