@@ -5,13 +5,13 @@ Figures are named by measure, rate and "plain" or "beside": `deep/drain/beside`.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.draining import Rate
 from benchmarks.plan import OURS, Sizes
-from benchmarks.serving import crew
+from benchmarks.serving import Crew, crew
 from benchmarks.subjects import subject as make
 from benchmarks.subjects.subject import Subject
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float]
 Crowd = Callable[[Subject, Sizes], Awaitable[None]]
-LONGER: Final = 3
+PARTS: Final = 3
+"""A drain is measured in so many parts; their median counts."""
 JOBS_TABLES: Final = {OURS: "shiftwork.jobs", "bare": "job", "pgqueuer": "pgqueuer"}
 
 
@@ -28,8 +29,6 @@ async def depth(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     """Measure the rates of a subject alone, then beside a crowd."""
     many = what in MANY_WORKERS
     workers = sizes.many_workers if many else 1
-    if many:  # so that the start of a node with very many workers is over before the drain is measured
-        sizes = replace(sizes, drain=LONGER * sizes.drain)
     plain = await _rates(name, url, sizes)
     subject = make(name, url, workers=workers)
     await subject.open()
@@ -45,7 +44,7 @@ async def _rates(name: str, url: str, sizes: Sizes, *, workers: int = 1, spread:
     subject = make(name, url, workers=workers, spread=spread)
     await subject.open()
     await subject.add()  # what is done once is done
-    bulk = await _per_second(sizes.drain, subject.add_many(sizes.drain))
+    bulk = await _per_second(PARTS * sizes.drain, subject.add_many(PARTS * sizes.drain))
 
     async def one_at_a_time() -> None:
         for _ in range(sizes.single):
@@ -54,8 +53,14 @@ async def _rates(name: str, url: str, sizes: Sizes, *, workers: int = 1, spread:
     enqueue = await _per_second(sizes.single, one_at_a_time())
     await subject.close()
     with crew(name, url, workers=workers) as running:
-        drain = Rate.begin(running, sizes.drain // 4).until(sizes.drain)
+        drain = median(_parts(running, sizes.drain))
     return {"drain": drain, "enqueue": enqueue, "bulk": bulk}
+
+
+def _parts(running: Crew, n: int) -> Iterator[float]:
+    """The rates of several parts of a drain. Each begins late: a node with very many workers takes long to start."""
+    for part in range(PARTS):
+        yield Rate.begin(running, part * n + n // 4).until((part + 1) * n)
 
 
 async def _per_second(n: int, work: Awaitable[None]) -> float:
@@ -68,7 +73,17 @@ async def _per_second(n: int, work: Awaitable[None]) -> float:
 
 
 async def _queued(subject: Subject, sizes: Sizes) -> None:
+    """PostgreSQL vacuums so many new rows of its own accord: let it be over before the drain."""
     await subject.add_many(sizes.deep)
+    if subject.url.startswith("postgresql"):
+        await asyncio.to_thread(_vacuum, subject)
+
+
+def _vacuum(subject: Subject) -> None:
+    import psycopg  # noqa: PLC0415 - a peer's environment need not have it
+
+    with psycopg.connect(subject.url, autocommit=True) as db:
+        db.execute("VACUUM ANALYZE")
 
 
 async def _stale(subject: Subject, sizes: Sizes) -> None:
