@@ -2,17 +2,7 @@
 -- Facts are read when they are first needed, and then updated as jobs start.
 
 local facts = {}
-local paused, served
-
-local function pool_is_paused(pool)
-  if not paused then
-    paused = {}
-    for _, name in ipairs(call('SMEMBERS', P .. 'paused')) do
-      paused[name] = true
-    end
-  end
-  return paused[pool]
-end
+local served
 
 local function facts_of(worker)
   local known = facts[worker]
@@ -70,7 +60,7 @@ end
 local function is_retrying(worker)
   local known = facts_of(worker)
   if known.retrying == nil then
-    known.retrying = (tonumber(call('HGET', P .. 'nw', FAILED .. worker)) or 0) > 0
+    known.retrying = (tonumber(call('HGET', P .. 'numbers', 'w' .. FAILED .. worker)) or 0) > 0
   end
   return known.retrying
 end

@@ -150,7 +150,7 @@ end
 local function waiting() -- returns the workers that have queued jobs, and the number of these jobs
   local names, n = {}, 0
   for _, name in ipairs(each_worker()) do
-    local queued = tonumber(call('HGET', P .. 'nw', QUEUED .. name)) or 0
+    local queued = tonumber(call('HGET', P .. 'numbers', 'w' .. QUEUED .. name)) or 0
     if queued > 0 then
       names[#names + 1], n = name, n + queued
     end

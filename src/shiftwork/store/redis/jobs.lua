@@ -1,14 +1,5 @@
--- Jobs: their state as a string of fixed layout, and the indices each belongs to. Every change of a job's status goes
--- through `take_out` and `put_in`, so that no index is forgotten. This part owns which jobs are parked.
---
--- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, followed by
---     the instance; NaN means none.
--- i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace.
-
-local LAYOUT, LENGTH = '<BBHIIddddd', 52
-local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
-local NONE = 0 / 0
-local band, bor, bnot = bit.band, bit.bor, bit.bnot
+-- Jobs, and the indices each belongs to. Every change of a job's status goes through `take_out` and `put_in`, so that no
+-- index is forgotten. This part owns which jobs are parked.
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
@@ -16,9 +7,9 @@ local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT } -- fields that h
 
 local function state_of(job)
   return struct.pack(
-    LAYOUT, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start,
-    job.started, job.ended
-  ) .. job.instance
+    WITH_INSTANCE, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start,
+    job.started, job.ended, job.instance
+  )
 end
 
 local function save(job)
@@ -97,10 +88,6 @@ end
 
 local function set(job, flag, on)
   job.flags = on and bor(job.flags, flag) or band(job.flags, bnot(flag))
-end
-
-local function count(at, status, n)
-  at.counts[status] = (at.counts[status] or 0) + n
 end
 
 -- ── queues and parked jobs ─────────────────────────────────────────────────────────────────────────────────────────
@@ -204,13 +191,6 @@ local function due_at(id, run_at)
   place(P .. 'due', id, run_at)
 end
 
-local function ring_ended(cause)
-  topics['ended'] = true
-  if cause ~= 'enqueued' then
-    topics['leader'] = true
-  end
-end
-
 local function take_out(job)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, -1)
@@ -309,12 +289,3 @@ local function all_fields(id)
   return fields
 end
 
-local function next_fences(n) -- reserves n fences, and returns the first
-  -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
-  -- least its clock in microseconds, which has moved on.
-  local clock = call('TIME')
-  local last = tonumber(call('GET', P .. 'fence') or 0)
-  local first = math.max(last + 1, clock[1] * 1000000 + clock[2])
-  call('SET', P .. 'fence', string.format('%.0f', first + n - 1))
-  return first
-end

@@ -1,5 +1,4 @@
--- stats: returns counts by pool, counts by worker, totals, seconds, marks, the run_at of the first job of each ready
--- pool, and the totals by worker.
+-- stats: returns all numbers, and the run_at of the first job of each ready pool.
 
 local heads = {}
 for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
@@ -11,8 +10,4 @@ for _, pool in ipairs(call('SMEMBERS', P .. 'ready')) do
     heads[#heads + 1] = exact(job and job.run_at or tonumber(first[2]))
   end
 end
-return {
-  call('HGETALL', P .. 'np'), call('HGETALL', P .. 'nw'), call('HGETALL', P .. 'totals'),
-  call('HGETALL', P .. 'seconds'), call('HGETALL', P .. 'marks'), heads,
-  call('HGETALL', P .. 'work'),
-}
+return { call('HGETALL', P .. 'numbers'), heads }

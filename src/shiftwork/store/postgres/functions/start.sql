@@ -29,7 +29,8 @@ BEGIN
     END IF;
 END $$;
 
--- Start the rows at these places. The caller has locked them in an earlier statement, so they have not moved.
+-- Start the rows at these places, in any order. The caller has locked them in an earlier statement, so they have not
+-- moved.
 CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -42,18 +43,18 @@ BEGIN
     UPDATE shiftwork.jobs j SET
         status = 3, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
         ended_at = NULL, progress = NULL
-    FROM unnest(places) AS p (place)
-    WHERE j.ctid = p.place
+    WHERE j.ctid = ANY (places)
     RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace;
 END $$;
 
--- Count jobs as started; `workers` has one element for each of them.
+-- Count jobs as started; `workers` has one element for each of them. Claims count in slots 8 to 15, all others in 0 to
+-- 7, because a process claims while it adds jobs and writes outcomes.
 CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
-    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8, -count(*), count(*), at
+    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8 + 8, -count(*), count(*), at
     FROM unnest(workers) AS s (worker) GROUP BY s.worker ORDER BY s.worker COLLATE "C"
     ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
         queued = l.queued + excluded.queued,
