@@ -128,7 +128,7 @@ async def test_rows_of_a_job_on_postgres(on_postgres: tuple[str, str]) -> None:
     await store.close()
     with contextlib.closing(psycopg.connect(url, autocommit=True)) as db:
         reads(db, schema)  # sessions report what they did when they end
-        rows = dict(
+        rows: dict[str, int] = dict(
             db.execute(
                 "SELECT relname, (n_tup_ins + n_tup_upd) FROM pg_stat_all_tables WHERE schemaname = %s", (schema,)
             ).fetchall()
