@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import cycle, repeat
 from typing import Any, Final, Literal
 
@@ -41,8 +40,8 @@ class Shiftwork(Subject):
         self.app = app = WorkerOrchestrator(url)
         size = PROCESSES if kind == "process" else SLOTS
         # Slots that declare CPU are limited to the cores; two processes are wanted on a machine with one, too.
-        room = {"cpu": 0.1} if kind == "process" else {}
-        app.register_pool("bench", kind=kind, min_workers=size, max_workers=size, **room)
+        cpu = 0.1 if kind == "process" else None
+        app.register_pool("bench", kind=kind, min_workers=size, max_workers=size, cpu=cpu)
         self._ran: Callable[[], None] = _nothing
 
         async def noop() -> None:
@@ -56,10 +55,9 @@ class Shiftwork(Subject):
             self._ran()
 
         function = plain if kind == "process" else wait if seconds else noop
-        task = partial(app.task, pool="bench", keep_completed_seconds=0)
-        self._job = task(name="job")(function)
-        others = [task(name=f"tenant-{number:05}")(function) for number in range(1, workers)]
-        self._turns = cycle([self._job, *others]) if spread else repeat(self._job)
+        names = ["job", *(f"tenant-{number:05}" for number in range(1, workers))]
+        tasks = [app.task(name=name, pool="bench", keep_completed_seconds=0)(function) for name in names]
+        self._turns = cycle(tasks) if spread else repeat(tasks[0])
 
     def count(self, ran: Callable[[], None]) -> None:
         """Call this in each job."""
