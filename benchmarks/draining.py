@@ -98,14 +98,14 @@ class Rate:
     @classmethod
     def begin(cls, running: Crew, after: int = 0) -> "Rate":
         """Begin when the first jobs have run, or more than this many."""
-        seen = running.until(lambda seen: seen.n > after)
+        seen = running.until(lambda seen: seen.n > after, LONG)
         return cls(running, time.monotonic(), seen.n)
 
     def until(self, n: int) -> float:
         """Jobs per second until this many have run."""
         if self._n >= n:
             raise TimeoutError("it was over before it could be watched; measure more jobs")
-        seen = self._running.until(lambda seen: seen.n >= n)
+        seen = self._running.until(lambda seen: seen.n >= n, LONG)
         return (seen.n - self._n) / (seen.last - self._at)
 
 
