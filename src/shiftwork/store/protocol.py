@@ -204,7 +204,8 @@ class Store(Protocol):
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
         definitions are gone (`core.edition`): the claim changes nothing and returns `stale`. The cost does not depend
-        on how many jobs are parked, gated, scheduled, dead or completed.
+        on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
+        an instance claims with the same very many names again and again.
         """
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:

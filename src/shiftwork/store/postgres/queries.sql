@@ -31,11 +31,14 @@ SELECT twins, topics FROM shiftwork.add_one(
 
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
-FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
+FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
+
+-- name: introduce_crew
+SELECT shiftwork.introduce_crew(%s::int, %s::text, %s::text[], %s::float8, %s::float8);
 
 -- name: consider
 SELECT known::text, ahead::text, stale
-FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
+FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
 
 -- name: start
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace

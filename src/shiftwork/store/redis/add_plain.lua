@@ -36,10 +36,9 @@ local function add_plain(many, columns)
   in_slices('HSET', INFO, known)
   in_slices('HSET', PAYLOAD, payloads)
   in_slices('ZADD', P .. 'all:' .. worker, fresh)
+  local before, was = head_in(queue, worker)
   in_slices('ZADD', queue, into)
-  if call('ZCARD', queue) == many then
-    list_queue(pool, worker)
-  end
+  move_head(pool, worker, before, was, head_in(queue, worker))
   change_numbers({ ['p' .. QUEUED .. pool] = many, ['w' .. QUEUED .. worker] = many, ['a' .. pool] = many })
   return { notify('pool:' .. pool), {} }
 end

@@ -120,7 +120,7 @@ local function flush_saved()
   in_slices('HSET', STATE, states)
 end
 
-local function flush_places(key, members) -- returns how many were added, and whether any was removed
+local function flush_places(key, members)
   local into, out, n, m = {}, {}, 0, 0
   for member, score in pairs(members) do
     if score then
@@ -131,19 +131,15 @@ local function flush_places(key, members) -- returns how many were added, and wh
     end
   end
   in_slices('ZREM', key, out)
-  return in_slices('ZADD', key, into), m > 0
+  in_slices('ZADD', key, into)
 end
 
-local function flush_line(at) -- the queue itself, and the sets that list queues
-  local added, removed = flush_places(at.key, at.line)
-  added, removed = added + in_slices('ZADD', at.key, at.into), removed or at.out.n > 0
+local function flush_line(at) -- the queue itself, and what lists queues
+  local before, was = head_in(at.key, at.worker)
+  flush_places(at.key, at.line)
+  in_slices('ZADD', at.key, at.into)
   in_slices('ZREM', at.key, at.out)
-  local size = call('ZCARD', at.key)
-  if size == 0 and removed then
-    unlist_queue(at.pool, at.worker)
-  elseif size > 0 and size == added then
-    list_queue(at.pool, at.worker)
-  end
+  move_head(at.pool, at.worker, before, was, head_in(at.key, at.worker))
 end
 
 local function sum_up(at)

@@ -1,5 +1,6 @@
 -- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the
--- store has another edition), and id, s, i and payload of each job in one flat list.
+-- store has another edition), and id, s, i and payload of each job in one flat list. The workers are a list, or where
+-- they are many, their digest; if the server does not know it ("unknown"), the caller sends it once with the names.
 
 local now, instance, pool, limit, wanted, edition = A[1], A[2], A[3], A[4], A[5], A[6]
 local started, next_at = {}, nil
@@ -13,18 +14,50 @@ end
 
 -- OTHERS
 
-local function ready_workers() -- returns the workers with a job in this pool, and whether any of them has gates
-  local mine, workers, gated = {}, {}, false
-  for _, worker in ipairs(wanted) do
-    mine[worker] = true
-  end
-  for _, worker in ipairs(call('SMEMBERS', P .. 'lanes:' .. pool)) do
-    if mine[worker] then
-      local gate = gate_of(worker)
-      gated = gated or (gate and not gate.open)
-      workers[#workers + 1] = worker
+local CREW_SECONDS = 86400
+
+local function crew() -- a function that says whether a worker is wanted; nil if the server does not know the crew
+  if not wanted.digest then
+    local mine = {}
+    for _, worker in ipairs(wanted) do
+      mine[worker] = true
+    end
+    return function(worker)
+      return mine[worker]
     end
   end
+  local key = P .. 'crew:' .. wanted.digest
+  if wanted.names then
+    in_slices('SADD', key, wanted.names)
+  end
+  local left = call('TTL', key)
+  if left == -2 then
+    return nil
+  elseif left < CREW_SECONDS / 2 then
+    call('EXPIRE', key, CREW_SECONDS)
+  end
+  return function(worker)
+    return call('SISMEMBER', key, worker) == 1
+  end
+end
+
+-- Returns the workers with a job in this pool, those with the first jobs first, and whether any of them has gates. No
+-- more workers than jobs are needed, if all of these may start. Where gates have a say, all workers are.
+local function ready_workers(is_wanted)
+  local workers, gated, free, from = {}, false, 0, 0
+  repeat
+    local entries = call('ZRANGE', P .. 'heads:' .. pool, from, from + limit - 1)
+    for _, entry in ipairs(entries) do
+      local worker = string.match(entry, '^.*%z(.*)$')
+      if is_wanted(worker) then
+        local gate = gate_of(worker)
+        gated = gated or (gate and not gate.open)
+        workers[#workers + 1] = worker
+        free = free + (call('HGET', P .. 'w:' .. worker, 'on') ~= '0' and 1 or 0)
+      end
+    end
+    from = from + limit
+  until #entries < limit or (free >= limit and not gated)
   return workers, gated
 end
 
@@ -101,7 +134,11 @@ if edition and call('GET', P .. 'edition') ~= edition then
   return { '', 'stale', {} }
 end
 if limit > 0 and not pool_is_paused(pool) and not call('ZSCORE', P .. 'lost', instance) then
-  local workers, gated = ready_workers()
+  local is_wanted = crew()
+  if not is_wanted then
+    return { '', 'unknown', {} }
+  end
+  local workers, gated = ready_workers(is_wanted)
   if gated then
     others = load_others()
     others.claim(workers)

@@ -8,16 +8,18 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
   if limit <= 0 or (edition and call('GET', P .. 'edition') ~= edition) then
     return nil
   end
-  local workers = call('SMEMBERS', P .. 'lanes:' .. pool)
-  local worker, is_wanted = workers[1], false
-  if not worker then
+  local heads = call('ZRANGE', P .. 'heads:' .. pool, 0, 1, 'WITHSCORES')
+  local head, was = heads[1], heads[2]
+  if not head then
     return { '', '', {} }
   end
+  local worker = string.match(head, '^.*%z(.*)$')
+  local is_wanted = wanted.digest and call('SISMEMBER', P .. 'crew:' .. wanted.digest, worker) == 1
   for n = 1, #wanted do
     is_wanted = is_wanted or wanted[n] == worker
   end
   local gate = call('HGET', P .. 'gates', worker)
-  if workers[2] or not is_wanted or (gate and string.sub(gate, 1, 1) ~= 'o') then
+  if heads[3] or not is_wanted or (gate and string.sub(gate, 1, 1) ~= 'o') then
     return nil
   end
   local paused = call('SMISMEMBER', P .. 'paused', pool, gate and string.sub(gate, 2) or 'default')
@@ -55,9 +57,7 @@ local function claim_plain(now, instance, pool, limit, wanted, edition)
   end
   in_slices('HSET', STATE, saved)
   in_slices('ZREM', queue, ids)
-  if many < limit or call('EXISTS', queue) == 0 then
-    unlist_queue(pool, worker)
-  end
+  move_head(pool, worker, head, was, head_in(queue, worker))
   in_slices('SADD', P .. 'run:' .. worker, ids)
   call('HINCRBY', P .. 'holding', instance, many)
   call('HSET', P .. 'w:' .. worker, 'started', now)

@@ -8,7 +8,8 @@
 --   payload        hash    id -> p, its payload                         result  hash  id -> r, its result, if it has one
 --   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts
 --   q:LANE         zset    queued and not parked, by rank
---   lanes:POOL     set     the workers that have such a lane          pools:WORKER  set  the pools likewise
+--   heads:POOL     zset    "ID\0WORKER" of the first job of each such lane, by rank
+--   pools:WORKER   set     the pools in which a worker has such a lane
 --   ready          set     the pools that have any
 --   run:WORKER     set     processing (a small zset would be slow: it compares scores as texts)
 --   due            zset    scheduled and failed, by run_at
@@ -30,6 +31,7 @@
 --   gates          hash    worker -> its gates as claims read them (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
 --   paused         set     pools                                       edition string token of the definitions
+--   crew:DIGEST    set     the workers that instances serve, where they are many; gone a day after its last use
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs
 --   lost           zset    instances that lost their jobs, by the time of the loss
@@ -102,18 +104,31 @@ local function lane_key(pool, worker)
   return P .. 'q:' .. #pool .. ':' .. pool .. ':' .. worker
 end
 
-local function list_queue(pool, worker) -- it has its first job
-  call('SADD', P .. 'lanes:' .. pool, worker)
-  call('SADD', P .. 'pools:' .. worker, pool)
-  call('SADD', P .. 'ready', pool)
-  call('SADD', P .. 'known', worker)
+local function head_in(queue, worker) -- the entry of a queue in heads:POOL and its score; nil if the queue is empty
+  local first = call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  return first[1] and first[1] .. '\0' .. worker, first[2]
 end
 
-local function unlist_queue(pool, worker) -- it is empty
-  call('SREM', P .. 'lanes:' .. pool, worker)
-  call('SREM', P .. 'pools:' .. worker, pool)
-  if call('EXISTS', P .. 'lanes:' .. pool) == 0 then
-    call('SREM', P .. 'ready', pool)
+local function move_head(pool, worker, before, was, after, score) -- the head of a queue may be another one
+  if after == before and score == was then
+    return
+  end
+  local heads = P .. 'heads:' .. pool
+  if before and before ~= after then
+    call('ZREM', heads, before)
+  end
+  if after then
+    call('ZADD', heads, score, after)
+  end
+  if not before then
+    call('SADD', P .. 'pools:' .. worker, pool)
+    call('SADD', P .. 'ready', pool)
+    call('SADD', P .. 'known', worker)
+  elseif not after then
+    call('SREM', P .. 'pools:' .. worker, pool)
+    if call('EXISTS', heads) == 0 then
+      call('SREM', P .. 'ready', pool)
+    end
   end
 end
 

@@ -43,6 +43,7 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
+from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, replies
@@ -147,7 +148,12 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers), edition or False)
+        crew = crews.digest(workers)
+        wanted = {"digest": crew} if crew else list(workers)
+        next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
+        if next_at == b"unknown":
+            told = {"digest": crew, "names": list(workers)}
+            next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
         found = FoundJobs()

@@ -5,8 +5,10 @@
 
 -- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
 -- none if the instance is lost or the pool is paused, and NULL if the store holds other definitions than this edition;
--- any will do for a caller that names none.
-CREATE OR REPLACE FUNCTION shiftwork.open_lanes(ns integer, who text, from_pool text, names text[], edition text)
+-- any will do for a caller that names none. The workers are those of a crew, if one is named.
+CREATE OR REPLACE FUNCTION shiftwork.open_lanes(
+    ns integer, who text, from_pool text, names text[], edition text, crew text
+)
 RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -35,6 +37,9 @@ BEGIN
     ELSIF alone THEN  -- the caller finds out whether it has a job
         RETURN names;
     END IF;
+    IF crew IS NOT NULL THEN
+        RETURN shiftwork.crew_lanes(ns, from_pool, crew);
+    END IF;
     RETURN ARRAY(
         SELECT w FROM unnest(names) AS w
         CROSS JOIN LATERAL (  -- LIMIT keeps the planner from turning this into a join that reads all jobs
@@ -50,9 +55,9 @@ END $$;
 
 -- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
 -- returns one row without an id; the caller then goes through `consider`. Where the edition is another one, the cause
--- of that row is 'stale'.
+-- of that row is 'stale'; where the crew is unknown, it is 'unknown'.
 CREATE OR REPLACE FUNCTION shiftwork.claim(
-    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text
+    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text, crew text
 )
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -73,7 +78,15 @@ DECLARE
     seen integer;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
-    lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition);
+    IF crew IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest = crew
+    ) THEN
+        RETURN QUERY SELECT
+            NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
+            NULL::double precision, 'unknown', NULL;
+        RETURN;
+    END IF;
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition, crew);
     IF lanes = '{}' THEN
         RETURN;
     END IF;
