@@ -140,9 +140,11 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
+    def _send_jobs(
+        self, rows: Rows, payloads: Sequence[bytes], future: "asyncio.Future[Any]", at_once: bool
+    ) -> SentCommand:
         arguments, behind = jobs.added_together(rows, payloads)
-        return self._client.send("add", arguments, self._origin, *behind, future=future)
+        return self._client.send("add", arguments, self._origin, *behind, future=future, at_once=at_once)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
