@@ -33,6 +33,7 @@ from shiftwork.core.model import RunState
 from shiftwork.core.retry import End
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
@@ -141,7 +142,9 @@ class Witness:
 
 async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     theirs, ours = socket.socketpair()
-    instance, witness = Instance(ours), Witness()
+    page = page_file()
+    instance, witness = Instance(ours, BegunPage(page)), Witness()
+    os.close(page)
 
     async def store() -> MemoryStore:
         return MemoryStore()

@@ -428,3 +428,19 @@ async def test_what_cannot_be_had_in_place_is_refused_at_start(stage: Stage, kin
     assert second.startswith("pool mail: max_memory_per_instance ")
     assert all("`shiftwork run`" in line and "kind='process'" in line for line in (first, second))
     assert app.get_status()["state"] == "stopped"
+
+
+async def test_a_pool_for_several_processes_runs_in_place_with_a_warning(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_pool("mail", min_workers=2, max_workers=2, processes="auto")
+    worker = app.task(name="act", pool="mail")(act)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    assert act.running == 1
+    (warning,) = [line for line in caplog.messages if "processes='auto'" in line]
+    assert warning.startswith("pool mail: processes='auto' has no effect with start()")
+    assert "`shiftwork run`" in warning

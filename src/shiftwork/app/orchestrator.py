@@ -18,6 +18,7 @@ from shiftwork.app.registration import (
     default_pool,
     merged,
     one_function,
+    warn_in_place,
 )
 from shiftwork.app.status import status_of
 from shiftwork.app.triggering import Triggering
@@ -237,6 +238,7 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
+        warn_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:

@@ -144,6 +144,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     heartbeat_interval: float = 5.0
     cpu: float | None = None
     memory: int | None = None
+    processes: int | Literal["auto"] = 1
+    """Over how many processes the slots of an async or thread pool are spread on each node. See `core.spread`."""
     max_jobs_per_instance: int | None = None
     max_memory_per_instance: int | None = None
     priority_aging_seconds: float = 3600.0

@@ -7,7 +7,6 @@ passes: the cancellation of a coroutine's task, because only the runner knows wh
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from functools import partial
 from types import CoroutineType
 from typing import Any
 
@@ -22,21 +21,27 @@ from shiftwork.runtime.engine.run import Run
 async def run_async(run: Run, services: ContextServices) -> End:
     """Run a coroutine function on this event loop."""
     try:
-        call = _bound(run, services)
+        function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
         return _unbound(run, error)
-    return await _awaited(run, call)
+    try:
+        value = await function(*args, **kwargs)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above: also SystemExit, KeyboardInterrupt, GeneratorExit
+        return _failed(run, error)
+    return _returned(run, value)
 
 
 def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. If it returns a coroutine, that is returned, to be run on the loop."""
     run.thread = threading.get_ident()
     try:
-        call = _bound(run, services)
+        function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - as above
         return _unbound(run, error)
     try:
-        value = call()
+        value = function(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - as above; nothing interrupts this thread
         return _failed(run, error)
     # Not `isinstance`, which asks the value itself for its class.
@@ -46,7 +51,13 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
 async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function returned."""
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    return await _awaited(run, lambda: rest)
+    try:
+        value = await rest
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _failed(run, error)
+    return _returned(run, value)
 
 
 def escaped(run: Run, error: BaseException) -> End:
@@ -61,21 +72,11 @@ def cancelled(run: Run) -> End:
     return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 
-async def _awaited(run: Run, call: Callable[[], Any]) -> End:
-    try:
-        value = await call()
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - as above: also SystemExit, KeyboardInterrupt, GeneratorExit
-        return _failed(run, error)
-    return _returned(run, value)
-
-
-def _bound(run: Run, services: ContextServices) -> Callable[[], Any]:
+def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job.id, run.job.worker, run.job.attempt)
     args, kwargs = run.callee.bind(run.job.payload, Context(run, services))
-    return partial(run.callee.function, *args, **kwargs)
+    return run.callee.function, args, kwargs
 
 
 def _unbound(run: Run, error: BaseException) -> End:

@@ -108,7 +108,9 @@ class Reporter:
     def _accepted(self, settled: Settled) -> None:
         outcome = settled.outcome
         if outcome.worker in self._registry.workers:
-            state = self._states.setdefault(outcome.worker, WorkerState(worker=outcome.worker))
+            state = self._states.get(outcome.worker)
+            if state is None:
+                state = self._states[outcome.worker] = WorkerState(worker=outcome.worker)
             state.last_started = max(state.last_started or 0.0, settled.started_at)
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)

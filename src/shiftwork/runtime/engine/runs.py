@@ -28,7 +28,7 @@ class Runs:
         clock: Clock,
         begun: Callable[[Claimed], None],
         suspected: Callable[[Sequence[Run]], None],
-        after_end: Callable[[], None],
+        after_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
@@ -54,12 +54,13 @@ class Runs:
             self._isolate([run], self._isolation)
             return
         try:
-            self._runner.start(run)
+            begins = self._runner.start(run)
         except BaseException:  # out of threads, for instance: the job is not ours after all
             run.ended = True
             del self.active[job.id]
             raise
-        self.run_begun(run)
+        if begins:
+            self.run_begun(run)
 
     def retry_apart(self, suspects: Sequence[Run]) -> None:
         """Run jobs again whose process died, apart from others. Without a place for that: hand them back."""
@@ -104,7 +105,7 @@ class Runs:
         self._isolated.discard(run.job.id)
         self._forget_deadline(run)
         self._settler.settle(run, end)
-        self._after_end()
+        self._after_end(run)
 
     def stop(self, run: Run, kind: EndKind) -> None:
         """Make a run end. If it is being stopped already, the first reason stays."""

@@ -35,15 +35,16 @@ class Settler:
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""
         if run.outcome is None:
-            self._settle(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
+            self.end(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
         else:
             self._settled_itself(run, run.outcome, end)
 
     def hand_back(self, job: Claimed, started_at: float) -> None:
         """Return a job that was claimed and has not begun."""
-        self._settle(job, End(EndKind.DRAINED), started_at)
+        self.end(job, End(EndKind.DRAINED), started_at)
 
-    def _settle(self, job: Claimed, end: End, started_at: float) -> None:
+    def end(self, job: Claimed, end: End, started_at: float) -> None:
+        """Put the outcome of a job into the outbox."""
         callee = self._registry.workers.get(job.worker)
         outcome = settle(
             job,

@@ -291,6 +291,6 @@ FROM (
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 8
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 16
     ) AS a
 ) AS added;

@@ -21,12 +21,9 @@ BEGIN
     -- If the process is stopped while it chooses, other claims must not wait for it for ever.
     PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
-    stale := NOT shiftwork.holds_edition(ns, edition);
-    IF stale THEN
-        RETURN;
-    END IF;
-    lanes := shiftwork.open_lanes(ns, who, from_pool, names);
-    IF lanes = '{}' THEN
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition);
+    stale := lanes IS NULL;
+    IF stale OR lanes = '{}' THEN
         RETURN;
     END IF;
     FOR number IN
