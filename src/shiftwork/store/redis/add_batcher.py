@@ -82,9 +82,11 @@ class AddBatcher:
         self._rows += rows
         self._behind += behind
         self._bytes += sum(map(len, behind))
-        if len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES:
-            self._send_now()
-        elif len(self._callers) >= max(LEAST_SHARE, self._awaited):
+        if (
+            len(self._rows) >= FULL_BATCH
+            or self._bytes >= FULL_BATCH_BYTES
+            or len(self._callers) >= max(LEAST_SHARE, self._awaited)
+        ):
             self._send_now()
         elif self._under_way == 0 and not self._is_scheduled:
             self._send_now()

@@ -41,9 +41,7 @@ class Pipeline(asyncio.Protocol):
         self.ask_for(future, command)
         return future
 
-    def ask_for(
-        self, future: asyncio.Future[Any], command: tuple[Argument, ...], *, at_once: bool = False
-    ) -> None:
+    def ask_for(self, future: asyncio.Future[Any], command: tuple[Argument, ...], *, at_once: bool = False) -> None:
         """Send a command whose reply goes to the given future: at the end of this turn of the loop, or at once."""
         if self.lost.done():
             future.set_exception(ConnectionLostError("the connection has ended"))
