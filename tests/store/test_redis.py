@@ -396,15 +396,16 @@ async def a_day(url: str, place: str) -> None:
 def everything(server: Server, place: str) -> dict[bytes, Any]:
     """Return all keys of a namespace with their values; fences, which depend on the clock, are left out."""
     kept: dict[bytes, Any] = {}
-    read = {
-        b"hash": lambda key: dict(zip(*[iter(server.ask("HGETALL", key))] * 2, strict=True)),
-        b"zset": lambda key: server.ask("ZRANGE", key, "0", "-1", "WITHSCORES"),
-        b"set": lambda key: sorted(server.ask("SMEMBERS", key)),
-    }
     for key in server.ask("KEYS", key_of(place, "*")):
-        kind, name = server.ask("TYPE", key), key.partition(b"}:")[2]
-        if kind in read:
-            kept[name] = read[kind](key)
+        name = key.partition(b"}:")[2]
+        match server.ask("TYPE", key):
+            case b"hash":
+                flat = server.ask("HGETALL", key)
+                kept[name] = dict(zip(flat[::2], flat[1::2], strict=True))
+            case b"zset":
+                kept[name] = server.ask("ZRANGE", key, "0", "-1", "WITHSCORES")
+            case b"set":
+                kept[name] = sorted(server.ask("SMEMBERS", key))
     kept[b"state"] = {id: state[:12] + state[20:] for id, state in kept[b"state"].items()}
     return kept
 

@@ -33,9 +33,11 @@ Caller = tuple[asyncio.Future[list[Any]], int]
 class BatchReply(asyncio.Future[Any]):
     """The reply to a batch. The callers get their parts at once, not after a turn of the event loop."""
 
-    def __init__(self, arrived: Callable[["BatchReply"], None]) -> None:
+    def __init__(self, arrived: Callable[["BatchReply"], None], *, at_once: bool) -> None:
         super().__init__()
         self._arrived = arrived
+        self.at_once = at_once
+        """Whether the batch does not wait for the end of this turn of the loop."""
         self.sent: SentCommand | None = None
         """What asked for it, until it arrives."""
 
@@ -56,7 +58,7 @@ class AddBatcher:
         client: RedisClient,
         connection: RedisConnection,
         *,
-        send: Callable[[Rows, Sequence[bytes], BatchReply, bool], SentCommand],
+        send: Callable[[Rows, Sequence[bytes], BatchReply], SentCommand],
         receive: Callable[[list[Any]], list[Any]],
     ) -> None:
         self._client = client
@@ -82,11 +84,8 @@ class AddBatcher:
         self._rows += rows
         self._behind += behind
         self._bytes += sum(map(len, behind))
-        if (
-            len(self._rows) >= FULL_BATCH
-            or self._bytes >= FULL_BATCH_BYTES
-            or len(self._callers) >= max(LEAST_SHARE, self._awaited)
-        ):
+        is_full = len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES
+        if is_full or len(self._callers) >= max(LEAST_SHARE, self._awaited):
             self._send_now()
         elif self._under_way == 0 and not self._is_scheduled:
             self._send_now()
@@ -104,9 +103,9 @@ class AddBatcher:
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
         behind, self._behind, self._bytes = self._behind, [], 0
-        reply = BatchReply(partial(self._arrived, callers))
+        reply = BatchReply(partial(self._arrived, callers), at_once=at_once)
         try:
-            reply.sent = self._send_batch(rows, behind, reply, at_once)
+            reply.sent = self._send_batch(rows, behind, reply)
         except LifecycleError as error:  # the store was closed meanwhile
             for future, _ in callers:
                 if not future.done():

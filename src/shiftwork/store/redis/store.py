@@ -46,7 +46,7 @@ from shiftwork.errors import SchemaVersionError
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, replies
-from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
+from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
@@ -140,11 +140,9 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(
-        self, rows: Rows, payloads: Sequence[bytes], future: "asyncio.Future[Any]", at_once: bool
-    ) -> SentCommand:
+    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
         arguments, behind = jobs.added_together(rows, payloads)
-        return self._client.send("add", arguments, self._origin, *behind, future=future, at_once=at_once)
+        return self._client.send("add", arguments, self._origin, *behind, future=reply, at_once=reply.at_once)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
