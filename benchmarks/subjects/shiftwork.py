@@ -26,8 +26,8 @@ class Shiftwork(Subject):
         self.app = app = WorkerOrchestrator(url)
         size = PROCESSES if kind == "process" else SLOTS
         # Slots that declare CPU are limited to the cores; two processes are wanted on a machine with one, too.
-        room = {"cpu": 0.1} if kind == "process" else {}
-        app.register_pool("bench", kind=kind, min_workers=size, max_workers=size, **room)
+        cpu = 0.1 if kind == "process" else None
+        app.register_pool("bench", kind=kind, min_workers=size, max_workers=size, cpu=cpu)
         self._ran: Callable[[], None] = _nothing
 
         async def noop() -> None:

@@ -14,6 +14,8 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
     WorkerInstance,
 )
+from shiftwork.core.option_types import PoolOptions, WorkerOptions
+from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.errors import (
     AppImportError,
     ConfigurationError,
@@ -54,6 +56,7 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.job import Job
+from shiftwork.handles.options import JobOptions
 from shiftwork.handles.redaction import Secret
 from shiftwork.runtime.engine.context import Context
 
@@ -66,11 +69,13 @@ __all__ = [
     "DependencyCycleError",
     "DuplicateNameError",
     "EncryptionKeyError",
+    "GiveUp",
     "HistoryError",
     "Job",
     "JobCancelledError",
     "JobError",
     "JobFailedError",
+    "JobOptions",
     "JobPriority",
     "JobStateError",
     "JobStatus",
@@ -84,14 +89,17 @@ __all__ = [
     "PayloadTooLargeError",
     "PayloadTypeError",
     "PoolConfig",
+    "PoolOptions",
     "ResultEncodingError",
     "ResultTimeoutError",
     "Retry",
+    "RetryAfter",
     "ScheduleError",
     "SchemaVersionError",
     "Secret",
     "ShiftworkError",
     "SignatureError",
+    "Snooze",
     "StoreBusyError",
     "StoreError",
     "StoreFullError",
@@ -106,6 +114,7 @@ __all__ = [
     "WorkerExecutionMode",
     "WorkerFn",
     "WorkerInstance",
+    "WorkerOptions",
     "WorkerOrchestrator",
 ]
 

@@ -90,7 +90,7 @@ def state_of(config: Any) -> list[Any]:
 
 @pytest.mark.parametrize("mode", ["scheduled", "triggered", "continuous"])
 @pytest.mark.parametrize("function", [unannotated, by_config, by_context, optional])
-async def test_a_function_gets_its_config_in_every_mode(stage: Stage, mode: str, function: WorkerFn) -> None:
+async def test_a_function_gets_its_config_in_every_mode(stage: Stage, mode: Any, function: WorkerFn) -> None:
     app = stage.app()
     app.register_worker("w", function, execution_mode=mode, max_retries=0)
     async with asyncio.timeout(DEADLINE):
@@ -122,6 +122,7 @@ class Witness:
 
     config = WorkerConfig(name="nap")
     is_async = True
+    retry_rule = None
     schema: bytes | None = None
 
     def __init__(self) -> None:
@@ -324,7 +325,7 @@ async def test_a_dependency_that_will_not_run_by_itself(
     stage: Stage, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = stage.app()
-    mode = "triggered" if why == "nothing has triggered it" else "scheduled"
+    mode: Any = "triggered" if why == "nothing has triggered it" else "scheduled"
     app.register_pool("far")
     app.register_worker("a", unannotated, execution_mode=mode)
     app.register_worker("b", unannotated, depends_on=["a"], execution_mode="triggered", pool="far")

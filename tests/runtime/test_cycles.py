@@ -3,6 +3,7 @@
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def kept_garbage() -> Iterator[None]:
 
 @pytest.mark.usefixtures("kept_garbage")
 @pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_jobs_leave_no_reference_cycles(kind: str) -> None:
+async def test_jobs_leave_no_reference_cycles(kind: Any) -> None:
     app = WorkerOrchestrator("memory://")
     app.register_pool("p", kind=kind, min_workers=10, max_workers=10)
 

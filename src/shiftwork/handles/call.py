@@ -9,7 +9,7 @@ from shiftwork.handles.codec import Packed, Signature
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class CalledWorker(Protocol):
@@ -27,7 +27,7 @@ class CalledWorker(Protocol):
         """Return the JSON Schema of its payload, or None if it takes none."""
 
 
-class Call(Struct, Generic[R], frozen=True):
+class Call(Struct, Generic[R_co], frozen=True):
     """A job to be added by `enqueue_many`: a worker, its payload and its options."""
 
     worker: CalledWorker

@@ -2,19 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
+from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
 from shiftwork.handles.codec import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -34,6 +36,13 @@ Look = Callable[[JobRecord], Awaitable[Unfinished]]
 """Finds out what a job that has not ended is doing."""
 
 
+class RunBlocking(Protocol):
+    """Runs a coroutine for a caller that has no event loop."""
+
+    def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
+        """Return the coroutine's result. Where an event loop runs, raise `LifecycleError`: `instead` is the remedy."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobProgress:
     """How far a job is. A dataclass, which web frameworks encode as JSON."""
@@ -45,10 +54,10 @@ class JobProgress:
     """When it was reported, in epoch seconds."""
 
 
-class Job(Generic[R]):
+class Job(Generic[R_co]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
-    __slots__ = ("_decode", "_look", "_open_store", "_record", "secrets")
+    __slots__ = ("_decode", "_look", "_open_store", "_record", "_run_blocking", "secrets")
 
     def __init__(
         self,
@@ -57,8 +66,11 @@ class Job(Generic[R]):
         decode: Callable[[bytes | None], Any] | None = None,
         secrets: Secrets | None = None,
         look: Look | None = None,
+        *,
+        run_blocking: RunBlocking | None = None,
     ) -> None:
         self._look = look
+        self._run_blocking = run_blocking
         self._record = record
         self.secrets = secrets
         """Tells which of its arguments must not be shown; None if all may be."""
@@ -177,7 +189,15 @@ class Job(Generic[R]):
             return lines
         return lines + record.progress.log
 
-    async def refresh(self) -> "Job[R]":
+    @property
+    def blocking(self) -> "BlockingJob[R_co]":
+        """Return the coroutines of this job as plain calls, for code that has no event loop."""
+        if self._run_blocking is None:
+            message = f"job {self.id} was not made by an orchestrator; await its coroutines instead"
+            raise LifecycleError(message)
+        return BlockingJob(self, self._run_blocking)
+
+    async def refresh(self) -> "Job[R_co]":
         """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
         store = await self._open_store()
         record = (await store.get([self.id]))[0]
@@ -187,7 +207,7 @@ class Job(Generic[R]):
         self._record = record
         return self
 
-    async def result(self, timeout_seconds: float | None = None) -> R:
+    async def result(self, timeout_seconds: Duration | None = None) -> R_co:
         """Wait for the end and return what the function returned.
 
         Raises `JobFailedError`, `JobCancelledError` or `ResultTimeoutError`.
@@ -199,17 +219,18 @@ class Job(Generic[R]):
         if self.status is JobStatus.CANCELLED:
             message = f"job {self.id} of {self.worker} was cancelled"
             raise JobCancelledError(message)
-        result: R = (self._decode or _plain_result)(self.record.result)
+        result: R_co = (self._decode or _plain_result)(self.record.result)
         return result
 
-    async def ended(self, timeout_seconds: float | None = None) -> JobStatus:
+    async def ended(self, timeout_seconds: Duration | None = None) -> JobStatus:
         """Wait until it is completed, dead or cancelled, and return which."""
+        timeout = timeout_of(timeout_seconds)
         store = await self._open_store()
         bell = store.listen({"ended"})
         slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._report_unserved)
         looks = 0
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(timeout):
                 while (await self.refresh()).status.live:
                     looks += 1
                     await bell.wait()
@@ -221,7 +242,7 @@ class Job(Generic[R]):
         except TimeoutError:
             if not (await self.refresh()).status.live:
                 return self.status
-            message = f"job {self.id} of {self.worker} is not finished after {timeout_seconds:g} s: {await self._why()}"
+            message = f"job {self.id} of {self.worker} is not finished after {timeout:g} s: {await self._why()}"
             raise ResultTimeoutError(message) from None
         finally:
             slow.cancel()
@@ -244,6 +265,31 @@ class Job(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.worker}: {self.status}>"
+
+
+class BlockingJob(Generic[R_co]):
+    """The coroutines of a job as plain calls. Each works from any thread, and in a forked process."""
+
+    __slots__ = ("_job", "_run")
+
+    def __init__(self, job: Job[R_co], run: RunBlocking) -> None:
+        self._job = job
+        self._run = run
+
+    def refresh(self) -> "Job[R_co]":
+        """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
+        return self._run(self._job.refresh, "await job.refresh()")
+
+    def result(self, timeout_seconds: Duration | None = None) -> R_co:
+        """Wait for the end and return what the function returned.
+
+        Raises `JobFailedError`, `JobCancelledError` or `ResultTimeoutError`.
+        """
+        return self._run(lambda: self._job.result(timeout_seconds), "await job.result()")
+
+    def ended(self, timeout_seconds: Duration | None = None) -> JobStatus:
+        """Wait until it is completed, dead or cancelled, and return which."""
+        return self._run(lambda: self._job.ended(timeout_seconds), "await job.ended()")
 
 
 def _plain_result(result: bytes | None) -> Any:
