@@ -11,7 +11,7 @@ import pytest
 from shiftwork.core.model import Discard, JobFilter, JobRecord, JobStatus, Requeue
 from shiftwork.errors import LifecycleError, StoreUnavailableError, UnknownStoreError
 from shiftwork.store.protocol import Store
-from shiftwork.store.redis import add_batcher
+from shiftwork.store.redis import add_batcher, scripts
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import (
     NOW,
@@ -361,3 +361,66 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
     assert threading.active_count() == before + 1
     await store.close()
     await store.close()
+
+
+# ── the short way of plain jobs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def a_day(url: str, place: str) -> None:
+    """Add, claim and finish plain jobs, one and many at a time, with and without results, in two pools."""
+    store = open_store(f"{url}?keep=100", namespace=place)
+    await store.open()
+    await beat(store, "i", "i2")
+    for n in range(3):
+        await store.add([job(f"{n} {k}", pool="pq"[n % 2], head_start=float(n)) for k in range(1 + 6 * n)], NOW + n)
+    for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):
+        claimed = await claim(store, many, instance=instance, pool=pool, now=NOW + 10 + n)
+        ended = [
+            succeeded(
+                one,
+                now=NOW + 20 + n,
+                run_at=one.run_at,
+                result=b"r" if k % 3 == 0 else None,
+                keep_until=NOW + 30 + k if k % 2 else None,
+                cause="scheduled" if n == 2 else "enqueued",
+                verdict="neutral" if n == 1 else "success",
+                waited=0.5 * k,
+                marks="w1 r2" if k % 2 else "w2 r2",
+            )
+            for k, one in enumerate(claimed)
+        ]
+        assert all((await store.finish(ended[: 4 * (n + 1)], NOW + 20 + n)).accepted)
+    await store.close()
+
+
+def everything(server: Server, place: str) -> dict[bytes, Any]:
+    """Return all keys of a namespace with their values; fences, which depend on the clock, are left out."""
+    kept: dict[bytes, Any] = {}
+    for key in server.ask("KEYS", key_of(place, "*")):
+        name = key.partition(b"}:")[2]
+        match server.ask("TYPE", key):
+            case b"hash":
+                flat = server.ask("HGETALL", key)
+                kept[name] = dict(zip(flat[::2], flat[1::2], strict=True))
+            case b"zset":
+                kept[name] = server.ask("ZRANGE", key, "0", "-1", "WITHSCORES")
+            case b"set":
+                kept[name] = sorted(server.ask("SMEMBERS", key))
+    kept[b"state"] = {id: state[:12] + state[20:] for id, state in kept[b"state"].items()}
+    return kept
+
+
+async def test_plain_jobs_end_as_they_would_without_their_short_way(
+    valkey_server: Server, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, long = namespace(), namespace()
+    await a_day(valkey_url, short)
+    parts = {name: tuple(p for p in parts if not p.endswith("_plain")) for name, parts in scripts.PARTS.items()}
+    assert parts != scripts.PARTS
+    monkeypatch.setattr(scripts, "PARTS", parts)
+    scripts.script.cache_clear()
+    try:
+        await a_day(valkey_url, long)
+    finally:
+        scripts.script.cache_clear()
+    assert everything(valkey_server, short) == everything(valkey_server, long)

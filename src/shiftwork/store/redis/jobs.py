@@ -74,8 +74,11 @@ def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]],
 
 def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them."""
-    *given, infos = zip(*rows, strict=True)
     first = OWN_ARGUMENTS + len(payloads) + 1
+    if len(rows) == 1:
+        [(*row, info)] = rows
+        return _encode((1, (*row, first))), [*payloads, info]
+    *given, infos = zip(*rows, strict=True)
     at = {info: first + n for n, info in enumerate(dict.fromkeys(infos))}
     given.append(tuple(map(at.__getitem__, infos)))
     return _encode((len(rows), [_brief(column) for column in given])), [*payloads, *at]

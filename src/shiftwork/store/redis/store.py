@@ -47,7 +47,7 @@ from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, replies
-from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
+from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
@@ -141,9 +141,9 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
+    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
         arguments, behind = jobs.added_together(rows, payloads)
-        return self._client.send("add", arguments, self._origin, *behind, future=future)
+        return self._client.send("add", arguments, self._origin, *behind, future=reply, at_once=reply.at_once)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
