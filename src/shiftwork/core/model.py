@@ -272,6 +272,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     traceback: str | None = None
     instance: str | None = None
     log: tuple[LogLine, ...] = ()
+    version: str | None = None
+    """The version of the app that refused the payload, if the job went back for a node of another version."""
 
 
 class Progress(Struct, frozen=True):
@@ -567,6 +569,8 @@ class NodeBeat(Struct, frozen=True, kw_only=True):
     """The store's mean response time since the previous beat, over claims, outcomes and beats."""
     keys: tuple[str, ...] = ()
     """The ids of its encryption keys; the first one encrypts."""
+    version: str = ""
+    """The version of the app that it runs: a digest of the workers' payload schemas. See `core.refusals`."""
     store_fault: str | None = None
     """What it cannot do with the store although it can send this beat; None if nothing fails."""
 

@@ -11,7 +11,7 @@
     drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
                  nothing had asked its runs to stop
     cancelled    cancelled
-    undecodable  dead: the same bytes would not fit next time either
+    undecodable  dead, unless a node of another version of the app may try it: `core.refusals` decides that
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
 Consecutive failures of a worker count jobs, not attempts: only the attempt that makes a job dead is a failure of its
