@@ -24,7 +24,7 @@ def new_version(stage: Stage, act: Act) -> WorkerOrchestrator:
     app = stage.app(max_concurrent=2)
 
     @app.task
-    async def resize(width: int, crop: bool = False) -> int:
+    async def resize(width: int, *, crop: bool = False) -> int:
         return -width if crop else width
 
     @app.task(timeout_seconds=None)

@@ -151,11 +151,14 @@ class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta
     keep_completed_seconds: float = SECONDS_A_DAY
     enabled: bool = True
     """Whether a worker that was never enabled or disabled by hand is enabled."""
+    aliases: tuple[str, ...] = ()
+    """Former names of the worker: jobs that were added under one of them run with its function. See `core.graph`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.depends_on, dict):
             force_setattr(self, "depends_on", list(self.depends_on))
         force_setattr(self, "blocks", tuple(self.blocks))
+        force_setattr(self, "aliases", tuple(self.aliases))
 
     @property
     def demands(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from shiftwork import WorkerOrchestrator
 from shiftwork.handles.worker import Worker
 
 app = WorkerOrchestrator(os.environ["VERSIONED_STORE"])
-KINDS = {"threads": "thread", "apart": "process"}
+POOLS = ("threads", "apart")
 RESIZE: dict[str, Worker[..., Any]] = {}
 HOLD: dict[str, Worker[..., Any]] = {}
 
@@ -18,7 +18,7 @@ def resize(width: int) -> int:
     return width
 
 
-def resize_or_crop(width: int, crop: bool = False) -> int:
+def resize_or_crop(width: int, *, crop: bool = False) -> int:
     return -width if crop else width
 
 
@@ -28,8 +28,8 @@ def hold(until: str) -> None:
         time.sleep(0.02)
 
 
-for pool in KINDS:
-    app.register_pool(pool, kind=KINDS[pool], min_workers=1, max_workers=2, cpu=0.1)  # type: ignore[arg-type]
+for pool in POOLS:
+    app.register_pool(pool, kind="process" if pool == "apart" else "thread", min_workers=1, max_workers=2, cpu=0.1)
     if os.environ["VERSION"] == "new":
         HOLD[pool] = app.task(name=f"hold {pool}", pool=pool)(hold)
         RESIZE[pool] = app.task(name=f"resize {pool}", pool=pool)(resize_or_crop)
