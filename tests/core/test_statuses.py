@@ -41,7 +41,7 @@ def test_which_status_allows_which_change(status: JobStatus, changes: set[Change
 
 
 def test_due_jobs_are_queued_and_later_ones_scheduled() -> None:
-    waiting = [JobStatus.waiting(run_at, 100.0) for run_at in (99.0, 100.0, 100.001)]
+    waiting = [JobStatus.by_time(run_at, 100.0) for run_at in (99.0, 100.0, 100.001)]
     assert waiting == [JobStatus.QUEUED, JobStatus.QUEUED, JobStatus.SCHEDULED]
 
 

@@ -82,7 +82,7 @@ def _cancel(session: SqliteSession, job: AmendableJob, change: Cancel, now: floa
 
 def _requeue(session: SqliteSession, job: AmendableJob, change: Requeue, now: float) -> None:
     key = job.key if change.payload is None else change.key
-    landing = NUMBERS[JobStatus.waiting(change.run_at, now)]
+    landing = NUMBERS[JobStatus.by_time(change.run_at, now)]
     due = jobs.due_before(session, [landing])
     parked = key is not None and landing == QUEUED
     session.run("requeue_job", (landing, parked, change.run_at, change.run_at - job.head_start, key, job.seq))

@@ -41,7 +41,7 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
 
 
 def _place(session: SqliteSession, seq: int, job: NewJob, now: float) -> Place:
-    status = NUMBERS[JobStatus.waiting(job.run_at, now)]
+    status = NUMBERS[JobStatus.by_time(job.run_at, now)]
     return seq, session.pools.number(job.pool), session.workers.number(job.worker), status
 
 
