@@ -20,6 +20,7 @@
     │   ├── PayloadEncodingError        a value that cannot be encoded
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
     │   └── ResultEncodingError         a return value that cannot be encoded
+    ├── FlowError                     calls that cannot be one flow, or a flow that is broken
     ├── JobError                      an error about one job
     │   ├── UnknownJobError             no job has this id, or it was pruned
     │   ├── JobStateError               the job's status does not allow this
@@ -125,6 +126,10 @@ class PayloadDecodingError(PayloadError):
 
 class ResultEncodingError(PayloadError):
     """A return value cannot be encoded."""
+
+
+class FlowError(ShiftworkError):
+    """Calls cannot be added as one flow, or a flow is broken."""
 
 
 class JobError(ShiftworkError):

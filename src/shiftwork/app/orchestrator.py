@@ -29,6 +29,7 @@ from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
 from shiftwork.events import AnyHook, Hooks
 from shiftwork.handles.call import Call
+from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import Clock, SystemClock
@@ -424,6 +425,16 @@ class WorkerOrchestrator:
     async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add many jobs in one step: all of them, or none."""
         return await self.control.submission.submit(calls)
+
+    @overload
+    async def enqueue_flow(self, call: Call[R], /) -> Flow[R]: ...
+
+    @overload
+    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[tuple[Any, ...]]: ...
+
+    async def enqueue_flow(self, *calls: Call[Any]) -> Flow[Any]:
+        """Add these calls and all the calls that they need, in one step: all of them, or none."""
+        return await self.control.flows.enqueue(calls)
 
     async def get_job(self, job_id: str) -> Job[Any]:
         """Return a job by its id, whole. Raises `UnknownJobError`."""

@@ -1,6 +1,7 @@
 """Control: every command and every question about a store, once, with its audit.
 
     control.jobs       single jobs: enqueue, get, find, explain, stack, cancel, retry, discard
+    control.flows      jobs that need each other: enqueue, status, newest, cancel, retry
     control.bulk       many jobs at once: change, count, and the dead ones
     control.workers    all, enable, disable, trigger, payload_schema
     control.pools      all, pause, resume, scale, instances, dashboard
@@ -23,6 +24,7 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.doctor import Doctor
 from shiftwork.control.encryption import Encryption
 from shiftwork.control.explanations import Explanations
+from shiftwork.control.flows import Flows
 from shiftwork.control.history import History
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.nodes import Nodes
@@ -80,6 +82,7 @@ class Control:
             submission=self.submission,
             audit=self.audit,
         )
+        self.flows = Flows(self.store, self.now, registry, submission=self.submission, audit=self.audit)
         self.bulk = BulkChanges(self.store, self.now, audit=self.audit)
         self.workers = Workers(
             self.store, self.now, registry, definitions=definitions, jobs=self.jobs, audit=self.audit

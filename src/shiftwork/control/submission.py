@@ -11,7 +11,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.docs import SCHEMA
 from shiftwork.core.model import Added, Doc, JobRecord, NewJob
-from shiftwork.errors import StoreError
+from shiftwork.errors import FlowError, StoreError
 from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, Look
 from shiftwork.handles.redaction import secrets_of
@@ -55,6 +55,14 @@ class Submission:
         known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
         return self._handles(calls, jobs, added, known, now)
 
+    async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
+        """Add these jobs, made of these calls, in one step, and return their handles."""
+        store = await self._access.open_to_add()
+        await self.publish_secrets({call.worker for call in calls})
+        with sending(jobs) as sent:
+            added = await self._add(store, sent, now)
+        return self._handles(calls, sent, added, {}, now)
+
     async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
         try:
             added = await store.add(jobs, now)
@@ -95,6 +103,12 @@ class Submission:
             self._published.add(worker.name)
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
+        for call in calls:
+            if call.inputs or call.needs:
+                message = (
+                    f"{call.worker.name}: this call needs other calls; add it with enqueue_flow, which adds them too"
+                )
+                raise FlowError(message)
         pools = {name: self._registry.pool(name) for name in {call.worker.config.pool for call in calls}}
         return [call.job(pools[call.worker.config.pool], now) for call in calls]
 

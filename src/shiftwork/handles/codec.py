@@ -6,7 +6,7 @@ cannot take never gets into the store.
 
 import inspect
 import string
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final, get_args, get_origin
@@ -28,6 +28,7 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
+from shiftwork.handles.output import Output
 from shiftwork.handles.parameters import read_parameters
 from shiftwork.handles.redaction import Secrets, default_texts, hide, is_secret, secrets_of, without_defaults
 from shiftwork.handles.schema import read_schema
@@ -38,6 +39,10 @@ TOO_DEEP: Final = {"not shown": f"it is nested more than {DEEPEST} levels deep"}
 """Stands for a payload or result that is too deep to show: a store may hold one that another version wrote."""
 _MAX_BYTES: Final = "x-max-bytes"
 """Where a published schema says how many bytes a payload may have: other processes hold to it, too."""
+
+
+class OutputArgumentError(Exception):
+    """An argument is or contains the output of another call. It never leaves the handles."""
 
 
 class Packed(msgspec.Struct, frozen=True):
@@ -98,6 +103,21 @@ class Signature:
             message = f"{self._worker}: {self._discreet(error)}"
             raise PayloadTypeError(message) from None
         return payload
+
+    def encode_known(self, arguments: Mapping[str, Any], unknown: Collection[str]) -> bytes:
+        """Return the payload for arguments of which some will be known only when the job runs.
+
+        The others are checked now, each by itself.
+        """
+        self._check_names(arguments)
+        for name in arguments.keys() - set(unknown):
+            part = _encoded(self._worker, {name: arguments[name]}, self._max_bytes)
+            try:
+                msgspec.msgpack.decode(part, type=dict[str, self._hints.get(name, Any)], dec_hook=_from_plain)  # type: ignore[misc]
+            except msgspec.MsgspecError as error:
+                message = f"{self._worker}: argument {name!r}: {self._discreet(error).partition(' - at ')[0]}"
+                raise PayloadTypeError(message) from None
+        return _encoded(self._worker, arguments, self._max_bytes)
 
     def _discreet(self, error: Exception) -> str:
         """Return what is wrong with a payload, without secret values: msgspec names types, but others name values."""
@@ -398,6 +418,8 @@ def _type_schema(wanted: type[Any]) -> dict[str, Any]:
 def _to_plain(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, Output):
+        raise OutputArgumentError
     dump = getattr(value, "model_dump", None)  # pydantic, without knowing it
     if dump is not None:
         return dump(mode="json")

@@ -1,16 +1,17 @@
 """A `Worker`: what registering a function returns."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
-from shiftwork.handles.codec import Signature
+from shiftwork.handles.codec import OutputArgumentError, Signature
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import Options, changed
+from shiftwork.handles.output import take_outputs
 from shiftwork.handles.submitter import Submitter
 
 P = ParamSpec("P")
@@ -53,10 +54,20 @@ class Worker(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Return a job to be added by `enqueue_many`."""
         arguments = self.signature.named(args, kwargs)
-        payload = self.signature.encode(arguments)
+        try:
+            payload = self.signature.encode(arguments)
+        except OutputArgumentError:
+            return self._call_with_outputs(arguments)
         template = self.config.concurrency_key
         key = self.signature.key(template, arguments) if template else None
         return Call(self, payload, key, self._options)
+
+    def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
+        known, inputs = take_outputs(arguments)
+        template = self.config.concurrency_key
+        key = self.signature.key(template, arguments) if template else None
+        payload = self.signature.encode_known(known, {str(path[0]) for _, path in inputs})
+        return Call(self, payload, key, self._options, inputs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job. Once this returns, the job survives the death of any process."""

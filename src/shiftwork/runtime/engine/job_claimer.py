@@ -7,6 +7,7 @@ from typing import Final
 from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.inputs import with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
 from shiftwork.runtime.engine.publication import Publication
 from shiftwork.runtime.engine.runner import Runner
@@ -86,8 +87,9 @@ class JobClaimer:
             return Claims([], next_at=self._clock.now())
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
+        jobs = await with_inputs(self._store, claims.jobs)
         if self._serves_as(instance):
-            for job in claims.jobs:
+            for job in jobs:
                 self._start(job)
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
@@ -98,6 +100,9 @@ class JobClaimer:
 
     def _start(self, job: Claimed) -> None:
         """Start a job, unless its payload is still encrypted: then no attempt is used up, and another instance may."""
+        if job.expires_at is not None and job.expires_at <= self._clock.now():
+            self._settler.expire(job, self._clock.now())
+            return
         if not is_sealed(job.payload):
             self._runs.start(job)
             return

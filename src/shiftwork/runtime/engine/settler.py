@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Claimed, JobStatus, Outcome
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.runtime.clock import Clock
@@ -42,6 +43,10 @@ class Settler:
     def hand_back(self, job: Claimed, started_at: float) -> None:
         """Return a job that was claimed and has not begun."""
         self._settle(job, End(EndKind.DRAINED), started_at)
+
+    def expire(self, job: Claimed, now: float) -> None:
+        """Cancel a job that was claimed too late. It has not begun."""
+        self._settle(job, End(EndKind.CANCELLED, error=EXPIRED), now)
 
     def _settle(self, job: Claimed, end: End, started_at: float) -> None:
         callee = self._registry.workers.get(job.worker)
