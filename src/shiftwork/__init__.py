@@ -14,6 +14,7 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
     WorkerInstance,
 )
+from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.errors import (
     AppImportError,
     ConfigurationError,
@@ -66,6 +67,7 @@ __all__ = [
     "DependencyCycleError",
     "DuplicateNameError",
     "EncryptionKeyError",
+    "GiveUp",
     "HistoryError",
     "Job",
     "JobCancelledError",
@@ -87,11 +89,13 @@ __all__ = [
     "ResultEncodingError",
     "ResultTimeoutError",
     "Retry",
+    "RetryAfter",
     "ScheduleError",
     "SchemaVersionError",
     "Secret",
     "ShiftworkError",
     "SignatureError",
+    "Snooze",
     "StoreBusyError",
     "StoreError",
     "StoreFullError",

@@ -1,6 +1,7 @@
 """Enqueueing: options, uniqueness, from synchronous code, many at once."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -254,12 +255,20 @@ async def test_from_a_plain_function_that_is_itself_a_job() -> None:
 async def test_on_an_event_loop_it_is_refused_with_the_remedy(stage: Stage) -> None:
     app = stage.app()
     work = task_of(app)
-    with pytest.raises(LifecycleError, match="await the asynchronous one instead"):
+    with pytest.raises(LifecycleError, match=r"use `await work.enqueue\(…\)` instead"):
         work.enqueue_blocking(1)
     await app.start()
-    with pytest.raises(LifecycleError):
-        work.enqueue_blocking(1)
-    assert await app.find_jobs() == []
+    job = await work.enqueue(1)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: work.enqueue_blocking(1), "await work.enqueue(…)"),
+        (job.blocking.result, "await job.result()"),
+        (app.blocking.get_health, "await app.get_health(…)"),
+        (app.blocking.run, "await app.run()"),
+    ]
+    for call, instead in calls:
+        with pytest.raises(LifecycleError, match=f"use `{re.escape(instead)}` instead"):
+            call()
+    assert [found.id for found in await app.find_jobs()] == [job.id]
 
 
 async def test_a_wrong_argument_is_refused_in_the_callers_thread(stage: Stage) -> None:

@@ -75,11 +75,14 @@ def call(*args: Any, **kwargs: Any) -> Callable[[App], object]:
 MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     # ── the options of a worker
     ("timeout", worker(timeout=30), ["'timeout'", "did you mean 'timeout_seconds'?"]),
-    ("every", worker(every="10s"), ["'every'", "write interval_seconds=10"]),
+    ("every", worker(every="never"), ["every must be a time", "not 'never'"]),
+    ("every 0", worker(every=0), ["every must be above 0"]),
+    ("every twice", worker(every=5, interval_seconds=5), ["every is another name for interval_seconds; remove one"]),
+    ("every and cron", worker(every=5, cron="* * * * *"), ["cron and every are both given"]),
+    ("every of a task", worker(every=5, execution_mode="triggered"), ["every has no meaning for a triggered worker"]),
+    ("every of a pool", pool(every="10s"), ["option of a worker"]),
     ("interval", worker(interval=timedelta(minutes=5)), ["write interval_seconds=300"]),
     ("minutes", worker(minutes=5), ["write interval_seconds=300"]),
-    ("interval_seconds in words", worker(interval_seconds="5m"), ["not '5m'", "write 300"]),
-    ("interval_seconds as timedelta", worker(interval_seconds=timedelta(hours=1)), ["write 3600"]),
     ("queue", worker(queue="mail"), ["did you mean 'pool'?"]),
     ("max_attempts", worker(max_attempts=3), ["did you mean 'max_retries'?"]),
     ("concurrency", worker(concurrency=3), ["did you mean 'max_running'?"]),

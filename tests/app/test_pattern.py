@@ -121,6 +121,7 @@ class Witness:
 
     config = WorkerConfig(name="nap")
     is_async = True
+    retry_rule = None
     schema: bytes | None = None
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ def nothing() -> None: ...
         ({"intervall_seconds": 5}, UnknownOptionError, ["'fetch'", "'intervall_seconds'", "'interval_seconds'"]),
         ({"interval_seconds": 0}, ScheduleError, ["'fetch'", "interval_seconds", "above 0"]),
         ({"interval_seconds": -5}, ScheduleError, ["'fetch'", "interval_seconds", "-5"]),
-        ({"interval_seconds": "5"}, ScheduleError, ["'fetch'", "interval_seconds", "'5'"]),
+        ({"interval_seconds": "five"}, ScheduleError, ["'fetch'", "interval_seconds", "'five'"]),
         ({"cron": "every day"}, ScheduleError, ["'fetch'", "cron", "five fields"]),
         ({"cron": "99 * * * *"}, ScheduleError, ["'fetch'", "cron", "minute"]),
         ({"cron": "* * * * *", "interval_seconds": 5}, ScheduleError, ["cron and interval_seconds"]),

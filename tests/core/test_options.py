@@ -3,12 +3,14 @@
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shiftwork.core.admission import RateLimit
+from shiftwork.core.durations import seconds_in
 from shiftwork.core.model import (
     Breaker,
     JobPriority,
@@ -86,12 +88,21 @@ def test_an_unknown_option_names_worker_option_and_nearest() -> None:
     assert str(error) == "worker 'fetch-data': unknown option 'interval_second'; did you mean 'interval_seconds'?"
 
 
+def _rule_of_one(_attempt: int) -> float:
+    return 1.0
+
+
+async def _async_rule(_attempt: int, _error: Exception) -> float:
+    return 1.0
+
+
 BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
     ({"interval_seconds": 0}, ScheduleError, "interval_seconds must be above 0"),
     ({"interval_seconds": -1}, ScheduleError, "interval_seconds must be at least 0, not -1"),
-    ({"interval_seconds": "60"}, ScheduleError, "interval_seconds must be a number"),
-    ({"interval_seconds": True}, ScheduleError, "interval_seconds must be a number"),
-    ({"interval_seconds": timedelta(minutes=1)}, ScheduleError, "timedelta"),
+    ({"interval_seconds": "soon"}, ScheduleError, """interval_seconds must be a time, such as 90, "1h30m" or"""),
+    ({"interval_seconds": True}, ScheduleError, "interval_seconds must be a time"),
+    ({"interval_seconds": timedelta(minutes=-1)}, ScheduleError, "interval_seconds must be at least 0, not -60.0"),
+    ({"interval_seconds": "0s"}, ScheduleError, "interval_seconds must be above 0"),
     ({"interval_seconds": float("nan")}, ScheduleError, "not nan"),
     ({"interval_seconds": float("inf")}, ScheduleError, "not inf"),
     ({"interval_seconds": 5, "cron": "* * * * *"}, ScheduleError, "cron and interval_seconds are both given"),
@@ -109,7 +120,7 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
     ({"timezone": ""}, ScheduleError, "not a time zone"),
     ({"timezone": None}, ScheduleError, "must be the name of a time zone"),
     ({"timeout_seconds": 0}, ConfigurationError, "timeout_seconds must be above 0, not 0"),
-    ({"timeout_seconds": "1"}, ConfigurationError, "timeout_seconds must be a number"),
+    ({"timeout_seconds": "1x"}, ConfigurationError, "timeout_seconds must be a time"),
     ({"max_retries": -1}, ConfigurationError, "max_retries must be at least 0, not -1"),
     ({"max_retries": 1.5}, ConfigurationError, "max_retries must be a whole number"),
     ({"max_retries": True}, ConfigurationError, "max_retries must be a whole number"),
@@ -149,6 +160,17 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
         "concurrency_key must be a non-empty string",
     ),
     ({"retry": 5}, ConfigurationError, "must be a Retry(…)"),
+    ({"retry": Retry}, ConfigurationError, "retry must be an object, not the class Retry; write Retry(…)"),
+    ({"retry": _rule_of_one}, ConfigurationError, "must be a function (attempt, error) → seconds or None"),
+    ({"retry": _async_rule}, ConfigurationError, "must be a plain function"),
+    ({"retry": Retry(on=ValueError)}, ConfigurationError, "list of exception classes, not one; write (ValueError,)"),  # type: ignore[arg-type]
+    ({"retry": Retry(on=())}, ConfigurationError, "set max_retries=0"),
+    ({"retry": Retry(on=[ValueError(), int])}, ConfigurationError, "on must contain exception classes"),  # type: ignore[list-item]
+    ({"retry": Retry(never_on=["ValueErorr"])}, ConfigurationError, "did you mean 'ValueError'?"),
+    ({"retry": Retry(on=[OSError], never_on=[OSError])}, ConfigurationError, "on and never_on both have OSError"),
+    ({"retry": Retry(delays=[])}, ConfigurationError, "delays must be a list of times"),
+    ({"retry": Retry(delays=[1, -1])}, ConfigurationError, "delays has -1, which is not a time of 0 or more"),
+    ({"retry": Retry(delays=[1], factor=3)}, ConfigurationError, "delays replaces factor"),
     ({"retry": Retry(base_seconds=-1)}, ConfigurationError, "base_seconds must be at least 0"),
     ({"retry": Retry(factor=0.5)}, ConfigurationError, "factor must be at least 1"),
     ({"retry": Retry(jitter=2)}, ConfigurationError, "jitter must be at least 0 and at most 1, not 2"),
@@ -230,6 +252,41 @@ class TestModes:
         assert worker_config("w", {"cron": None, "interval_seconds": 5}).interval_seconds == 5.0
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        (90, 90),
+        (1.5, 1.5),
+        ("90", 90),
+        ("500ms", 0.5),
+        ("1h30m", 5400),
+        ("1d 12h", 129_600),
+        (timedelta(hours=1), 3600),
+    ],
+)
+def test_times_are_kept_in_seconds(written: Any, seconds: float) -> None:
+    config = worker_config("w", {"every": written, "timeout_seconds": written})
+    assert (config.interval_seconds, config.timeout_seconds) == (seconds, seconds)
+    assert worker_config("w", {"interval_seconds": written}).interval_seconds == seconds
+    assert pool_config("p", {"job_timeout": written}).job_timeout == seconds
+    retry = worker_config("w", {"retry": Retry(base_seconds=written)}).retry
+    assert retry.base_seconds == seconds
+    assert worker_config("w", {"retry": Retry(delays=[written, 0])}).retry.delays == (seconds, 0)
+
+
+@pytest.mark.parametrize("written", ["", "h", "1h1", "30m1h", "1h1h", "-5s", "1 2", "5 parsecs", "1e3", b"5s", None])
+def test_what_is_not_a_duration_is_none(written: Any) -> None:
+    assert seconds_in(written) is None
+
+
+def test_exceptions_of_a_policy_are_kept_as_names() -> None:
+    retry = Retry(on=[OSError, HTTPError, "app.errors.Busy"], never_on={FileNotFoundError})  # type: ignore[arg-type]
+    kept = worker_config("w", {"retry": retry}).retry
+    assert kept.on == ("OSError", "urllib.error.HTTPError", "app.errors.Busy")
+    assert kept.never_on == ("FileNotFoundError",)
+    assert worker_config("w", {"retry": kept}).retry == kept
+
+
 class TestPools:
     """Pools are checked like workers."""
 
@@ -260,7 +317,8 @@ class TestPools:
             ({"scale_down_after_seconds": -1}, "scale_down_after_seconds must be at least 0"),
             ({"job_timeout": 0}, "job_timeout must be above 0"),
             ({"heartbeat_interval": 0}, "heartbeat_interval must be above 0"),
-            ({"heartbeat_interval": "5s"}, "heartbeat_interval must be a number, above 0"),
+            ({"heartbeat_interval": "often"}, "heartbeat_interval must be a time"),
+            ({"job_timeout": timedelta(0)}, "job_timeout must be above 0"),
             ({"cpu": 0}, "cpu must be above 0"),
             ({"cpu": -0.5}, "cpu must be above 0"),
             ({"labels": "gpu"}, "labels must be a list of labels, not one string; write ['gpu']"),

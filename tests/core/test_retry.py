@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shiftwork.core.landing import landing
 from shiftwork.core.model import SECONDS_A_DAY, Claimed, JobStatus, Outcome, Retry, WorkerConfig
-from shiftwork.core.retry import CRASH_LIMIT, HAND_BACK_LIMIT, LOSS_LIMIT, End, EndKind, backoff, settle
+from shiftwork.core.retry import (
+    CRASH_LIMIT,
+    HAND_BACK_LIMIT,
+    LOSS_LIMIT,
+    End,
+    EndKind,
+    backoff,
+    error_names_of,
+    refusal,
+    settle,
+)
 
 CONFIG = WorkerConfig(
     name="w",
@@ -46,9 +57,9 @@ def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
 
 
 @pytest.mark.parametrize("kind", EndKind)
-def test_every_end_but_success_and_drain_is_reported(kind: EndKind) -> None:
+def test_every_end_but_success_and_handing_back_is_reported(kind: EndKind) -> None:
     outcome = settled(kind, error="boom", traceback="at line 1")
-    if kind in {EndKind.RETURNED, EndKind.DRAINED}:
+    if kind in {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED}:
         assert outcome.report is None
         return
     report = outcome.report
@@ -177,8 +188,73 @@ def test_an_unknown_worker_is_settled_too_and_never_disabled(kind: EndKind) -> N
     assert outcome.disable_after is None
 
 
+def test_a_run_that_rules_out_another_attempt_makes_its_job_dead_and_counts_against_the_worker() -> None:
+    outcome = settled(EndKind.RAISED, error="GiveUp: gone", final=True)
+    assert (outcome.status, outcome.attempt, outcome.error) == (JobStatus.DEAD, 1, "GiveUp: gone")
+    assert (outcome.verdict, outcome.disable_after) == ("failure", 4)
+
+
+def test_a_run_that_names_the_time_of_the_next_attempt_is_counted_like_any_other() -> None:
+    outcome = settled(EndKind.RAISED, claimed(attempt=2), again_in=77.0)
+    assert (outcome.status, outcome.run_at, outcome.attempt) == (JobStatus.FAILED, NOW + 77, 2)
+    assert settled(EndKind.RAISED, claimed(attempt=3), again_in=77.0).status is JobStatus.DEAD
+
+
+def test_a_snoozed_job_waits_until_then_and_nothing_is_counted() -> None:
+    outcome = settled(EndKind.SNOOZED, claimed(attempt=99, crashes=1), again_in=30.0)
+    assert (outcome.status, outcome.run_at) == (JobStatus.QUEUED, NOW + 30)
+    assert landing(outcome, NOW, cancelling=False) is JobStatus.SCHEDULED
+    assert (outcome.attempt, outcome.crashes, outcome.verdict, outcome.error) == (98, 1, "neutral", None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "dead"),
+    [
+        (Retry(), None),
+        (Retry(on=("ValueError",)), "timed out after 60 s; not retried: on has only ValueError"),
+        (Retry(on=("TimeoutError",)), None),
+        (Retry(never_on=("OSError",)), "timed out after 60 s; not retried: never_on has OSError"),
+    ],
+    ids=str,
+)
+def test_a_timeout_is_a_timeout_error_to_the_policy(policy: Retry, dead: str | None) -> None:
+    outcome = settled(EndKind.TIMED_OUT, config=WorkerConfig(name="w", retry=policy))
+    assert (outcome.error if outcome.status is JobStatus.DEAD else None) == dead
+
+
+class CardError(ValueError):
+    """An exception of a user's."""
+
+
+CARD = f"{__name__}.CardError"
+
+
+@pytest.mark.parametrize(
+    ("policy", "error", "refused"),
+    [
+        (Retry(on=("ValueError",)), CardError(), None),
+        (Retry(on=(CARD,)), CardError(), None),
+        (Retry(on=(CARD,)), ValueError(), f"not retried: on has only {CARD}"),
+        (Retry(never_on=("ValueError",)), CardError(), "not retried: never_on has ValueError"),
+        (Retry(never_on=(CARD,)), CardError(), f"not retried: never_on has {CARD}"),
+        (Retry(never_on=(CARD,)), ValueError(), None),
+        (Retry(on=("ValueError",), never_on=(CARD,)), CardError(), f"not retried: never_on has {CARD}"),
+        (Retry(on=("Exception",)), KeyboardInterrupt(), "not retried: on has only Exception"),
+        (Retry(), KeyboardInterrupt(), None),
+    ],
+    ids=str,
+)
+def test_a_policy_knows_exceptions_by_their_classes(policy: Retry, error: BaseException, refused: str | None) -> None:
+    assert refusal(policy, error_names_of(error)) == refused
+
+
 class TestBackoff:
     """Growing, capped, jittered."""
+
+    @pytest.mark.parametrize(("attempt", "seconds"), [(1, 1), (2, 10), (3, 9999), (4, 9999), (99, 9999)])
+    def test_delays_are_taken_in_turn_and_the_last_one_repeats(self, attempt: int, seconds: float) -> None:
+        assert backoff(Retry(delays=(1.0, 10.0, 9999.0), jitter=0), attempt, 0.9) == seconds
+        assert backoff(Retry(delays=(1.0, 10.0, 9999.0), jitter=0.5), attempt, 0.0) == seconds / 2
 
     @pytest.mark.parametrize(("attempt", "seconds"), [(1, 5), (2, 10), (3, 20), (10, 2560), (11, 3600), (99, 3600)])
     def test_it_doubles_up_to_the_cap(self, attempt: int, seconds: float) -> None:

@@ -76,6 +76,11 @@ def test_options_and_their_defaults(docs: Path, page: str, config: type[Struct])
     assert list(documented) == list(defaults(config))
 
 
+def test_parts_of_a_retry_policy(docs: Path) -> None:
+    documented = documented_defaults(rows(docs / "failures.md", "`Retry(…)`"))
+    assert documented == defaults(shiftwork.Retry)
+
+
 def test_settings_and_their_defaults(docs: Path) -> None:
     documented = documented_defaults(rows(docs / "operations.md", "`WorkerOrchestrator(…)`"))
     parameters = list(inspect.signature(WorkerOrchestrator).parameters.values())

@@ -181,14 +181,14 @@ async def ident() -> int:
 
 def test_a_portal_has_one_thread_and_closes_it() -> None:
     portal = Portal()
-    idents = {portal.call(ident) for _ in range(3)}
+    idents = {portal.call(ident, "await it()") for _ in range(3)}
     assert len(idents) == 1
     assert threading.get_ident() not in idents
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "shiftwork portal"]
     portal.close()
     thread.join(DEADLINE)
     assert not thread.is_alive()
-    assert portal.call(ident) is not None
+    assert portal.call(ident, "await it()") is not None
     portal.close()
     portal.close()
 
@@ -199,13 +199,13 @@ def test_a_portal_hands_on_what_is_raised() -> None:
 
     portal = Portal()
     with pytest.raises(ValueError, match="from inside"):
-        portal.call(bad)
+        portal.call(bad, "await it()")
     portal.close()
 
 
 async def test_a_portal_runs_on_the_given_loop_and_refuses_to_block_one() -> None:
     portal = Portal()
     portal.loop = asyncio.get_running_loop()
-    assert await asyncio.to_thread(lambda: portal.call(ident)) == threading.get_ident()
+    assert await asyncio.to_thread(lambda: portal.call(ident, "await it()")) == threading.get_ident()
     with pytest.raises(LifecycleError, match="would stop this thread's event loop"):
-        portal.call(ident)
+        portal.call(ident, "await it()")

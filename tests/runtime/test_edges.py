@@ -182,7 +182,7 @@ async def test_a_portal_that_closes_lets_go_of_those_who_wait_in_it() -> None:
 
     def call() -> None:
         try:
-            portal.call(endless)
+            portal.call(endless, "await it()")
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is no silence
             heard.append(type(error).__name__)
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from shiftwork import Breaker, JobStatus, Retry, WorkerOrchestrator
+from shiftwork import Breaker, Context, JobStatus, Retry, RetryAfter, Snooze, WorkerOrchestrator
 from shiftwork.core.model import Event
 from shiftwork.runtime.clock import ManualClock, settle
-from tests.runtime.stage import Act, Stage, status, statuses, worker_of
+from tests.runtime.stage import DEADLINE, Act, Stage, status, statuses, worker_of
 
 # ── retries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -240,6 +240,85 @@ async def test_another_process_hears_of_it(stage: Stage) -> None:
     await there.enable_worker("act")
     await settle()
     assert here.get_status()["worker_states"]["act"]["enabled"]
+
+
+# ── what the function and its policy say about the next attempt ─────────────────────────────────────────────────────
+
+
+async def test_a_function_says_when_it_is_tried_again(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=1)
+    async def fetch() -> None:
+        raise RetryAfter("1h", "the service is busy")
+
+    await app.start()
+    job = await fetch.enqueue()
+    await settle()
+    assert await status(job) is JobStatus.FAILED
+    assert (job.run_at, job.attempt, job.error) == (clock.now() + 3600, 1, "RetryAfter: the service is busy")
+    await clock.advance(3600)
+    assert await status(job) is JobStatus.DEAD, "the attempt counts"
+
+
+async def test_a_snoozed_job_is_scheduled_and_no_attempt_is_counted(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+    runs: list[int] = []
+
+    @app.task(max_retries=0)
+    async def export(ctx: Context) -> str:
+        runs.append(ctx.attempt)
+        if len(runs) < 20:
+            raise Snooze(30)
+        return "done"
+
+    await app.start()
+    job = await export.enqueue()
+    await settle()
+    assert await status(job) is JobStatus.SCHEDULED
+    assert (job.run_at, job.attempt, job.history, job.error) == (clock.now() + 30, 0, (), None)
+    for _ in range(19):
+        await clock.advance(30)
+    assert await job.result(DEADLINE) == "done"
+    assert runs == [1] * 20
+
+
+async def test_a_retry_function_that_is_wrong_is_named_and_the_default_policy_holds(
+    stage: Stage, clock: ManualClock
+) -> None:
+    app = stage.app()
+    broken = [lambda _attempt, _error: "soon", lambda _attempt, _error: -1.0, lambda _attempt, _error: 1 / 0]
+    says = ["it returned 'soon'", "it returned -1.0", "ZeroDivisionError: division by zero"]
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    for number, rule in enumerate(broken):
+        app.register_worker(f"w{number}", fail, execution_mode="triggered", retry=rule)
+    await app.start()
+    jobs = [await worker_of(app, f"w{number}").enqueue() for number in range(3)]
+    await settle()
+    for job, what in zip(jobs, says, strict=True):
+        assert await status(job) is JobStatus.FAILED
+        assert job.error == f"ValueError: no; its retry function failed: {what}"
+        assert clock.now() + 4 < job.run_at < clock.now() + 6
+
+
+async def test_a_run_that_was_stopped_cannot_choose(stage: Stage, clock: ManualClock) -> None:
+    app = stage.app()
+
+    @app.task(max_retries=0, timeout_seconds=5)
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise Snooze(30)
+
+    await app.start()
+    job = await stubborn.enqueue()
+    await settle()
+    await clock.advance(5)
+    assert await status(job) is JobStatus.DEAD, "it timed out"
 
 
 # ── breakers ─────────────────────────────────────────────────────────────────────────────────────────────────────────

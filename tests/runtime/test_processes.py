@@ -129,6 +129,7 @@ async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
 class Callee:
     config = WorkerConfig(name="nap")
     is_async = True
+    retry_rule = None
     schema: bytes | None = None
 
     def __init__(self) -> None:

@@ -5,10 +5,12 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 from msgspec import to_builtins
 
+from shiftwork.app.blocking import BlockingCalls, blocking
 from shiftwork.app.decorators import TaskDecorator, checked, name_of, nameless
 from shiftwork.app.process_setup import setup_of
 from shiftwork.app.registration import (
@@ -22,6 +24,8 @@ from shiftwork.app.registration import (
 from shiftwork.app.status import status_of
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
+from shiftwork.control.forking import begin_anew_when_forked, never_free
+from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig
@@ -88,7 +92,7 @@ class WorkerOrchestrator:
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
         self._keys = find_keys(encryption_keys)
-        self._store = store_of(store, namespace=namespace, keys=self._keys)
+        first = store_of(store, namespace=namespace, keys=self._keys)
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._node: Node | None = None
@@ -103,12 +107,13 @@ class WorkerOrchestrator:
         )
         self._registered = LocalRegistry(default_pool(max_concurrent))
         self.control = Control(
-            self._store,
+            first,
             self._clock,
             self._registered,
             hooks=self._hooks,
             strays=self._strays,
             lease_seconds=lease_seconds,
+            again=self._made_again(first),
         )
         """Every command and every question about the store, in families."""
         self._max_payload_bytes = max_payload_bytes
@@ -118,6 +123,26 @@ class WorkerOrchestrator:
         self._triggering = Triggering(
             self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
         )
+
+        begin_anew_when_forked(self)
+
+    def _made_again(self, store: Store) -> Callable[[], Store] | None:
+        """Return what makes the same store in a forked process; None for one in memory, or that is not given by URL."""
+        if self._url is None or store.url.startswith("memory:"):
+            return None
+        # The path of a file may be relative to a folder that the forked process has left.
+        url = store.url if store.url.startswith("sqlite:") else self._url
+        return partial(store_of, url, namespace=self._namespace, keys=self._keys)
+
+    def forked(self) -> None:
+        """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
+        never_free(self._node)
+        self._node, self._state, self._starting = None, "stopped", None
+
+    @property
+    def blocking(self) -> "BlockingOrchestrator":
+        """Return the coroutines of this orchestrator as plain calls, for code that has no event loop."""
+        return BlockingOrchestrator(self)
 
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -332,7 +357,7 @@ class WorkerOrchestrator:
     def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
         return Node(
             registry,
-            store=self._store,
+            store=self.control.store.store,
             clock=self._clock,
             hooks=self._hooks,
             states=self._registered.states,
@@ -380,7 +405,7 @@ class WorkerOrchestrator:
 
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def trigger_worker(self, name: str, *, timeout_seconds: float | None = None, **payload: Any) -> bool:
+    async def trigger_worker(self, /, name: str, *, timeout_seconds: float | None = None, **payload: Any) -> bool:
         """Run a worker now and return when that run has ended, with its retries.
 
         False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
@@ -440,7 +465,7 @@ class WorkerOrchestrator:
         """Return a job by its id, whole. Raises `UnknownJobError`."""
         return await self.control.jobs.get(job_id)
 
-    async def find_jobs(self, **wanted: Any) -> list[Job[Any]]:
+    async def find_jobs(self, /, **wanted: Any) -> list[Job[Any]]:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
         `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
@@ -471,18 +496,18 @@ class WorkerOrchestrator:
         """Delete a job that has ended."""
         await self.control.jobs.discard(job_id)
 
-    async def cancel_jobs(self, **wanted: Any) -> int:
+    async def cancel_jobs(self, /, **wanted: Any) -> int:
         """Cancel all jobs that match (see `find_jobs`), and return how many were."""
         return (await self.control.bulk.change("cancel", **wanted)).count
 
-    async def retry_jobs(self, *, rate: str | None = None, **wanted: Any) -> int:
+    async def retry_jobs(self, /, *, rate: str | None = None, **wanted: Any) -> int:
         """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
 
         `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
         """
         return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
 
-    async def discard_jobs(self, **wanted: Any) -> int:
+    async def discard_jobs(self, /, **wanted: Any) -> int:
         """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
         return (await self.control.bulk.change("discard", **wanted)).count
 
@@ -566,3 +591,61 @@ class WorkerOrchestrator:
             message = f"app.asgi() needs {error.name}: pip install 'shiftwork[web]'"
             raise ConfigurationError(message) from None
         return Api(Site(self.control, trust_loopback=trust_loopback, identify=identify))
+
+
+class BlockingOrchestrator(BlockingCalls):
+    """The coroutines of an orchestrator as plain calls. Each works from any thread, and in a forked process.
+
+    They run on the orchestrator's event loop while it runs, and otherwise on one in a thread of its own.
+    """
+
+    def __init__(self, orchestrator: WorkerOrchestrator) -> None:
+        super().__init__(orchestrator)
+        self._orchestrator = orchestrator
+
+    start = blocking(WorkerOrchestrator.start)
+    trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
+    auto_scale = blocking(WorkerOrchestrator.auto_scale)
+    recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
+    enqueue_many = blocking(WorkerOrchestrator.enqueue_many)
+    get_job = blocking(WorkerOrchestrator.get_job)
+    find_jobs = blocking(WorkerOrchestrator.find_jobs)
+    explain_job = blocking(WorkerOrchestrator.explain_job)
+    job_stack = blocking(WorkerOrchestrator.job_stack)
+    cancel_job = blocking(WorkerOrchestrator.cancel_job)
+    retry_job = blocking(WorkerOrchestrator.retry_job)
+    discard_job = blocking(WorkerOrchestrator.discard_job)
+    cancel_jobs = blocking(WorkerOrchestrator.cancel_jobs)
+    retry_jobs = blocking(WorkerOrchestrator.retry_jobs)
+    discard_jobs = blocking(WorkerOrchestrator.discard_jobs)
+    workers = blocking(WorkerOrchestrator.workers)
+    enable_worker = blocking(WorkerOrchestrator.enable_worker)
+    disable_worker = blocking(WorkerOrchestrator.disable_worker)
+    pools = blocking(WorkerOrchestrator.pools)
+    pause_pool = blocking(WorkerOrchestrator.pause_pool)
+    resume_pool = blocking(WorkerOrchestrator.resume_pool)
+    scale_pool = blocking(WorkerOrchestrator.scale_pool)
+    get_pool_dashboard = blocking(WorkerOrchestrator.get_pool_dashboard)
+    nodes = blocking(WorkerOrchestrator.nodes)
+    drain_node = blocking(WorkerOrchestrator.drain_node)
+    undrain_node = blocking(WorkerOrchestrator.undrain_node)
+    get_health = blocking(WorkerOrchestrator.get_health)
+    events = blocking(WorkerOrchestrator.events)
+    check = blocking(WorkerOrchestrator.check)
+
+    def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
+        """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
+        portal = self._orchestrator.control.portal
+        portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
+        portal.close()
+
+    def close(self) -> None:
+        """Close the store, in a process that only asks or enqueues, and end the thread that did so."""
+        portal = self._orchestrator.control.portal
+        portal.call(self._orchestrator.close, "await app.close()")
+        portal.close()
+
+    def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
+        """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
+        refuse_on_a_loop("await app.run()")
+        asyncio.run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

@@ -12,6 +12,7 @@ from shiftwork.control.registry import DEFAULT_POOL, LocalRegistry
 from shiftwork.core.graph import compile_gates
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.options import pool_config, worker_config
+from shiftwork.core.retry_options import rule_in
 from shiftwork.errors import ConfigurationError, DuplicateNameError, LifecycleError, UnknownPoolError
 from shiftwork.handles.codec import Signature
 from shiftwork.handles.submitter import Submitter
@@ -54,15 +55,16 @@ class Registrations:
         if name in self._registry.workers:
             message = f"there is a worker {name!r} already; give one of the two another name"
             raise DuplicateNameError(message)
-        options = _without_synonyms(given)
-        config = worker_config(name, options, defaults=defaults)
+        config = worker_config(name, given, defaults=defaults)
         function = function.function if isinstance(function, Worker) else function
         signature = Signature(name, function, config.execution_mode, max_bytes=self._max_payload_bytes)
         if config.concurrency_key is not None:
             signature.check_key(config.concurrency_key)
-        worker: Worker[Any, Any] = Worker(config, function, signature=signature, submitter=self._submitter)
+        worker: Worker[Any, Any] = Worker(
+            config, function, signature=signature, submitter=self._submitter, retry_rule=rule_in(given)
+        )
         self._registry.workers[name] = worker
-        if "timeout_seconds" in options:
+        if "timeout_seconds" in given:
             self._own_timeout.add(name)
         if node is not None:
             self._adopt(node, f"worker {name}", config.pool, lambda: self._registry.workers.pop(name))
@@ -160,11 +162,6 @@ def merged(name: str, options: Any, named: Mapping[str, Any]) -> Mapping[str, An
         message = f"worker {name!r}: {', '.join(twice)} is given twice, in the dict and by name; remove one"
         raise ConfigurationError(message)
     return {**options, **named}
-
-
-def _without_synonyms(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with `is_enabled`, the pattern's name, as `enabled`."""
-    return {"enabled" if option == "is_enabled" else option: value for option, value in options.items()}
 
 
 def _changed(pool: PoolConfig) -> dict[str, Any]:

@@ -18,6 +18,8 @@ It runs no worker; running nodes follow what it changes. It is composed of a sto
 inherits from it (docs/decisions/0066-control-is-composed.md).
 """
 
+from collections.abc import Callable
+
 from shiftwork.control.audit import Audit
 from shiftwork.control.bulk import BulkChanges
 from shiftwork.control.definitions import Definitions
@@ -25,6 +27,7 @@ from shiftwork.control.doctor import Doctor
 from shiftwork.control.encryption import Encryption
 from shiftwork.control.explanations import Explanations
 from shiftwork.control.flows import Flows
+from shiftwork.control.forking import begin_anew_when_forked
 from shiftwork.control.history import History
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.nodes import Nodes
@@ -57,6 +60,7 @@ class Control:
         strays: Strays = dict,
         store_fault: StoreFault = lambda: None,
         lease_seconds: float = 15.0,
+        again: Callable[[], Store] | None = None,
     ) -> None:
         clock = clock or SystemClock()
         registry = registry or LocalRegistry()
@@ -66,7 +70,8 @@ class Control:
         self.voice = StoreVoice(clock.monotonic)
         """Knows which calls of the store fail in this process; a node of this process reports to it too."""
         self.portal = Portal()
-        self.store = StoreAccess(store, clock)
+        self.store = StoreAccess(store, clock, again)
+        begin_anew_when_forked(self.voice)
         self.audit = Audit(self.store, self.now, self._hooks)
         definitions = Definitions(self.store, self.now)
         self.explanations = Explanations(self.store, self.now, registry, definitions)
@@ -81,6 +86,7 @@ class Control:
             explanations=self.explanations,
             submission=self.submission,
             audit=self.audit,
+            run_blocking=self.portal.call,
         )
         self.flows = Flows(self.store, self.now, registry, submission=self.submission, audit=self.audit)
         self.bulk = BulkChanges(self.store, self.now, audit=self.audit)

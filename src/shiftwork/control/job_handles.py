@@ -7,15 +7,23 @@ from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.model import JobRecord
-from shiftwork.handles.job import Job, Look
+from shiftwork.handles.job import Job, Look, RunBlocking
 from shiftwork.handles.redaction import secrets_of
 
 
 class JobHandles:
     """Makes handles of records, by the workers registered here or published by other processes."""
 
-    def __init__(self, access: StoreAccess, registry: LocalRegistry, definitions: Definitions, look: Look) -> None:
+    def __init__(
+        self,
+        access: StoreAccess,
+        registry: LocalRegistry,
+        definitions: Definitions,
+        look: Look,
+        run_blocking: RunBlocking,
+    ) -> None:
         self._look = look
+        self._run_blocking = run_blocking
         self._access = access
         self._registry = registry
         self._definitions = definitions
@@ -33,7 +41,7 @@ class JobHandles:
             known = here.get(record.worker)
             secrets = secrets_of(known.schema if known else schemas.get(record.worker))
             decode = known.signature.decode_result if known else None
-            handles.append(Job(record, self._access.open, decode, secrets, self._look))
+            handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=self._run_blocking))
         return handles
 
     async def one(self, record: JobRecord) -> Job[Any]:

@@ -16,7 +16,7 @@ from shiftwork.core.model import Cancel, Change, Discard, JobRecord, PoolConfig,
 from shiftwork.errors import JobStateError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed, pack_plain, plain
-from shiftwork.handles.job import Job
+from shiftwork.handles.job import Job, RunBlocking
 from shiftwork.handles.options import Options
 from shiftwork.handles.redaction import secrets_of
 from shiftwork.telemetry.tracing import sending
@@ -43,6 +43,7 @@ class Jobs:
         explanations: Explanations,
         submission: Submission,
         audit: Audit,
+        run_blocking: RunBlocking,
     ) -> None:
         self._access = access
         self._now = now
@@ -51,7 +52,7 @@ class Jobs:
         self._explanations = explanations
         self._submission = submission
         self._audit = audit
-        self._handles = JobHandles(access, registry, definitions, explanations.unfinished)
+        self._handles = JobHandles(access, registry, definitions, explanations.unfinished, run_blocking)
 
     async def enqueue(
         self, worker: str, payload: Mapping[str, Any], options: Options | None = None

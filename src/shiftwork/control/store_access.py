@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.control.store_schema import StoreSchema
+from shiftwork.errors import LifecycleError
 from shiftwork.runtime.clock import Clock
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
@@ -14,16 +16,40 @@ from shiftwork.transfer.move_record import refuse_to_add, refuse_to_change
 class StoreAccess:
     """Opens a store on first use, and refuses changes to one whose content has moved."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, again: Callable[[], Store] | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._again = again
+        """Makes the same store again, for a process that is forked from this one; None if that is impossible."""
         self._opened = False
         self._may_add = False
+        self._is_inherited = False
+        begin_anew_when_forked(self)
+
+    def forked(self) -> None:
+        """Leave the store to the parent, and take one of our own. A store in memory was copied, and has no parent."""
+        self._opened = self._may_add = False
+        if self._again is not None:
+            never_free(self._store)
+            self._store = self._again()
+        else:
+            self._is_inherited = not self._store.url.startswith("memory:")
+
+    @property
+    def store(self) -> Store:
+        """Return the store, open or not. Raises `LifecycleError` if it belongs to the process that forked this one."""
+        if self._is_inherited:
+            message = (
+                f"{self._store.url} belongs to the process that forked this one; name the store by its URL, "
+                "WorkerOrchestrator('sqlite:///…'), so that a forked process can open its own"
+            )
+            raise LifecycleError(message)
+        return self._store
 
     async def open(self) -> Store:
         """Return the store, open. The first time, set our clock by the store's."""
         if not self._opened:
-            await self._store.open()
+            await self.store.open()
             await self._follow_clock()
         return self._store
 
@@ -51,7 +77,7 @@ class StoreAccess:
 
     async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
         """Open the store unless this raises. What does not depend on each other is asked in one round trip."""
-        store = self._store
+        store = self.store
         if not self._opened:
             await store.open()
         _, _, in_use = await asyncio.gather(self._follow_clock(), refuse(store), keys_in_use(store))

@@ -82,15 +82,16 @@ class Submission:
 
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection, from synchronous code."""
-        store = transactional(self.run_blocking(self._access.open_to_add), "enqueue_with_blocking")
-        self.run_blocking(lambda: self.publish_secrets({call.worker for call in calls}))
+        instead = f"await {calls[0].worker.name}.enqueue_with(…)"
+        store = transactional(self.run_blocking(self._access.open_to_add, instead), "enqueue_with_blocking")
+        self.run_blocking(lambda: self.publish_secrets({call.worker for call in calls}), instead)
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, now), {}, now)
 
-    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]], instead: str) -> R:
         """Run a coroutine from synchronous code, on the loop of the running orchestrator if there is one."""
-        return self._portal.call(work)
+        return self._portal.call(work, instead)
 
     async def publish_secrets(self, workers: Iterable[CalledWorker]) -> None:
         """Publish which arguments are secret before a job has them, even if no node has ever run."""
@@ -122,10 +123,13 @@ class Submission:
     ) -> list[Job[Any]]:
         secrets = {worker: secrets_of(worker.schema) for worker in {call.worker for call in calls}}
         handles: list[Job[Any]] = []
+        run_blocking = self._portal.call
         for call, job, answer in zip(calls, jobs, added, strict=True):
             record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
             decode = call.worker.signature.decode_result
-            handles.append(Job(record, self._access.open, decode, secrets[call.worker], self._look))
+            handles.append(
+                Job(record, self._access.open, decode, secrets[call.worker], self._look, run_blocking=run_blocking)
+            )
         return handles
 
 

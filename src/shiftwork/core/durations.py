@@ -1,16 +1,22 @@
-"""Durations as people write them: `90`, `1.5`, `5m`, `2h`, `1d`."""
+"""Durations as people write them: `90`, `1.5`, `5m`, `1h30m`, `500ms`, `1d`, or a `timedelta`."""
 
 import re
 from datetime import timedelta
-from typing import Final
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+Duration: TypeAlias = float | str | timedelta
+"""A number of seconds, a text such as "90s" or "1h30m", or a `timedelta`."""
 
 _UNITS: Final = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
     **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1.0),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3_600.0),
     **dict.fromkeys(("d", "day", "days"), 86_400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800.0),
 }
-_LENGTH: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)")
+_PART: Final = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", re.ASCII)
 
 
 def seconds_in(value: object) -> float | None:
@@ -19,9 +25,17 @@ def seconds_in(value: object) -> float | None:
         return value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if not isinstance(value, str):
-        return float(value)
-    found = _LENGTH.fullmatch(value.strip().lower())
-    if found is None or found[2] not in _UNITS:
+    return _seconds_in_text(value.strip().lower()) if isinstance(value, str) else float(value)
+
+
+def _seconds_in_text(text: str) -> float | None:
+    """Return the sum of parts such as 1h and 30m, the largest unit first; None if the text is something else."""
+    parts = _PART.findall(text)
+    if not parts or "".join(found[0] for found in _PART.finditer(text)) != text:
         return None
-    return float(found[1]) * _UNITS[found[2]]
+    units = [_UNITS.get(unit) for _, unit in parts]
+    known = [unit for unit in units if unit is not None]
+    in_order = all(larger > smaller for larger, smaller in pairwise(known))
+    if len(known) != len(units) or not in_order or (len(parts) > 1 and not parts[-1][1]):
+        return None
+    return sum(float(number) * unit for (number, _), unit in zip(parts, known, strict=True))

@@ -13,13 +13,18 @@ Instants are epoch seconds, durations are seconds; both are floats.
 """
 
 from enum import IntEnum, StrEnum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from shiftwork.core.job_parts import Need, Signal, Step, Wait
 from shiftwork.core.option_structs import OptionStructMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shiftwork.core.durations import Duration
 
 SECONDS_A_DAY: Final = 86_400.0
 LIVE: Final = ("scheduled", "failed", "waiting", "queued", "processing")
@@ -71,12 +76,32 @@ class WorkerExecutionMode(StrEnum):
 
 
 class Retry(Struct, frozen=True, metaclass=OptionStructMeta):
-    """How long to wait before the next attempt: `base · factor^n`, capped, plus or minus the jitter."""
+    """Which failures are tried again, and after how long: `base · factor^n`, capped, plus or minus the jitter."""
 
     base_seconds: float = 5.0
     factor: float = 2.0
     max_seconds: float = 3600.0
     jitter: float = 0.1
+    delays: tuple[float, ...] | None = None
+    """The wait before each retry, instead of a growing one; the last one repeats."""
+    on: tuple[str, ...] | None = None
+    """The exceptions that are tried again; None for all. Given as classes, kept as their names."""
+    never_on: tuple[str, ...] = ()
+    """The exceptions that are never tried again. Given as classes, kept as their names."""
+
+    if TYPE_CHECKING:  # what people may write; `core.options` makes the values above of it
+
+        def __init__(
+            self,
+            base_seconds: Duration = 5.0,
+            factor: float = 2.0,
+            max_seconds: Duration = 3600.0,
+            jitter: float = 0.1,
+            *,
+            delays: Sequence[Duration] | None = None,
+            on: Sequence[type[BaseException] | str] | None = None,
+            never_on: Sequence[type[BaseException] | str] = (),
+        ) -> None: ...
 
 
 class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):

@@ -16,6 +16,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "unique_key": "it is an option of a job: task.with_options(unique_key=…).enqueue(…)",
     "job_id": "it is an option of a job: task.with_options(job_id=…).enqueue(…)",
     "interval_seconds": "it is an option of a worker: @app.worker(interval_seconds=…)",
+    "every": "it is an option of a worker: @app.worker(every=…)",
     "cron": "it is an option of a worker: @app.worker(cron=…)",
     "max_retries": "it is an option of a worker: @app.task(max_retries=…)",
     "max_running": "it is an option of a worker; for a pool, max_workers",

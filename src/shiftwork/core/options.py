@@ -24,6 +24,7 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
 )
 from shiftwork.core.option_hints import option_hint
+from shiftwork.core.retry_options import check_rule, contradiction, delays, error_names, retried_names
 from shiftwork.core.schedule import cron_problem, five_fields, zone_problem
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError, nearest
 
@@ -36,6 +37,8 @@ _RATE: Final = re.compile(r"\s*(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.A
 _RATE_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _MEMORY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.ASCII | re.IGNORECASE)
 _MEMORY_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+OTHER_NAMES: Final = {"every": "interval_seconds", "is_enabled": "enabled"}
+"""Other names of a worker's options: a readable one, and the one that the pattern uses."""
 _CONTINUOUS_DEFAULTS: Final = {"interval_seconds": 0.0, "timeout_seconds": None, "keep_completed_seconds": 3600.0}
 
 
@@ -45,11 +48,13 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
     Raises a `ConfigurationError` with every problem of this worker.
     """
     problems = _name_problems(name)
-    values = _checked({**(defaults or {}), **options}, _WORKER_CHECKS, problems)
+    written = _written(options, problems)
+    given = {option: options[name] for option, name in written.items()}
+    values = _checked({**(defaults or {}), **given}, _WORKER_CHECKS, problems, written)
     mode = values.get("execution_mode", WorkerExecutionMode.SCHEDULED)
     if mode is WorkerExecutionMode.CONTINUOUS:
         values = {**_CONTINUOUS_DEFAULTS, **values}
-    problems += _schedule_problems(mode, values, options)
+    problems += _schedule_problems(mode, values, given, written)
     if mode is not WorkerExecutionMode.TRIGGERED and values.get("concurrency_key") is not None:
         problems.append(
             ConfigurationError("concurrency_key is only for triggered workers: other workers have no payload")
@@ -122,10 +127,25 @@ def parse_memory(value: Any) -> int:
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _written(options: Mapping[str, Any], problems: list[ConfigurationError]) -> dict[str, str]:
+    """Return by which name each option was written. An option that was written twice is added to the problems."""
+    written: dict[str, str] = {}
+    for name in options:
+        option = OTHER_NAMES.get(name, name)
+        if option in written:
+            other = name if name != option else written[option]
+            problems.append(ConfigurationError(f"{other} is another name for {option}; remove one"))
+        written[option] = name
+    return written
+
+
 def _checked(
-    given: Mapping[str, Any], checks: Mapping[str, Check], problems: list[ConfigurationError]
+    given: Mapping[str, Any],
+    checks: Mapping[str, Check],
+    problems: list[ConfigurationError],
+    written: Mapping[str, str] = {},
 ) -> dict[str, Any]:
-    """Return the valid options as they are kept; the others are added to the problems."""
+    """Return the valid options as they are kept; the others are added to the problems, as they were written."""
     values: dict[str, Any] = {}
     for option, value in given.items():
         check = checks.get(option)
@@ -135,7 +155,7 @@ def _checked(
         try:
             values[option] = check(value)
         except ConfigurationError as error:
-            problems.append(type(error)(f"{option} {error}"))
+            problems.append(type(error)(f"{written.get(option, option)} {error}"))
     return values
 
 
@@ -169,18 +189,19 @@ def _wrong_name(name: Any) -> str | None:
 
 
 def _schedule_problems(
-    mode: WorkerExecutionMode, values: Mapping[str, Any], options: Mapping[str, Any]
+    mode: WorkerExecutionMode, values: Mapping[str, Any], options: Mapping[str, Any], written: Mapping[str, str]
 ) -> list[ConfigurationError]:
-    given = [option for option in ("cron", "interval_seconds") if options.get(option) is not None]
+    every = written.get("interval_seconds", "interval_seconds")
+    given = [written[option] for option in ("cron", "interval_seconds") if options.get(option) is not None]
     if mode is WorkerExecutionMode.TRIGGERED:
         return [ScheduleError(f"{option} has no meaning for a triggered worker; remove it") for option in given]
     problems: list[ConfigurationError] = []
     if mode is WorkerExecutionMode.CONTINUOUS and "cron" in given:
         problems.append(ScheduleError("cron has no meaning for a continuous worker; make it a scheduled one"))
     elif len(given) > 1:
-        problems.append(ScheduleError("cron and interval_seconds are both given; remove one"))
+        problems.append(ScheduleError(f"cron and {every} are both given; remove one"))
     if mode is WorkerExecutionMode.SCHEDULED and values.get("interval_seconds") == 0:
-        problems.append(ScheduleError("interval_seconds must be above 0, not 0; for a loop, use a continuous worker"))
+        problems.append(ScheduleError(f"{every} must be above 0, not 0; for a loop, use a continuous worker"))
     return problems
 
 
@@ -218,13 +239,26 @@ def _number(
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            seconds = seconds_in(value)
-            remedy = "" if seconds is None else f"; write {seconds:g}"
-            raise kind(f"must be a number, {wanted}, not {_shown(value)}{remedy}")
+            raise kind(f"must be a number, {wanted}, not {_shown(value)}")
         too_low = lower is not None and (value < lower or (value == lower and above is not None))
         if not isfinite(value) or too_low or (at_most is not None and value > at_most):
             raise kind(f"must be {wanted}, not {value}")
         return float(value)
+
+    return check
+
+
+def _seconds(
+    *, above: float | None = None, at_least: float | None = None, kind: type[ConfigurationError] = ConfigurationError
+) -> Check:
+    number = _number(above=above, at_least=at_least, kind=kind)
+
+    def check(value: Any) -> float:
+        seconds = seconds_in(value)
+        if seconds is None:
+            raise kind(f'must be a time, such as 90, "1h30m" or a timedelta, not {_shown(value)}')
+        seconds_kept: float = number(seconds)
+        return seconds_kept
 
     return check
 
@@ -344,7 +378,14 @@ def _label(value: Any) -> str:
 
 
 def _retry(value: Any) -> Retry:
-    return _parts(value, Retry, _RETRY_CHECKS)
+    if callable(value):  # `retry_options.rule_in` finds the function; timeouts follow the default policy
+        check_rule(value)
+        return Retry()
+    retry = _parts(value, Retry, _RETRY_CHECKS)
+    problem = contradiction(retry)
+    if problem is not None:
+        raise ConfigurationError(f"is invalid: {problem}")
+    return retry
 
 
 def _breaker(value: Any) -> Breaker:
@@ -401,23 +442,26 @@ def _rate(value: Any) -> str:
 
 
 _RETRY_CHECKS: Final[Mapping[str, Check]] = {
-    "base_seconds": _number(at_least=0),
+    "base_seconds": _seconds(at_least=0),
     "factor": _number(at_least=1),
-    "max_seconds": _number(at_least=0),
+    "max_seconds": _seconds(at_least=0),
     "jitter": _number(at_least=0, at_most=1),
+    "delays": delays,
+    "on": retried_names,
+    "never_on": error_names,
 }
 _BREAKER_CHECKS: Final[Mapping[str, Check]] = {
     "failures": _whole(at_least=1),
-    "window_seconds": _number(above=0),
-    "cool_down_seconds": _number(above=0),
+    "window_seconds": _seconds(above=0),
+    "cool_down_seconds": _seconds(above=0),
     "name": _or_none(_name),
 }
 _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "execution_mode": _mode,
-    "interval_seconds": _number(at_least=0, kind=ScheduleError),
+    "interval_seconds": _seconds(at_least=0, kind=ScheduleError),
     "cron": _or_none(_cron),
     "timezone": _timezone,
-    "timeout_seconds": _or_none(_number(above=0)),
+    "timeout_seconds": _or_none(_seconds(above=0)),
     "max_retries": _whole(at_least=0),
     "retry": _retry,
     "priority": _priority,
@@ -431,7 +475,7 @@ _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "concurrency_key": _or_none(_text),
     "overlap": _one_of("skip", "queue", "allow"),
     "catch_up": _one_of("latest", "none", "all"),
-    "keep_completed_seconds": _number(at_least=0),
+    "keep_completed_seconds": _seconds(at_least=0),
     "enabled": _switch,
 }
 _POOL_CHECKS: Final[Mapping[str, Check]] = {
@@ -440,15 +484,15 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "max_workers": _whole(at_least=1),
     "scale_up_threshold": _whole(at_least=1),
     "scale_down_threshold": _whole(at_least=0),
-    "target_latency_seconds": _or_none(_number(above=0)),
-    "scale_down_after_seconds": _number(at_least=0),
-    "job_timeout": _or_none(_number(above=0)),
-    "heartbeat_interval": _number(above=0),
+    "target_latency_seconds": _or_none(_seconds(above=0)),
+    "scale_down_after_seconds": _seconds(at_least=0),
+    "job_timeout": _or_none(_seconds(above=0)),
+    "heartbeat_interval": _seconds(above=0),
     "cpu": _or_none(_number(above=0)),
     "memory": _or_none(parse_memory),
     "max_jobs_per_instance": _or_none(_whole(at_least=1)),
     "max_memory_per_instance": _or_none(parse_memory),
-    "priority_aging_seconds": _number(at_least=0),
+    "priority_aging_seconds": _seconds(at_least=0),
     "labels": _labels,
     "bounds": _clock_bounds,
     "timezone": _timezone,

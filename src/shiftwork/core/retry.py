@@ -1,8 +1,10 @@
 """What becomes of a job when a run of it has ended.
 
     returned     completed
-    raised       failed, and due again after a back-off; dead once the retries are used up
+    raised       failed, and due again after a back-off; dead once the retries are used up, or if the policy or the
+                 function itself rules out another attempt
     timed_out    like raised
+    snoozed      scheduled for when the function asked for, the attempt uncounted
     crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
                  process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
@@ -16,6 +18,7 @@ Consecutive failures of a worker count jobs, not attempts: only the attempt that
 worker. Nothing here writes: the outcome is a value, and `core.landing` says where the store takes the job with it.
 """
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, Final
 
@@ -32,6 +35,8 @@ HAND_BACK_LIMIT: Final = 10
 HAND_BACK_SECONDS: Final = 60.0
 """A job that is handed back more often than this within this time, though nothing asked its runs to stop, is dead: it
 would start for ever. A node that stops, a lost lease and a neighbour's crash are reasons, however often they occur."""
+TIMEOUT: Final = ("TimeoutError", "OSError", "Exception", "BaseException")
+"""The exception for which a run that took too long counts, with its bases."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
 
@@ -47,6 +52,8 @@ class EndKind(StrEnum):
     """The whole node vanished with everything it ran; as far as is known, the job is not to blame."""
     DRAINED = "drained"
     """An instance that stops or steps down handed it back."""
+    SNOOZED = "snoozed"
+    """The function handed it back until a later time."""
     CANCELLED = "cancelled"
     UNDECODABLE = "undecodable"
     """The payload does not fit the function."""
@@ -67,6 +74,10 @@ class End(Struct, frozen=True):
     """The lines it logged."""
     unasked: bool = False
     """Whether a drained run was handed back although nothing had asked it to stop."""
+    final: bool = False
+    """Whether a run that raised rules out another attempt."""
+    again_in: float | None = None
+    """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -157,8 +168,8 @@ def settle(
             return _crashed(run)
         case EndKind.LOST:
             return _lost(run, losses + 1)
-        case EndKind.DRAINED:
-            return _drained(run, hand_backs)
+        case EndKind.DRAINED | EndKind.SNOOZED:
+            return _handed_back(run, hand_backs)
         case EndKind.CANCELLED:
             error = end.error or "cancelled"
             keep_until = now + SECONDS_A_DAY
@@ -170,15 +181,48 @@ def settle(
 
 
 def backoff(retry: Retry, attempt: int, rand: float) -> float:
-    """Seconds to wait after this attempt (from 1) has failed: growing, capped, plus or minus the jitter."""
+    """Seconds to wait after this attempt (from 1) has failed, plus or minus the jitter."""
+    retries = max(0, attempt - 1)
+    delay = retry.delays[min(retries, len(retry.delays) - 1)] if retry.delays else _growing(retry, retries)
+    return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
+
+
+def error_name(kind: type) -> str:
+    """Return the name by which a policy knows an exception: with its module, unless it is built in."""
+    # Not `kind.__qualname__`, which a metaclass may define.
+    module, name = (type.__dict__[part].__get__(kind) for part in ("__module__", "__qualname__"))
+    return f"{name}" if module == "builtins" else f"{module}.{name}"
+
+
+def error_names_of(error: BaseException) -> Iterator[str]:
+    """Yield the names of an exception's class and of its bases, the class itself first."""
+    return map(error_name, type.__dict__["__mro__"].__get__(type(error)))
+
+
+def refusal(retry: Retry, names: Iterable[str]) -> str | None:
+    """Return why the policy rules out another attempt after this exception; None if it does not.
+
+    `names` are those of the exception's class and of its bases, the class itself first.
+    """
+    if retry.on is None and not retry.never_on:
+        return None
+    of_class = tuple(names)
+    never = next((name for name in of_class if name in retry.never_on), None)
+    if never is not None:
+        return f"not retried: never_on has {never}"
+    if retry.on is not None and not any(name in retry.on for name in of_class):
+        return f"not retried: on has only {', '.join(retry.on)}"
+    return None
+
+
+def _growing(retry: Retry, retries: int) -> float:
     if retry.base_seconds <= 0:
         return 0.0
     try:
-        delay = retry.base_seconds * float(retry.factor) ** max(0, attempt - 1)
+        delay = retry.base_seconds * float(retry.factor) ** retries
     except OverflowError:
-        delay = retry.max_seconds
-    delay = min(delay, retry.max_seconds)
-    return max(0.0, delay * (1 + retry.jitter * (2 * rand - 1)))
+        return retry.max_seconds
+    return min(delay, retry.max_seconds)
 
 
 def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: float, now: float) -> Outcome:
@@ -205,9 +249,15 @@ def _completed(job: Claimed, end: End, config: WorkerConfig | None, started_at: 
 
 def _failed(run: _EndedRun) -> Outcome:
     error = run.end.error or _default_error(run)
-    if run.job.attempt > run.policy.max_retries:
+    end, retry = run.end, run.policy.retry
+    if end.final or run.job.attempt > run.policy.max_retries:
         return run.dead(error)
-    return run.again(error, in_seconds=backoff(run.policy.retry, run.job.attempt, run.rand))
+    refused = refusal(retry, TIMEOUT) if end.kind is EndKind.TIMED_OUT else None
+    if refused is not None:
+        return run.dead(f"{error}; {refused}")
+    return run.again(
+        error, in_seconds=backoff(retry, run.job.attempt, run.rand) if end.again_in is None else end.again_in
+    )
 
 
 def _crashed(run: _EndedRun) -> Outcome:
@@ -228,8 +278,10 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
 
 
-def _drained(run: _EndedRun, hand_backs: int) -> Outcome:
+def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:
     attempt = _uncounted(run.job)
+    if run.end.kind is EndKind.SNOOZED:
+        return run.outcome(JobStatus.QUEUED, run_at=run.now + (run.end.again_in or 0.0), attempt=attempt)
     if hand_backs <= HAND_BACK_LIMIT:
         return run.outcome(JobStatus.QUEUED, attempt=attempt)
     error = (

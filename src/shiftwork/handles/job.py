@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -34,6 +35,13 @@ Look = Callable[[JobRecord], Awaitable[Unfinished]]
 """Finds out what a job that has not ended is doing."""
 
 
+class RunBlocking(Protocol):
+    """Runs a coroutine for a caller that has no event loop."""
+
+    def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
+        """Return the coroutine's result. Where an event loop runs, raise `LifecycleError`: `instead` is the remedy."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobProgress:
     """How far a job is. A dataclass, which web frameworks encode as JSON."""
@@ -48,7 +56,7 @@ class JobProgress:
 class Job(Generic[R]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
-    __slots__ = ("_decode", "_look", "_open_store", "_record", "secrets")
+    __slots__ = ("_decode", "_look", "_open_store", "_record", "_run_blocking", "secrets")
 
     def __init__(
         self,
@@ -57,8 +65,11 @@ class Job(Generic[R]):
         decode: Callable[[bytes | None], Any] | None = None,
         secrets: Secrets | None = None,
         look: Look | None = None,
+        *,
+        run_blocking: RunBlocking | None = None,
     ) -> None:
         self._look = look
+        self._run_blocking = run_blocking
         self._record = record
         self.secrets = secrets
         """Tells which of its arguments must not be shown; None if all may be."""
@@ -177,6 +188,14 @@ class Job(Generic[R]):
             return lines
         return lines + record.progress.log
 
+    @property
+    def blocking(self) -> "BlockingJob[R]":
+        """Return the coroutines of this job as plain calls, for code that has no event loop."""
+        if self._run_blocking is None:
+            message = f"job {self.id} was not made by an orchestrator; await its coroutines instead"
+            raise LifecycleError(message)
+        return BlockingJob(self, self._run_blocking)
+
     async def refresh(self) -> "Job[R]":
         """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
         store = await self._open_store()
@@ -244,6 +263,31 @@ class Job(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.worker}: {self.status}>"
+
+
+class BlockingJob(Generic[R]):
+    """The coroutines of a job as plain calls. Each works from any thread, and in a forked process."""
+
+    __slots__ = ("_job", "_run")
+
+    def __init__(self, job: Job[R], run: RunBlocking) -> None:
+        self._job = job
+        self._run = run
+
+    def refresh(self) -> "Job[R]":
+        """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
+        return self._run(self._job.refresh, "await job.refresh()")
+
+    def result(self, timeout_seconds: float | None = None) -> R:
+        """Wait for the end and return what the function returned.
+
+        Raises `JobFailedError`, `JobCancelledError` or `ResultTimeoutError`.
+        """
+        return self._run(lambda: self._job.result(timeout_seconds), "await job.result()")
+
+    def ended(self, timeout_seconds: float | None = None) -> JobStatus:
+        """Wait until it is completed, dead or cancelled, and return which."""
+        return self._run(lambda: self._job.ended(timeout_seconds), "await job.ended()")
 
 
 def _plain_result(result: bytes | None) -> Any:

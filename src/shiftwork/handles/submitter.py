@@ -21,5 +21,5 @@ class Submitter(Protocol):
     def submit_with_blocking(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection, from synchronous code."""
 
-    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Run a coroutine from synchronous code and wait for its result."""
+    def run_blocking(self, work: Callable[[], Coroutine[Any, Any, R]], instead: str) -> R:
+        """Run a coroutine from synchronous code and wait for its result. Where a loop runs, `instead` is the remedy."""

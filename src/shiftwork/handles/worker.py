@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import OutputArgumentError, Signature
@@ -22,12 +23,19 @@ class Worker(Generic[P, R]):
     """A registered worker. Calling it runs the function here and now; `enqueue` adds a job that runs it."""
 
     def __init__(
-        self, config: WorkerConfig, function: Callable[..., Any], *, signature: Signature, submitter: Submitter
+        self,
+        config: WorkerConfig,
+        function: Callable[..., Any],
+        *,
+        signature: Signature,
+        submitter: Submitter,
+        retry_rule: RetryRule | None = None,
     ) -> None:
         self.config = config
         self.function = function
         self.signature = signature
         self.is_async = _is_async(function)
+        self.retry_rule = retry_rule
         self.bind = signature.bind
         self.encode_result = signature.encode_result
         self._submitter = submitter
@@ -76,7 +84,8 @@ class Worker(Generic[P, R]):
     def enqueue_blocking(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job from synchronous code."""
         call = self.call(*args, **kwargs)
-        return self._submitter.run_blocking(lambda: self._submitter.submit([call]))[0]
+        instead = f"await {self.name}.enqueue(…)"
+        return self._submitter.run_blocking(lambda: self._submitter.submit([call]), instead)[0]
 
     async def enqueue_with(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Add a job within your own transaction: it exists once that commits, and never if it is rolled back.
@@ -117,7 +126,13 @@ class Worker(Generic[P, R]):
         return self._copy(changed(self._options, self.name, given))
 
     def _copy(self, options: Options) -> "Worker[P, R]":
-        copy: Worker[P, R] = Worker(self.config, self.function, signature=self.signature, submitter=self._submitter)
+        copy: Worker[P, R] = Worker(
+            self.config,
+            self.function,
+            signature=self.signature,
+            submitter=self._submitter,
+            retry_rule=self.retry_rule,
+        )
         copy._options = options
         return copy
 

@@ -66,6 +66,10 @@ class StoreVoice:
         """What the log was told, while it is so."""
         self._calm_until = 0.0
 
+    def forked(self) -> None:
+        """Take a lock of our own, in a forked process: a thread of the parent may hold the other one."""
+        self._lock = threading.Lock()
+
     @property
     def fault(self) -> str | None:
         """Which write fails now, and why, in one line; None if none does."""

@@ -21,7 +21,7 @@ from shiftwork.core.retry import End, EndKind
 
 logger: Final = logging.getLogger("shiftwork")
 
-_NO_ERROR: Final = {EndKind.RETURNED, EndKind.DRAINED, EndKind.CANCELLED}
+_NO_ERROR: Final = {EndKind.RETURNED, EndKind.DRAINED, EndKind.SNOOZED, EndKind.CANCELLED}
 _HEADERS: Final = ("traceparent", "tracestate")
 _ID_LENGTH: Final = 32
 _LONGEST_STATE: Final = 512

@@ -16,6 +16,7 @@ from shiftwork.errors import JobCancelledError, PayloadDecodingError, ResultEnco
 from shiftwork.runtime.engine.context import Context, ContextServices
 from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_line, trace_of
 from shiftwork.runtime.engine.log_context import log_as
+from shiftwork.runtime.engine.retry_choice import chosen
 from shiftwork.runtime.engine.run import Run
 
 
@@ -98,7 +99,8 @@ def _returned(run: Run, value: Any) -> End:
 def _failed(run: Run, error: BaseException) -> End:
     if run.stopped_as is not None and issubclass(type(error), JobCancelledError):
         return End(run.stopped_as)  # `Context.heartbeat` raised it, because the run was to stop
-    return _with_traceback(run, run.stopped_as or EndKind.RAISED, error)
+    end = _with_traceback(run, run.stopped_as or EndKind.RAISED, error)
+    return end if run.stopped_as is not None else chosen(run, end, error)
 
 
 def _with_traceback(run: Run, kind: EndKind, error: BaseException) -> End:

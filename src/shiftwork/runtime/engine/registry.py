@@ -9,6 +9,7 @@ from msgspec import Struct
 from shiftwork.core.admission import Gates, Lane
 from shiftwork.core.docs import EDITION, GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
+from shiftwork.core.retry_options import RetryRule
 from shiftwork.runtime.engine.context import Context
 from shiftwork.store.protocol import Store
 
@@ -30,6 +31,10 @@ class Callee(WorkerDefinition, Protocol):
     """A worker's function, prepared once so that a run costs little."""
 
     is_async: bool
+
+    @property
+    def retry_rule(self) -> RetryRule | None:
+        """The function that decides on retries, if the policy is one."""
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -1,0 +1,57 @@
+"""What a function or its worker's policy says about the next attempt, decided where the exception itself is.
+
+The node may be another process and sees data only: `End.final` and `End.again_in`. It counts attempts, and
+`core.retry.settle` has the last word.
+"""
+
+from math import isfinite
+
+from msgspec.structs import replace
+
+from shiftwork.core.durations import seconds_in
+from shiftwork.core.retry import End, EndKind, error_names_of, refusal
+from shiftwork.core.retry_options import RetryRule
+from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
+from shiftwork.runtime.engine.error_text import describe, one_line
+from shiftwork.runtime.engine.run import Run
+
+
+def chosen(run: Run, end: End, error: BaseException) -> End:
+    """Return the end of a run that raised this, with what follows from the exception."""
+    try:
+        return _chosen(run, end, error)
+    except BaseException as problem:  # noqa: BLE001 - a user's function, or a class with code of its own
+        return _undecided(run, end, describe(problem, run.discreet))
+
+
+def _chosen(run: Run, end: End, error: BaseException) -> End:
+    if isinstance(error, Snooze):
+        return End(EndKind.SNOOZED, again_in=float(error.seconds))
+    if isinstance(error, GiveUp):
+        return replace(end, final=True)
+    if isinstance(error, RetryAfter):
+        return replace(end, again_in=float(error.seconds))
+    rule = run.callee.retry_rule if run.callee else None
+    if rule is not None:
+        return _ruled(run, end, rule, error)
+    refused = refusal(run.config.retry, error_names_of(error))
+    return end if refused is None else _final(end, refused)
+
+
+def _ruled(run: Run, end: End, rule: RetryRule, error: BaseException) -> End:
+    choice = rule(run.job.attempt, error)  # type: ignore[arg-type]  # nearly always an Exception
+    if choice is None:
+        return _final(end, "not retried: its retry function returned None")
+    seconds = seconds_in(choice)
+    if seconds is None or not isfinite(seconds) or seconds < 0:
+        return _undecided(run, end, f"it returned {choice!r}")
+    return replace(end, again_in=seconds)
+
+
+def _final(end: End, why: str) -> End:
+    return replace(end, error=f"{end.error}; {why}", final=True)
+
+
+def _undecided(run: Run, end: End, what: str) -> End:
+    """Return the end as the default policy takes it, with what is wrong with the user's own one."""
+    return replace(end, error=one_line(f"{end.error}; its retry function failed: {what}", run.discreet))
