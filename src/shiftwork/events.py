@@ -1,12 +1,13 @@
 """The names of events, and the hooks that are called for them.
 
-An event is kept in the store for people, and passed to the hooks of the process in which it happened.
+An event is kept in the store for people, and passed to the hooks of the process in which it happened. What happens to
+every job (`OF_EVERY_JOB`) is only passed to hooks that name it: it is not kept, and costs nothing without such a hook.
 """
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Protocol, TypeVar
 
 from shiftwork.core.model import Event
@@ -21,6 +22,9 @@ NAMES: Final = {
     "leader.elected": "a node became the leader",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",
+    "job.started": "a run of a job started",
+    "job.completed": "a job was completed",
+    "job.failed": "a run of a job failed; 'job.dead' follows if it was the last",
     "job.dead": "a job went to the dead-letter queue",
     "job.lost": "an instance vanished while running a job; the job runs again",
     "jobs.amended": "a person or a program cancelled, retried or discarded jobs",
@@ -44,12 +48,8 @@ NAMES: Final = {
     "health.recovered": "a problem is gone",
 }
 
-_ELSEWHERE: Final = {
-    "job.failed": "'job.dead' follows the last failed attempt; earlier ones are in the log and in job.history",
-    "job.completed": "read the job instead: await job.result(), or app.find_jobs(status='completed')",
-    "job.started": "read the job instead: app.find_jobs(status='processing')",
-}
-"""Where to find what people look for among the events, and is not there."""
+OF_EVERY_JOB: Final = frozenset({"job.started", "job.completed", "job.failed"})
+"""Events that are never kept, and not among "*"."""
 
 LONGEST_HOOK_SECONDS: Final = 5.0
 """How long a stop waits for running hooks."""
@@ -60,6 +60,10 @@ AnyHook = TypeVar("AnyHook", bound=Hook)
 
 class Listeners(Protocol):
     """Receives events: the hooks here, or in another process."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The events for which there is a hook, or "*"."""
 
     def fire(self, event: Event) -> None:
         """Pass on an event."""
@@ -79,21 +83,21 @@ class Hooks:
 
     def __init__(self) -> None:
         self._hooks: dict[str, list[Hook]] = {}
+        self.names: Collection[str] = self._hooks.keys()
+        """The events for which there is a hook, or "*"; it follows what is added."""
         self._under_way: set[asyncio.Future[Any]] = set()
 
     def add(self, name: str, hook: Hook) -> None:
-        """Call `hook` on every event with this name; "*" is every event."""
+        """Call `hook` on every event with this name; "*" is every event that is kept."""
         if name != "*" and name not in NAMES:
-            message = f"there is no event {name!r}: {_ELSEWHERE.get(name) or nearest(name, NAMES)}"
+            message = f"there is no event {name!r}: {nearest(name, NAMES)}"
             raise UnknownOptionError(message)
         self._hooks.setdefault(name, []).append(hook)
 
-    def __bool__(self) -> bool:
-        return bool(self._hooks)
-
     def fire(self, event: Event) -> None:
         """Call the hooks. Their errors are logged, and never affect the work."""
-        for hook in (*self._hooks.get(event.name, ()), *self._hooks.get("*", ())):
+        every = () if event.name in OF_EVERY_JOB else self._hooks.get("*", ())
+        for hook in (*self._hooks.get(event.name, ()), *every):
             try:
                 pending = hook(event)
                 must_wait = inspect.isawaitable(pending)

@@ -1,7 +1,9 @@
 """Plausible mistakes, each with the words that its message must have: a tired person knows what to type next."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -156,8 +158,9 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("a driver", lambda _: App("postgresql+psycopg2://h/d"), ["did you mean 'postgresql'?"]),
     ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
     # ── hooks
-    ("job.failed", lambda app: app.on("job.failed", print), ["job.dead", "job.history"]),
-    ("job.completed", lambda app: app.on("job.completed", print), ["job.result()"]),
+    ("job.finished", lambda app: app.on("job.finished", print), ["job.failed"]),
+    ("a coroutine around jobs", lambda app: app.around_job(asyncio.sleep), ["yields once"]),
+    ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 
 

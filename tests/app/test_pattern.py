@@ -33,6 +33,7 @@ from shiftwork.core.model import RunState
 from shiftwork.core.retry import End
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
@@ -147,7 +148,7 @@ async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     async def store() -> MemoryStore:
         return MemoryStore()
 
-    instance.serve({"nap": witness}, store, alone=False)
+    instance.serve({"nap": witness}, store, Surroundings(), alone=False)
     state = RunState(failures=2, last_started=7.0, last_success=5.0, last_error="ValueError: no")
     body = msgspec.msgpack.encode(NodeFrame([Start(claimed(), 1, state)]))
     theirs.send(len(body).to_bytes(4, "little") + body)

@@ -2,14 +2,38 @@
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
-from shiftwork import JobFailedError, WorkerOrchestrator
+from shiftwork import Context, JobFailedError, WorkerOrchestrator
 from tests.runtime.stage import DEADLINE
 
 JOBS = 200
+
+
+def divide(n: int) -> int:
+    return 1 // (n % 4)
+
+
+async def divide_later(n: int) -> int:
+    return 1 // (n % 4)
+
+
+def divide_in_two_steps(n: int) -> Any:
+    return divide_later(n)
+
+
+FUNCTIONS = {"async": divide_later, "thread": divide, "rest": divide_in_two_steps}
+
+
+def plain_manager(_ctx: Context) -> Iterator[None]:
+    yield
+
+
+async def async_manager(_ctx: Context) -> AsyncIterator[None]:
+    yield
 
 
 @pytest.fixture
@@ -24,21 +48,15 @@ def kept_garbage() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("kept_garbage")
-@pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_jobs_leave_no_reference_cycles(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["async", "thread", "rest"])
+@pytest.mark.parametrize("managers", [(), (plain_manager, async_manager)], ids=["alone", "surrounded"])
+async def test_jobs_leave_no_reference_cycles(kind: str, managers: tuple[Any, ...]) -> None:
     app = WorkerOrchestrator("memory://")
-    app.register_pool("p", kind=kind, min_workers=10, max_workers=10)
+    for manager in managers:
+        app.around_job(manager)
+    app.register_pool("p", kind="async" if kind == "async" else "thread", min_workers=10, max_workers=10)
 
-    if kind == "async":
-
-        @app.task(pool="p", max_retries=0)
-        async def act(n: int) -> int:
-            return 1 // (n % 4)
-    else:
-
-        @app.task(pool="p", max_retries=0)
-        def act(n: int) -> int:
-            return 1 // (n % 4)
+    act: Any = app.task(pool="p", max_retries=0)(FUNCTIONS[kind])
 
     async def live() -> None:
         for job in [await act.enqueue(n=n) for n in range(JOBS)]:

@@ -18,6 +18,7 @@ from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
@@ -87,7 +88,7 @@ async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, mon
         setup = Setup(app="tiny:app", role="hooks", now=0.0, path=[str(tmp_path)])
         hook_process = HookProcess(setup, SystemClock())
         definition = await hook_process.describe()
-        assert definition.hooks
+        assert definition.hooks == ("*",)
         await asyncio.sleep(0.2)  # it must not end by itself
         assert hook_process.alive
         await hook_process.drain()
@@ -177,7 +178,7 @@ async def test_what_is_taken_back_before_we_said_that_we_have_it_is_not_begun(
     async def its_store() -> MemoryStore:
         return store
 
-    instance.serve({"nap": callee}, its_store, alone=False)
+    instance.serve({"nap": callee}, its_store, Surroundings(), alone=False)
     flush = instance.link.flush
     late = [Revoke(["job-1"])]
 
@@ -203,7 +204,7 @@ async def test_a_worker_that_the_process_does_not_know_fails_alone(
     async def its_store() -> MemoryStore:
         return MemoryStore()
 
-    instance.serve({"nap": callee}, its_store, alone=False)
+    instance.serve({"nap": callee}, its_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, Start(stranger, 1), Start(claimed(2), 2))
     await asyncio.sleep(0.05)

@@ -85,6 +85,7 @@ def test_malformed_urls_are_refused_with_the_right_form(url: str, told: str) -> 
 
 
 PROCESS_OF_A_NODE = """
+import asyncio
 import sys
 from unittest.mock import Mock
 from shiftwork.runtime.processes.messages import Setup
@@ -93,7 +94,7 @@ from shiftwork.serve.spawned import _begin
 def there():
     return "shiftwork.store.postgres.store" in sys.modules
 
-_begin(Mock(), Setup(app="shop:app", role="shared", now=0.0, path=[]))
+asyncio.run(_begin(Mock(), Setup(app="shop:app", role="shared", now=0.0, path=[])))
 before = there()
 import shop
 print(before, shop.app.control.store.url, there())

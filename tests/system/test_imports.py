@@ -35,7 +35,12 @@ async def beats(mill: Mill) -> list[Beat]:
 
 
 @pytest.mark.parametrize(
-    ("order", "why"), [("raise", "RuntimeError: the licence server is away"), ("abort", "was killed by SIGABRT")]
+    ("order", "why"),
+    [
+        ("raise", "RuntimeError: the licence server is away"),
+        ("abort", "was killed by SIGABRT"),
+        ("refuse", "the app's lifespan failed: RuntimeError: the licence server is away"),
+    ],
 )
 async def test_a_pool_whose_processes_cannot_be_started_is_failing_until_they_can(
     fragile: Mill, order: str, why: str
@@ -102,9 +107,18 @@ async def test_hooks_hear_of_what_happens_to_a_node(fragile: Mill) -> None:
     node = await fragile.up(fragile.node())
     started = await fragile.noted("node.started", "heard")
     assert started[0].pid != node.pid
+    jobs = [await fragile.module.crack.enqueue(number=1), await fragile.module.ring.enqueue(number=1)]
+    await fragile.all_ended(jobs)
     node.signal(signal.SIGTERM)
     assert node.end() == 0
     assert fragile.lines("node.stopped", "heard")
+    assert {line.pid for line in fragile.lines("job.completed", "heard")} == {started[0].pid}
+    entered = [line.pid for line in fragile.lines("lifespan", "start")]
+    ran = {line.pid for worker in ("crack", "ring") for line in fragile.lines(worker, "around")}
+    assert len(entered) == len({*entered}) == 3, "two processes of a process pool, and one of an async pool"
+    assert len(ran) == 2
+    assert ran < {*entered}
+    assert sorted(line.pid for line in fragile.lines("lifespan", "end")) == sorted(entered)
 
 
 @pytest.mark.parametrize("order", ["block hooks", "kill hooks"])

@@ -40,6 +40,7 @@ from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.engine.context import Context
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.surroundings import AroundJob, Lifespan, Surroundings
 from shiftwork.runtime.node.health_monitor import HealthMonitor
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
@@ -62,6 +63,8 @@ STOP_SECONDS: Final = 30.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
+AnyLifespan = TypeVar("AnyLifespan", bound=Lifespan)
+AnyAround = TypeVar("AnyAround", bound=AroundJob)
 
 
 class WorkerOrchestrator:
@@ -95,6 +98,7 @@ class WorkerOrchestrator:
         first = store_of(store, namespace=namespace, keys=self._keys)
         self._clock = clock or SystemClock()
         self._hooks = Hooks()
+        self._surroundings = Surroundings()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
         self._starting: asyncio.Event | None = None
@@ -118,7 +122,11 @@ class WorkerOrchestrator:
         """Every command and every question about the store, in families."""
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
-            self._registered, self.control.submission, serving=self._serving, max_payload_bytes=max_payload_bytes
+            self._registered,
+            self.control.submission,
+            self._surroundings,
+            serving=self._serving,
+            max_payload_bytes=max_payload_bytes,
         )
         self._triggering = Triggering(
             self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
@@ -207,6 +215,24 @@ class WorkerOrchestrator:
         """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
         return self._registrations.add_pool(name, options)
 
+    def lifespan(self, function: AnyLifespan, /) -> AnyLifespan:
+        """Enter this context manager once in each process that runs jobs; what it yields is `ctx.state` there.
+
+        The function takes nothing and yields once, or returns a context manager; plain or async. If it raises, the
+        process takes no jobs. It is left when the process has finished its jobs.
+        """
+        self._surroundings.set_lifespan(function)
+        return function
+
+    def around_job(self, function: AnyAround, /) -> AnyAround:
+        """Run each job inside this context manager, where the job runs. Several are nested in this order.
+
+        The function takes the `Context` and yields once, or returns a context manager; plain or async. It sees the
+        exception that a run raises. What it raises itself fails the run; it cannot turn a failure into a success.
+        """
+        self._surroundings.add_around(function)
+        return function
+
     @overload
     def on(self, event: str) -> Callable[[AnyHook], AnyHook]: ...
 
@@ -214,7 +240,10 @@ class WorkerOrchestrator:
     def on(self, event: str, hook: AnyHook) -> AnyHook: ...
 
     def on(self, event: str, hook: AnyHook | None = None) -> AnyHook | Callable[[AnyHook], AnyHook]:
-        """Call a function, plain or async, for every event of this name in this process ("*": all names)."""
+        """Call a function, plain or async, for every event of this name in this process.
+
+        "*" is every event that is kept: all but `job.started`, `job.completed` and `job.failed`.
+        """
         if callable(event):
             raise ConfigurationError('@app.on names an event: @app.on("job.dead"), or @app.on("*") for all of them')
         if hook is not None:
@@ -286,7 +315,12 @@ class WorkerOrchestrator:
                     leads=lambda: node.leader.leading,
                 )
                 node.watch_health(monitor.poll)
-            await node.start()
+            await self._surroundings.enter()
+            try:
+                await node.start()
+            except BaseException:
+                await self._surroundings.leave()
+                raise
         except BaseException:
             self._state = "stopped"
             await self.control.store.close()
@@ -323,6 +357,7 @@ class WorkerOrchestrator:
         try:
             await node.stop(timeout_seconds)
         finally:
+            await self._surroundings.leave()
             self._state = "stopped"
             self._node = None
             self.control.portal.loop = None
@@ -377,6 +412,11 @@ class WorkerOrchestrator:
         """Return the hooks of this app."""
         return self._hooks
 
+    @property
+    def surroundings(self) -> Surroundings:
+        """Return what is around the jobs of this process."""
+        return self._surroundings
+
     def callees(self) -> Mapping[str, Worker[Any, Any]]:
         """Return the workers, ready to run."""
         self._registrations.complete()
@@ -399,7 +439,7 @@ class WorkerOrchestrator:
             gates=dict(registry.gates),
             max_payload_bytes=self._max_payload_bytes,
             schemas={name: worker.schema for name, worker in registry.workers.items() if worker.schema},
-            hooks=bool(self._hooks),
+            hooks=tuple(sorted(self._hooks.names)),
             encryption_keys=self._keys,
         )
 

@@ -18,6 +18,7 @@ from shiftwork.handles.codec import Signature
 from shiftwork.handles.submitter import Submitter
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.engine.registry import Registry
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.node.node import Node
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Registrations:
         self,
         registry: LocalRegistry,
         submitter: Submitter,
+        surroundings: Surroundings,
         *,
         serving: Callable[[str], Node | None],
         max_payload_bytes: int,
@@ -41,6 +43,7 @@ class Registrations:
         check_size("max_payload_bytes", max_payload_bytes)
         self._registry = registry
         self._submitter = submitter
+        self._surroundings = surroundings
         self._serving = serving
         """Returns the node that runs now, if there is one. Raises `LifecycleError` between start and stop."""
         self._max_payload_bytes = max_payload_bytes
@@ -110,7 +113,7 @@ class Registrations:
             raise type(problems[0])("\n".join(str(problem) for problem in problems))
         self._take_pool_timeouts()
         workers = self._registry.workers
-        return Registry(workers, self._registry.pool_configs(), gates, workers)
+        return Registry(workers, self._registry.pool_configs(), gates, workers, self._surroundings)
 
     def _check_pools(self) -> list[ConfigurationError]:
         errors: list[ConfigurationError] = []

@@ -17,6 +17,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.workers import runs_beside_itself
 from shiftwork.core.model import WorkerConfig
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
+from shiftwork.handles.job import Job
 from shiftwork.runtime.engine.registry import Registry, publish, read_definitions
 from shiftwork.runtime.node.node import Node
 
@@ -98,7 +99,15 @@ class Triggering:
         await self._refuse_hopeless(name)
         job = await self._control.workers.trigger(name, payload)
         pool = replace(everything.pools[config.pool], min_workers=1, max_workers=1)
-        visitor = self._new_visitor(Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}))
+        surroundings = everything.surroundings
+        registry = Registry({name: worker}, {pool.name: pool}, everything.gates, {name: worker}, surroundings)
+        await surroundings.enter()
+        try:
+            await self._visit(self._new_visitor(registry), job, timeout_seconds)
+        finally:
+            await surroundings.leave()
+
+    async def _visit(self, visitor: Node, job: Job[Any], timeout_seconds: float | None) -> None:
         patience = LEAVE_SECONDS
         await visitor.start()
         try:

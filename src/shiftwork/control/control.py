@@ -64,7 +64,7 @@ class Control:
     ) -> None:
         clock = clock or SystemClock()
         registry = registry or LocalRegistry()
-        self._hooks = Hooks() if hooks is None else hooks  # one without functions is false
+        self._hooks = hooks or Hooks()
         self.now = clock.now
         """Returns the time by the store's clock, in epoch seconds."""
         self.voice = StoreVoice(clock.monotonic)

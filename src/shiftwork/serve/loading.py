@@ -99,19 +99,23 @@ def _modules_here() -> Iterator[str]:
 
 
 def _inside(name: str, error: BaseException) -> str:
+    return in_words(f"module {name} cannot be imported", error, without_us=isinstance(error, ShiftworkError))
+
+
+def in_words(what: str, error: BaseException, *, without_us: bool) -> str:
     """Return the user's error, and where it happened."""
-    frames = _users_frames(error.__traceback__, up_to_us=isinstance(error, ShiftworkError))
+    frames = _users_frames(error.__traceback__, without_us=without_us)
     where = "".join(traceback.format_list(frames[-_SHOWN_FRAMES:])).splitlines()
-    what = "".join(traceback.format_exception_only(error)).splitlines()
+    lines = "".join(traceback.format_exception_only(error)).splitlines()
     # A SyntaxError begins with its place and ends with the message; every other error begins with the message.
-    first = what.pop(-1 if isinstance(error, SyntaxError) else 0).removeprefix("shiftwork.errors.")
-    return "\n".join([f"module {name} cannot be imported: {first}", *where, *what])
+    first = lines.pop(-1 if isinstance(error, SyntaxError) else 0).removeprefix("shiftwork.errors.")
+    return "\n".join([f"{what}: {first}", *where, *lines])
 
 
-def _users_frames(trace: TracebackType | None, *, up_to_us: bool) -> traceback.StackSummary:
-    """Return the frames of a traceback without the importer's, and without ours if shiftwork raised the error."""
+def _users_frames(trace: TracebackType | None, *, without_us: bool) -> traceback.StackSummary:
+    """Return the frames of a traceback without the importer's, and without ours if they do not matter."""
     walked = [(frame, line) for frame, line in traceback.walk_tb(trace) if not _is_importer(frame)]
-    users = [(frame, line) for frame, line in walked if not (up_to_us and _is_ours(frame))]
+    users = [(frame, line) for frame, line in walked if not (without_us and _is_ours(frame))]
     return traceback.StackSummary.extract(iter(users))
 
 

@@ -17,13 +17,14 @@ import threading
 import time
 from typing import Final
 
-from shiftwork.errors import ShiftworkError
+from shiftwork.app import WorkerOrchestrator
+from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
 from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.serve.exit import end_in_time
-from shiftwork.serve.loading import load_app
+from shiftwork.serve.loading import in_words, load_app
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.parent_death import LEFT_ALONE, die_with_parent
 from shiftwork.store.urls import import_drivers_late
@@ -105,17 +106,19 @@ async def _live(sock: socket.socket) -> None:
         set_up_logging(setup.log_level, setup.log_format)
     sys.path[:] = list(dict.fromkeys([*setup.path, *sys.path]))
     try:
-        _begin(instance, setup)
+        app = await _begin(instance, setup)
     except BaseException as error:  # noqa: BLE001 - the user's module may raise anything
         instance.send(SetupFailed(str(error) if isinstance(error, ShiftworkError) else describe(error)))
         instance.link.flush()
         os._exit(1)
     await instance.over.wait()
+    if setup.role != "hooks":
+        await app.surroundings.leave()
     await instance.finish()
     end_in_time(0)
 
 
-def _begin(instance: Instance, setup: Setup) -> None:
+async def _begin(instance: Instance, setup: Setup) -> WorkerOrchestrator:
     if setup.role != "hooks":
         import_drivers_late()
     app = load_app(setup.app)
@@ -123,11 +126,22 @@ def _begin(instance: Instance, setup: Setup) -> None:
         definition = app.definition()
         instance.listen(app.hooks)
         instance.send(definition)
-        return
+        return app
     if setup.role == "alone" and hasattr(os, "nice"):
         os.nice(NICE)
-    instance.serve(app.callees(), app.control.store.open, alone=setup.role == "alone")
+    callees = app.callees()
+    await _enter(app)
+    instance.serve(callees, app.control.store.open, app.surroundings, alone=setup.role == "alone")
     instance.send(Ready())
+    return app
+
+
+async def _enter(app: WorkerOrchestrator) -> None:
+    """Enter the app's lifespan. Where that fails, the node learns why, and tries with another process later."""
+    try:
+        await app.surroundings.enter()
+    except BaseException as error:
+        raise LifecycleError(in_words("the app's lifespan failed", error, without_us=True)) from error
 
 
 if __name__ == "__main__":

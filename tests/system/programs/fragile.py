@@ -6,6 +6,7 @@ What the file named by FRAGILE says is done in every process but the first, whic
 import os
 import sys
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from shiftwork import Context, WorkerOrchestrator
@@ -31,8 +32,27 @@ if "shiftwork.serve.spawned" in sys.argv[0] or sys.argv[0].endswith("spawned.py"
         os.abort()
 
 
-def note(what: str, number: int) -> None:
-    os.write(log, f"{time.monotonic_ns()} {os.getpid()} {what} {number} start\n".encode())
+def note(what: str, did: str) -> None:
+    os.write(log, f"{time.monotonic_ns()} {os.getpid()} {what} 0 {did}\n".encode())
+
+
+@app.lifespan
+def lifespan() -> Iterator[int]:
+    """Yield something that only this process has."""
+    if orders.exists() and orders.read_text() == "refuse":
+        message = "the licence server is away"
+        raise RuntimeError(message)
+    note("lifespan", "start")
+    yield os.getpid()
+    note("lifespan", "end")
+
+
+@app.around_job
+async def around(ctx: Context) -> AsyncIterator[None]:
+    """Note the run, where it takes place."""
+    if ctx.state == os.getpid():
+        note(ctx.worker.name, "around")
+    yield
 
 
 @app.task(pool="brittle")
@@ -53,9 +73,10 @@ async def chain(ctx: Context, number: int) -> str:
     return job.id
 
 
+@app.on("job.completed")
 @app.on("*")
 def heard(event: Event) -> None:
-    os.write(log, f"{time.monotonic_ns()} {os.getpid()} {event.name} 0 heard\n".encode())
+    note(event.name, "heard")
     order = orders.read_text() if orders.exists() else ""
     if order == "block hooks":
         time.sleep(600)

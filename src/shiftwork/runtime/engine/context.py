@@ -1,5 +1,6 @@
 """What a running function may know and report: the `Context`."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -12,6 +13,7 @@ from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, 
 from shiftwork.errors import JobCancelledError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
+from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from shiftwork.runtime.clock import Clock
@@ -29,6 +31,7 @@ class CurrentRun(Protocol):
     ended: bool
     outcome: Outcome | None
     job_log: JobLog | None
+    task: "asyncio.Task[Any] | None"
 
     def discreet(self, text: str) -> str:
         """Return a text that the function has produced, without the secrets of its payload."""
@@ -40,6 +43,8 @@ class ContextServices(Struct, frozen=True):
     clock: "Clock"
     report: Callable[[Claimed, Progress], None]
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
+    surroundings: Surroundings
+    loop: asyncio.AbstractEventLoop
 
 
 class Context:
@@ -117,6 +122,11 @@ class Context:
     def is_running(self) -> bool:
         """True: this run is running."""
         return True
+
+    @property
+    def state(self) -> Any:
+        """What the app's lifespan yielded in this process; None without a lifespan."""
+        return self._services.surroundings.state
 
     @property
     def logger(self) -> "logging.LoggerAdapter[logging.Logger]":

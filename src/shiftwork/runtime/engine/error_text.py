@@ -3,14 +3,17 @@
 Nothing here raises, whatever the exception's own code does: a run whose end cannot be described has ended all the same.
 """
 
+import os
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 LONGEST_ERROR: Final = 1_000
 LONGEST_TRACEBACK: Final = 20_000
 LONGEST_SEARCHED: Final = 10_000_000
 """How much of a text is searched for secrets. It is far more than is kept, so half a secret is never kept."""
+_OURS: Final = str(Path(__file__).parent) + os.sep
 INDESCRIBABLE: Final = "an exception that cannot be described"
 _NO_WORDS: Final = "(its message cannot be shown)"
 _NO_TRACEBACK: Final = "(the traceback cannot be shown)"
@@ -74,6 +77,8 @@ def _words(error: BaseException) -> str:
 def _formatted(error: BaseException) -> str:
     raised = BaseException.__dict__["__traceback__"].__get__(error)
     behind_us = raised.tb_next if raised else None
+    while behind_us is not None and behind_us.tb_frame.f_code.co_filename.startswith(_OURS):
+        behind_us = behind_us.tb_next  # what an app puts around its jobs is called by frames of ours
     try:
         return "".join(traceback.format_exception(type(error), error, behind_us))
     except BaseException:  # noqa: BLE001 - notes, causes and groups are the user's code, too; the frames are not

@@ -18,6 +18,7 @@ from shiftwork.runtime.engine.error_text import INDESCRIBABLE, describe, one_lin
 from shiftwork.runtime.engine.log_context import log_as
 from shiftwork.runtime.engine.retry_choice import chosen
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import await_within, call_within, finish_here
 
 
 async def run_async(run: Run, services: ContextServices) -> End:
@@ -38,6 +39,8 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
         return _unbound(run, error)
     try:
         value = call()
+    except asyncio.CancelledError as error:
+        return _failed(run, error) if run.stopped_as is None else End(run.stopped_as)
     except BaseException as error:  # noqa: BLE001 - as above; nothing interrupts this thread
         return _failed(run, error)
     # Not `isinstance`, which asks the value itself for its class.
@@ -75,8 +78,20 @@ async def _awaited(run: Run, call: Callable[[], Any]) -> End:
 def _bound(run: Run, services: ContextServices) -> Callable[[], Any]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    args, kwargs = run.callee.bind(run.job.payload, Context(run, services))
-    return partial(run.callee.function, *args, **kwargs)
+    context = Context(run, services)
+    args, kwargs = run.callee.bind(run.job.payload, context)
+    call = partial(run.callee.function, *args, **kwargs)
+    arounds = services.surroundings.arounds
+    if not arounds:
+        return call
+    if run.callee.is_async:
+        return partial(await_within, arounds, context, call)
+    return partial(call_within, arounds, context, partial(_whole, run, services, call), services.loop)
+
+
+def _whole(run: Run, services: ContextServices, call: Callable[[], Any]) -> Any:
+    """Call a plain function, and wait here for the coroutine that it may return: what is around it surrounds both."""
+    return finish_here(run, call(), services.loop)
 
 
 def _unbound(run: Run, error: BaseException) -> End:

@@ -18,6 +18,7 @@ from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.threads import Threads
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.gauge import Load
@@ -46,6 +47,7 @@ class LocalRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         transactions: Transactions,
+        surroundings: Surroundings,
         load: Callable[[], Load] = Load,
         gives_up: bool = True,
     ) -> None:
@@ -56,14 +58,14 @@ class LocalRunner:
         self.pid = os.getpid()
         self._callees = callees
         self._clock = clock
-        self._services = ContextServices(clock, report, transactions.begin)
+        self._loop = asyncio.get_running_loop()
+        self._services = ContextServices(clock, report, transactions.begin, surroundings, self._loop)
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
         self._stopping = False
         self._running: set[Run] = set()
         self._threads = Threads()
-        self._loop = asyncio.get_running_loop()
         self._stacks = Stacks()
         self._listener: RunnerListener | None = None
         self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")

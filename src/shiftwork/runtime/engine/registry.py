@@ -11,6 +11,7 @@ from shiftwork.core.docs import EDITION, GATES, POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model import Doc, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.runtime.engine.context import Context
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.store.protocol import Store
 
 OFF: Final = "registered with enabled=False"
@@ -59,12 +60,15 @@ class Registry:
         pools: Mapping[str, PoolConfig],
         gates: Mapping[str, Gates],
         callees: Mapping[str, Callee] | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
         self.workers = workers
         self.pools = pools
         self.gates = gates
         self.callees = {} if callees is None else callees
         """The workers that can be run in this process."""
+        self.surroundings = surroundings or Surroundings()
+        """What is around the jobs that run in this process."""
 
     def extend(self, other: "Registry") -> None:
         """Take over what another registry has, which knows everything that this one knows."""

@@ -55,6 +55,9 @@ class Reporter:
         """Follow up the beginning of a run."""
         self.retrying.began(job.worker, job.id)
         self._run_log.started(job)
+        if "job.started" in self._hooks.names:
+            message = f"job {job.id} of {job.worker} has started, attempt {job.attempt}"
+            self._tell("job.started", job.id, message, worker=job.worker, attempt=job.attempt)
 
     def written(self, batch: Sequence[Settled], finished: Finished) -> None:
         """Follow up a batch of outcomes that has been written."""
@@ -113,9 +116,33 @@ class Reporter:
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)
         self._run_log.ended(outcome, settled.started_at)
+        if outcome.status is JobStatus.COMPLETED:
+            if "job.completed" in self._hooks.names:
+                self._tell_completed(outcome, settled.started_at)
+        elif outcome.status in _FAILED and "job.failed" in self._hooks.names:
+            self._tell_failed(outcome)
         if outcome.status is JobStatus.DEAD:
             message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
             self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error)
+
+    # ── to hooks alone ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _tell_completed(self, outcome: Outcome, started_at: float) -> None:
+        seconds = max(0.0, outcome.ended_at - started_at)
+        message = f"job {outcome.id} of {outcome.worker} was completed in {seconds:.3g} s"
+        about = {"worker": outcome.worker, "attempt": outcome.attempt, "seconds": seconds}
+        self._tell("job.completed", outcome.id, message, **about)
+
+    def _tell_failed(self, outcome: Outcome) -> None:
+        retry_at = outcome.run_at if outcome.status is JobStatus.FAILED else None
+        number = outcome.attempt if outcome.report is None else outcome.report.number
+        message = f"attempt {number} of job {outcome.id} of {outcome.worker} failed: {outcome.error}"
+        about = {"worker": outcome.worker, "attempt": number, "error": outcome.error, "retry_at": retry_at}
+        self._tell("job.failed", outcome.id, message, **about)
+
+    def _tell(self, name: str, subject: str, message: str, **data: Any) -> None:
+        """Call the hooks of an event that is neither logged nor kept."""
+        self._hooks.fire(Event(at=self._clock.now(), name=name, subject=subject, message=message, data=data))
 
     def _rejected(self, outcome: Outcome) -> None:
         self.rejected += 1
@@ -159,6 +186,7 @@ def _about(event: Event) -> dict[str, Any]:
     return fields | {"job_id": event.subject, "worker": event.data["worker"]} if "worker" in event.data else fields
 
 
+_FAILED: Final = frozenset({JobStatus.FAILED, JobStatus.DEAD})
 _LOUD: Final = {
     *("worker.disabled", "breaker.opened", "schedule.skipped", "health.problem"),
     *("pool.failing", "node.lost", "schedule.pulled_back", "store.emptied"),

@@ -29,6 +29,7 @@ class Runners:
             here.clock,
             report=here.notebook.report,
             transactions=self._transactions,
+            surroundings=here.registry.surroundings,
             load=here.gauge.load,
         )
 

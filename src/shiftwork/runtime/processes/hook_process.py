@@ -43,6 +43,8 @@ class HookProcess:
         self._gone = asyncio.Event()
         self._described: asyncio.Future[Definition] | None = None
         self._closed = False
+        self.names: frozenset[str] = frozenset()
+        """The events for which the app has hooks."""
 
     @property
     def alive(self) -> bool:
@@ -56,7 +58,8 @@ class HookProcess:
         wanted = False
         try:
             definition = await self._described
-            wanted = definition.hooks
+            self.names = frozenset(definition.hooks)
+            wanted = bool(definition.hooks)
         finally:
             if not wanted:
                 await self.drain()

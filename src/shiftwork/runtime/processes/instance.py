@@ -15,6 +15,7 @@ from shiftwork.runtime.engine.local_runner import LocalRunner
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.transactions import Transactions
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
@@ -80,7 +81,14 @@ class Instance:
         while self.link.unsent and not self.link.closed:  # noqa: ASYNC110 - only the socket knows
             await asyncio.sleep(FULL_SECONDS)
 
-    def serve(self, callees: Mapping[str, Callee], store: Callable[[], Awaitable[Store]], *, alone: bool) -> None:
+    def serve(
+        self,
+        callees: Mapping[str, Callee],
+        store: Callable[[], Awaitable[Store]],
+        surroundings: Surroundings,
+        *,
+        alone: bool,
+    ) -> None:
         """Run jobs from now on."""
         self._callees = callees
         self._runner = LocalRunner(
@@ -88,6 +96,7 @@ class Instance:
             self.clock,
             report=self._progress.report,
             transactions=Transactions(store, self.clock),
+            surroundings=surroundings,
             gives_up=not alone,  # the node kills a process that runs a single job
         )
         if not alone:  # one that runs a single job holds up only itself

@@ -99,8 +99,8 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     max_payload_bytes: int
     schemas: dict[str, bytes]
     """The parameters of each worker, as JSON Schema."""
-    hooks: bool
-    """Whether the app has hooks."""
+    hooks: tuple[str, ...]
+    """The events for which the app has hooks."""
     encryption_keys: tuple[str, ...] = ()
     """The keys themselves; like the store's password, they only cross the socket."""
 
