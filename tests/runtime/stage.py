@@ -179,6 +179,7 @@ class Stage:
                 if run.task is not None:
                     run.task.cancel()
             engine.runs.clear()
+            engine._claimer._reserve.empty()
             engine._runs.close()
         app._node = None
         app._state = "stopped"
@@ -189,6 +190,12 @@ def node_of(app: WorkerOrchestrator) -> Node:
     """The node of an orchestrator that has been started."""
     assert app._node is not None
     return app._node
+
+
+def engine_of(app: WorkerOrchestrator) -> Engine:
+    """The only instance of an orchestrator that has been started."""
+    (engine,) = node_of(app).engines
+    return engine
 
 
 def leads(app: WorkerOrchestrator) -> bool:

@@ -6,7 +6,7 @@ gone.
 
 import asyncio
 from collections.abc import Collection, Iterable
-from threading import Lock
+from threading import Lock, get_ident
 
 
 class LoopBell:
@@ -16,6 +16,7 @@ class LoopBell:
         self.topics = frozenset(topics)
         self._bells = bells
         self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._event = asyncio.Event()
         self._rung = False
         self._closed = False
@@ -39,7 +40,10 @@ class LoopBell:
             return
         self._rung = True
         try:
-            self._loop.call_soon_threadsafe(self._event.set)
+            if get_ident() == self._thread:  # the waiter wakes one turn of the loop sooner
+                self._event.set()
+            else:
+                self._loop.call_soon_threadsafe(self._event.set)
         except RuntimeError:  # its loop is closed, so nothing can be waiting
             self.close()
 

@@ -1,7 +1,8 @@
 """Traces: a job carries the W3C trace context of its enqueue to its run.
 
 Only the API of OpenTelemetry is used, and only if something else in the process has imported it already: a process
-that traces nothing imports nothing, and pays one dict lookup. Spans follow the semantic conventions for messaging; the
+that traces nothing imports nothing, and pays one dict lookup. Libraries import it too, so where no provider is set
+there are no spans: then a trace that comes from elsewhere is passed on, and that is all. Spans follow the semantic conventions for messaging; the
 pool is the destination.
 """
 
@@ -40,6 +41,9 @@ def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
         return
     from opentelemetry import trace  # noqa: PLC0415 - see above
 
+    if caller is None and not _records(trace) and not trace.get_current_span().get_span_context().is_valid:
+        yield jobs
+        return
     workers = {job.worker for job in jobs}
     name = f"send {workers.pop()}" if len(workers) == 1 else "send"
     # If there is a current span, it continues the caller's trace already.
@@ -94,10 +98,11 @@ class RunSpan:
 
 def processing(job: Claimed) -> RunSpan | None:
     """Return the span of a run that starts now, in the trace of its enqueue; None if this process does not trace."""
-    if "opentelemetry.trace" not in sys.modules:
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
         return None
     try:
-        return _open(job)
+        return _open(job) if job.trace or _records(trace) else None
     except BaseException:  # samplers and span processors are the user's code
         logger.exception("the run of job %s of %s could not be traced", job.id, job.worker)
         return None
@@ -107,6 +112,11 @@ def trace_id(carried: str | None) -> str | None:
     """Return the id of the trace that a job belongs to."""
     parts = (carried or "").split("-")
     return parts[1] if len(parts) > 1 and len(parts[1]) == _ID_LENGTH else None
+
+
+def _records(trace: Any) -> bool:
+    """Whether spans go anywhere. `trace` is the API, which something has imported."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _carried() -> str | None:

@@ -90,7 +90,7 @@ class Engine:
         self.runs = runs.active
         """The runs that have not ended, by the id of their job."""
         self._claimer = JobClaimer(
-            pool.name,
+            pool,
             self._workers,
             store=store,
             clock=clock,
@@ -136,13 +136,25 @@ class Engine:
         """Seconds since its beginning."""
         return self._clock.now() - self._started_at
 
-    async def claim(self) -> Claims:
-        """Claim as many jobs as there are free slots and start them. Returns what the store had."""
+    @property
+    def waiting(self) -> int:
+        """How many jobs it has claimed ahead, which wait for a free slot."""
+        return self._claimer.waiting
+
+    @property
+    def look_at(self) -> float | None:
+        """When it may want to claim although nothing has happened: some runs will be about to end."""
+        return self._claimer.look_at
+
+    async def claim(self) -> tuple[int, Claims]:
+        """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
         return await self._claimer.claim()
 
     def resize(self, slots: int) -> None:
-        """Run up to this many jobs from now on. Running jobs are never interrupted."""
+        """Run up to this many jobs from now on. Running jobs are never interrupted; those that wait are handed back."""
         if slots != self._claimer.slots:
+            if slots < self._claimer.slots:
+                self._claimer.hand_back()
             self._claimer.slots = slots
             self._bell.ring()
 
@@ -154,7 +166,8 @@ class Engine:
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run_ended(self) -> None:
+    def _run_ended(self, run: Run) -> None:
+        self._claimer.ended(run)
         self._bell.ring()
         self._listener.run_ended(self)
 
@@ -164,6 +177,7 @@ class Engine:
 
     def runner_gone(self, _runner: Runner, suspects: Sequence[Run]) -> None:
         expected, self.tenure.draining = self.draining, True
+        self._claimer.hand_back()
         self._suspected(suspects)
         self._listener.engine_gone(self, expected=expected)
 
@@ -178,7 +192,8 @@ class Engine:
         self._runs.hand_back(runs)
 
     def cancel(self, job_id: str, fence: int) -> None:
-        """End a run whose job a person has cancelled."""
+        """End a job that a person has cancelled: its run, or its wait for one."""
+        self._claimer.cancel(job_id, fence)
         self._runs.cancel(job_id, fence)
 
     def runner_of(self, run: Run) -> Runner | None:
@@ -202,13 +217,15 @@ class Engine:
             self.tenure.rename()
 
     def drain(self) -> None:
-        """Claim no more, and tell the running functions that the end is near."""
+        """Claim no more, hand back what has not begun, and tell the running functions that the end is near."""
         self.tenure.draining = True
+        self._claimer.hand_back()
         self.runner.drain()
 
     def stop_runs(self) -> None:
-        """End every run and hand its job back."""
+        """End every run and hand its job back, and those that have not begun."""
         self._stopping_runs = True
+        self._claimer.hand_back()
         self._runs.stop_all()
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from shiftwork.core.inputs import insert
 from shiftwork.core.job_parts import JobOptions
 from shiftwork.core.model import Claimed
+from shiftwork.core.sealing import is_sealed
 from shiftwork.store.protocol import Store
 
 _decoder = msgpack.Decoder(JobOptions)
@@ -17,7 +18,11 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed
     """These jobs with the results of other jobs in their payloads. One call reads all results."""
     if all(job.options is None for job in jobs):
         return jobs
-    inputs = {job.id: _decoder.decode(job.options).inputs for job in jobs if job.options is not None}
+    inputs = {
+        job.id: _decoder.decode(job.options).inputs
+        for job in jobs
+        if job.options is not None and not is_sealed(job.payload)
+    }
     ids = sorted({one.job for wanted in inputs.values() for one in wanted})
     if not ids:
         return jobs

@@ -1,15 +1,25 @@
-"""Claim as many jobs as there is room for, and have them run. What went astray on the way is handed back."""
+"""Claim as many jobs as there is room for, and have them run. What went astray on the way is handed back.
+
+Besides what fits the free slots, it claims what will start very soon, as `core.claiming_ahead` allows. These jobs wait
+in the `Reserve` and start as soon as slots become free, without another question to the store.
+"""
 
 import logging
 from collections.abc import Iterable
 from typing import Final
 
-from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus
+from shiftwork.core.claiming_ahead import MOST_AHEAD, to_claim
+from shiftwork.core.expiry import EXPIRED
+from shiftwork.core.model import Claimed, JobFilter, JobRecord, JobStatus, PoolConfig
+from shiftwork.core.retry import End, EndKind
 from shiftwork.core.sealing import is_sealed, key_of
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.inputs import with_inputs
 from shiftwork.runtime.engine.outbox import Outbox
+from shiftwork.runtime.engine.pace import Pace
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.reserve import Reserve
+from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.engine.runs import Runs
 from shiftwork.runtime.engine.settler import Settler
@@ -30,7 +40,7 @@ class JobClaimer:
 
     def __init__(
         self,
-        pool: str,
+        pool: PoolConfig,
         workers: Iterable[str],
         *,
         store: Store,
@@ -60,58 +70,96 @@ class JobClaimer:
         self._settler = settler
         self._outbox = outbox
         self._publication = publication
+        self._pace = Pace(clock)
+        self._reserve = Reserve(clock, overdue=self.hand_back)
 
     @property
     def free(self) -> int:
         """How many more jobs could run now."""
-        if self._clock.now() < self._blind_until or not self._serves_as(self._tenure.instance):
-            return 0
-        return self.slots - len(self._runs.active)
+        return self.slots - len(self._runs.active) if self._serves else 0
 
-    async def claim(self) -> Claims:
-        """Claim as many jobs as there are free slots and start them. Returns what the store had."""
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a free slot here."""
+        return len(self._reserve)
+
+    @property
+    def look_at(self) -> float | None:
+        """When to look again because runs will be about to end, if there is no other reason before."""
+        return self._pace.look_at(self._runs.active.values())
+
+    @property
+    def _serves(self) -> bool:
+        return self._clock.now() >= self._blind_until and self._serves_as(self._tenure.instance)
+
+    def _wanted(self) -> int:
+        if not self._serves:
+            return 0
+        return to_claim(self.free, len(self._reserve), min(self._pace.allowed(self._runs.active.values()), self._left))
+
+    @property
+    def _left(self) -> int:
+        """How many jobs may still be claimed ahead before the process is replaced."""
+        most = self._pool.max_jobs_per_instance
+        if most is None or not self._runner.apart:
+            return MOST_AHEAD
+        return max(0, most - self._runner.served - len(self._runs.active))
+
+    def _serves_as(self, instance: str) -> bool:
+        return self._tenure.holds(instance) and self._runner.open
+
+    async def claim(self) -> tuple[int, Claims]:
+        """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
         if self.in_doubt:
             await self.reconcile()
-        free, instance = self.free, self._tenure.instance
-        if free <= 0:
-            return Claims([])
+        self.refill()
+        wanted, instance = self._wanted(), self._tenure.instance
+        if not wanted:
+            return 0, Claims([])
         self.in_doubt = True
         edition = self._publication.edition
         claims = await self._stopwatch.time(
             CLAIMS,
-            self._store.claim(instance, self._pool, free, self._clock.now(), self.workers, edition=edition),
+            self._store.claim(instance, self._pool.name, wanted, self._clock.now(), self.workers, edition=edition),
         )
         if claims.stale and edition is not None:
             self.in_doubt = False
             await self._publication.renew(edition)
-            return Claims([], next_at=self._clock.now())
+            return wanted, Claims([], next_at=self._clock.now())
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
         jobs = await with_inputs(self._store, claims.jobs)
         if self._serves_as(instance):
             for job in jobs:
-                self._start(job)
+                self._accept(job)
         else:  # the lease or the runner went away while the store answered
             for job in claims.jobs:
                 self._settler.hand_back(job, self._clock.now())
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
-        return claims
+        return wanted, claims
 
-    def _start(self, job: Claimed) -> None:
-        """Start a job, unless its payload is still encrypted: then no attempt is used up, and another instance may."""
+    def _accept(self, job: Claimed) -> None:
+        """Start a job, or let it wait for a slot.
+
+        One that has expired is cancelled. If its payload is still encrypted it is handed back: no attempt is used up,
+        and another instance may have it.
+        """
         if job.expires_at is not None and job.expires_at <= self._clock.now():
-            self._settler.expire(job, self._clock.now())
+            self._settler.end(job, End(EndKind.CANCELLED, error=EXPIRED), self._clock.now())
             return
         if not is_sealed(job.payload):
-            self._runs.start(job)
+            if self._reserve or len(self._runs.active) >= self.slots:
+                self._reserve.put(job)
+            else:
+                self._runs.start(job)
             return
         now = self._clock.now()
         if now >= self._blind_until:
             logger.error(
                 "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
                 "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
-                self._pool,
+                self._pool.name,
                 BLIND_SECONDS,
                 job.id,
                 job.worker,
@@ -121,8 +169,39 @@ class JobClaimer:
         self._blind_until = now + BLIND_SECONDS
         self._settler.hand_back(job, now)
 
-    def _serves_as(self, instance: str) -> bool:
-        return self._tenure.holds(instance) and self._runner.open
+    # ── jobs that wait for a slot ────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self, run: Run) -> None:
+        """A run has ended: start the next job that waits for its slot."""
+        self._pace.ended(run)
+        self.refill()
+
+    def refill(self) -> None:
+        """Start jobs that wait, as far as there are slots."""
+        while self._reserve and self.free > 0:
+            self._start_waiting(self._reserve.take())
+
+    def _start_waiting(self, job: Claimed) -> None:
+        try:
+            self._runs.start(job)
+        except Exception as error:  # noqa: BLE001 - out of threads, or the process has just ended: others may run it
+            self._settler.hand_back(job, self._clock.now())
+            about = {"job_id": job.id, "worker": job.worker}
+            logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
+
+    def cancel(self, job_id: str, fence: int) -> None:
+        """End a job that waits here and that a person has cancelled. It never runs."""
+        job = self._reserve.remove(job_id, fence)
+        if job is not None:
+            self._settler.end(job, End(EndKind.CANCELLED), self._clock.now())
+
+    def hand_back(self) -> None:
+        """Let other instances have the jobs that wait here, and claim no others ahead for a while."""
+        self._pace.forget()
+        for job in self._reserve.empty():
+            self._settler.hand_back(job, self._clock.now())
+
+    # ── jobs that never arrived ──────────────────────────────────────────────────────────────────────────────────
 
     async def reconcile(self) -> None:
         """Hand back jobs that the store holds for us and that never arrived."""
@@ -130,13 +209,13 @@ class JobClaimer:
         held = await self._store.find(
             JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
         )
-        known = self._runs.active.keys() | self._outbox.holds()
+        known = self._runs.active.keys() | self._reserve.ids() | self._outbox.holds()
         for record in held:
             if record.id not in known:
-                self._hand_back(record)
+                self._hand_back_lost(record)
         self.in_doubt = False
 
-    def _hand_back(self, record: JobRecord) -> None:
+    def _hand_back_lost(self, record: JobRecord) -> None:
         logger.warning(
             "job %s of %s was claimed but never arrived; handing it back",
             record.id,

@@ -28,7 +28,7 @@ class Runs:
         clock: Clock,
         begun: Callable[[Claimed], None],
         suspected: Callable[[Sequence[Run]], None],
-        after_end: Callable[[], None],
+        after_end: Callable[[Run], None],
     ) -> None:
         self.active: dict[str, Run] = {}
         """Runs that have not ended, by the id of their job."""
@@ -104,7 +104,7 @@ class Runs:
         self._isolated.discard(run.job.id)
         self._forget_deadline(run)
         self._settler.settle(run, end)
-        self._after_end()
+        self._after_end(run)
 
     def stop(self, run: Run, kind: EndKind) -> None:
         """Make a run end. If it is being stopped already, the first reason stays."""

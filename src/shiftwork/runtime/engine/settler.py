@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.model import Claimed, JobStatus, Outcome
 from shiftwork.core.retry import End, EndKind, settle
 from shiftwork.runtime.clock import Clock
@@ -36,19 +35,16 @@ class Settler:
     def settle(self, run: Run, end: End) -> None:
         """Put the outcome of a run into the outbox."""
         if run.outcome is None:
-            self._settle(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
+            self.end(run.job, replace(end, log=run.log) if run.log else end, run.started_at)
         else:
             self._settled_itself(run, run.outcome, end)
 
     def hand_back(self, job: Claimed, started_at: float) -> None:
         """Return a job that was claimed and has not begun."""
-        self._settle(job, End(EndKind.DRAINED), started_at)
+        self.end(job, End(EndKind.DRAINED), started_at)
 
-    def expire(self, job: Claimed, now: float) -> None:
-        """Cancel a job that was claimed too late. It has not begun."""
-        self._settle(job, End(EndKind.CANCELLED, error=EXPIRED), now)
-
-    def _settle(self, job: Claimed, end: End, started_at: float) -> None:
+    def end(self, job: Claimed, end: End, started_at: float) -> None:
+        """Put the outcome of a job into the outbox."""
         callee = self._registry.workers.get(job.worker)
         outcome = settle(
             job,

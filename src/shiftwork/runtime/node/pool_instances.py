@@ -68,12 +68,10 @@ class PoolInstances:
     async def poll(self) -> float | None:
         """Claim for every instance that has room, the idlest first, until the queue has no more."""
         next_at: float | None = None
-        for engine in sorted(self.engines, key=lambda engine: -engine.free):
-            free = engine.free
-            claims = await engine.claim()
-            if claims.next_at is not None:
-                next_at = claims.next_at if next_at is None else min(next_at, claims.next_at)
-            if len(claims.jobs) < free:
+        for engine in sorted(self.engines, key=lambda engine: (-engine.free, engine.waiting)):
+            wanted, claims = await engine.claim()
+            next_at = min((at for at in (next_at, claims.next_at, engine.look_at) if at is not None), default=None)
+            if len(claims.jobs) < wanted:
                 return next_at
         if self.target < self.pool.max_workers:
             self._full()

@@ -1,0 +1,73 @@
+"""How many jobs an instance may claim before it has a free slot for them: those that it will start very soon.
+
+A worker that claims only when a slot is free waits for the store, and the store waits for it. A job that is claimed too
+early is held back from an idle neighbour. So an instance claims ahead what it will start within `AHEAD_SECONDS`, judged
+by what has ended there:
+
+* Runs shorter than that free their slots again and again: their present rate says how many will start.
+* Longer runs count one by one. If the runs of a worker have all taken nearly the same time, the end of one that is
+  nearly over is known; otherwise it is not, and nothing is claimed ahead for it.
+
+Where this is wrong, because runs suddenly take longer, a job that has waited for `LONGEST_WAIT` is handed back.
+"""
+
+import math
+from typing import Final
+
+from msgspec import Struct
+
+AHEAD_SECONDS: Final = 0.02
+"""What will start within this time may be claimed ahead."""
+LONGEST_WAIT: Final = 0.1
+"""How long a job that was claimed ahead may wait for a slot before it is handed back."""
+RATE_SECONDS: Final = 0.05
+"""How long an end counts for the present rate: after this time, a good third of it is left."""
+MOST_AHEAD: Final = 500
+"""Larger batches are no faster, and one claim holds up the store for longer."""
+_MEAN_SHARE: Final = 1 / 8
+_SPREAD_SHARE: Final = 1 / 4
+
+
+def rate_after(rate: float, ends: int, seconds: float) -> float:
+    """The present rate of ends a second, after so many more within these seconds. While no time passes, it stays."""
+    if seconds <= 0:
+        return rate
+    left = math.exp(-seconds / RATE_SECONDS)
+    return rate * left + ends / seconds * (1 - left)
+
+
+class RunTime(Struct, frozen=True):
+    """How long the runs of a worker take, and by how much they differ from that; recent ones count more."""
+
+    seconds: float
+    spread: float
+
+    @property
+    def steady(self) -> bool:
+        """Whether the end of a run can be foreseen."""
+        return self.spread <= AHEAD_SECONDS / 2
+
+
+def run_time_after(before: RunTime | None, seconds: float) -> RunTime:
+    """The run time of a worker after one more run. It takes several runs to be steady."""
+    if before is None:
+        return RunTime(seconds, seconds / 2)
+    off = seconds - before.seconds
+    return RunTime(before.seconds + _MEAN_SHARE * off, before.spread + _SPREAD_SHARE * (abs(off) - before.spread))
+
+
+def ends_soon(usual: RunTime, age: float) -> bool:
+    """Whether a run of this age will end within `AHEAD_SECONDS`. One that is overdue may take any time."""
+    return usual.steady and abs(usual.seconds - age) <= AHEAD_SECONDS
+
+
+def allowance(rate: float, ending: int) -> int:
+    """How many jobs may wait for a slot, by the present rate of short runs and the number of runs that end soon."""
+    return min(MOST_AHEAD, int(rate * AHEAD_SECONDS) + ending)
+
+
+def to_claim(free: int, waiting: int, allowed: int) -> int:
+    """How many jobs to claim now. While all slots are busy, not every free place is worth a claim of its own."""
+    spare = free - waiting
+    room = allowed + spare
+    return room if spare > 0 or (room > 0 and 2 * room >= allowed) else 0
