@@ -21,6 +21,7 @@
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
     │   └── ResultEncodingError         a return value that cannot be encoded
     ├── FlowError                     calls that cannot be one flow, or a flow that is broken
+    ├── StepError                     a step of a durable function that cannot be run or kept
     ├── JobError                      an error about one job
     │   ├── UnknownJobError             no job has this id, or it was pruned
     │   ├── JobStateError               the job's status does not allow this
@@ -130,6 +131,10 @@ class ResultEncodingError(PayloadError):
 
 class FlowError(ShiftworkError):
     """Calls cannot be added as one flow, or a flow is broken."""
+
+
+class StepError(ShiftworkError):
+    """A step of a durable function cannot be run or kept. Another attempt would not help."""
 
 
 class JobError(ShiftworkError):

@@ -501,6 +501,10 @@ class WorkerOrchestrator:
         """Add these calls and all the calls that they need, in one step: all of them, or none."""
         return await self.control.flows.enqueue(calls)
 
+    async def send(self, job_id: str, name: str, value: Any = None) -> None:
+        """Send a value to a job whose function waits for it, or will, with `ctx.wait_for(name)`."""
+        await self.control.jobs.send(job_id, name, value)
+
     async def get_job(self, job_id: str) -> Job[Any]:
         """Return a job by its id, whole. Raises `UnknownJobError`."""
         return await self.control.jobs.get(job_id)

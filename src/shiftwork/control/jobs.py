@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from msgspec import msgpack
+
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.explanations import Explanations
@@ -12,8 +14,9 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.stacks import read_stack
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
+from shiftwork.core.job_parts import Signal
 from shiftwork.core.model import Cancel, Change, Discard, JobRecord, PoolConfig, Requeue, WorkerConfig
-from shiftwork.errors import JobStateError, UnknownJobError
+from shiftwork.errors import JobStateError, PayloadEncodingError, UnknownJobError
 from shiftwork.handles.call import new_job
 from shiftwork.handles.codec import Packed, pack_plain, plain
 from shiftwork.handles.job import Job, RunBlocking
@@ -117,6 +120,22 @@ class Jobs:
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
             await self._amend(job_id, Requeue(self._now(), packed.payload, packed.key))
         return await self._changed(job_id, "retried", edited=payload is not None)
+
+    async def send(self, job_id: str, name: str, value: Any = None) -> None:
+        """Send a value to a job that waits for it, or will. Raises `JobStateError` if the job has ended."""
+        store = await self._access.open_to_change()
+        try:
+            encoded = msgpack.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            message = f"the value of signal {name!r} cannot be encoded: {error}; send numbers, text, lists or dicts"
+            raise PayloadEncodingError(message) from None
+        now = self._now()
+        status = await store.send(job_id, Signal(name, encoded, now), now)
+        if status is None:
+            await self._record(job_id)
+        elif not status.live:
+            message = f"job {job_id} is {status}: it takes no more signals"
+            raise JobStateError(message)
 
     async def discard(self, job_id: str) -> None:
         """Delete a job that has ended."""

@@ -4,7 +4,7 @@
     raised       failed, and due again after a back-off; dead once the retries are used up, or if the policy or the
                  function itself rules out another attempt
     timed_out    like raised
-    snoozed      scheduled for when the function asked for, the attempt uncounted
+    snoozed      scheduled for when the function asked for, or until its signal comes, the attempt uncounted
     crashed      failed, and due again soon, the attempt uncounted; dead at the third crash, or at the tenth if its
                  process was killed from outside (SIGKILL, and not for lack of memory)
     lost         queued again in its old place, the attempt uncounted; dead at the tenth loss
@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from shiftwork.core.job_parts import Wait
 from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
 from shiftwork.core.run_histograms import marked, timed
 
@@ -78,6 +79,8 @@ class End(Struct, frozen=True):
     """Whether a run that raised rules out another attempt."""
     again_in: float | None = None
     """After how many seconds the run asks for the next attempt; None leaves that to the policy."""
+    wait: Wait | None = None
+    """The signal that a snoozed job waits for."""
 
 
 class _EndedRun(Struct, frozen=True, kw_only=True):
@@ -281,7 +284,8 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
 def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:
     attempt = _uncounted(run.job)
     if run.end.kind is EndKind.SNOOZED:
-        return run.outcome(JobStatus.QUEUED, run_at=run.now + (run.end.again_in or 0.0), attempt=attempt)
+        run_at = run.now + (run.end.again_in or 0.0)
+        return run.outcome(JobStatus.QUEUED, run_at=run_at, attempt=attempt, wait=run.end.wait)
     if hand_backs <= HAND_BACK_LIMIT:
         return run.outcome(JobStatus.QUEUED, attempt=attempt)
     error = (

@@ -50,10 +50,10 @@ class Call(Struct, Generic[R], eq=False):
 
     def after(self, *calls: "Call[Any]", whatever: bool = False) -> "Call[R]":
         """Start it only after these calls have completed, or with `whatever` after they have ended. Returns itself."""
-        for call in calls:
-            if not isinstance(call, Call):
-                message = f"{self.worker.name}: after() takes calls, as WORKER.call(…) returns them, not {call!r}"
-                raise PayloadTypeError(message)
+        others: list[object] = [call for call in calls if not isinstance(call, Call)]
+        if others:
+            message = f"{self.worker.name}: after() takes calls, as WORKER.call(…) returns them, not {others[0]!r}"
+            raise PayloadTypeError(message)
         self.needs += [(call, whatever) for call in calls]
         return self
 

@@ -1,22 +1,29 @@
 """What a running function may know and report: the `Context`."""
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.durations import Duration, seconds_in
+from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Claimed, LogLine, Outcome, Progress, RunState, WorkerConfig
-from shiftwork.errors import JobCancelledError, nearest
+from shiftwork.errors import ConfigurationError, JobCancelledError, nearest
 from shiftwork.runtime.engine.error_text import one_line
 from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from shiftwork.runtime.clock import Clock
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class CurrentRun(Protocol):
@@ -37,6 +44,28 @@ class CurrentRun(Protocol):
         """Return a text that the function has produced, without the secrets of its payload."""
 
 
+class RunSteps(Protocol):
+    """The steps of one run. `runtime.engine.steps` implements it."""
+
+    async def begin(self, name: str) -> Step | None:
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+
+    def failed(self) -> None:
+        """The step that runs has failed."""
+
+    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+        """Keep what a step that ran has returned."""
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:
+        """Return a step's result, whether it ran now or before."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once this time has passed since the function first came here."""
+
+    async def wait_for(self, name: str, seconds: float | None) -> Any:
+        """Return the value of the next signal with this name."""
+
+
 class ContextServices(Struct, frozen=True):
     """What all contexts of a process use."""
 
@@ -45,17 +74,19 @@ class ContextServices(Struct, frozen=True):
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
     surroundings: Surroundings
     loop: asyncio.AbstractEventLoop
+    steps_of: Callable[[CurrentRun], "RunSteps"]
 
 
 class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_run", "_said", "_services")
+    __slots__ = ("_run", "_said", "_services", "_steps")
 
     def __init__(self, run: CurrentRun, services: ContextServices) -> None:
         self._run = run
         self._services = services
         self._said: Progress | None = None
+        self._steps: RunSteps | None = None
 
     @property
     def worker(self) -> WorkerConfig:
@@ -171,6 +202,61 @@ class Context:
         """
         return self._services.transact(self._run)
 
+    # ── durable functions ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def step(self, name: str, function: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a part of this function once, and keep its result: a later run of the job gets it back instead.
+
+        The result comes back as the function is annotated to return it. Steps run one after another, and keep their
+        names and their order.
+        """
+        steps = self.durable
+        kept = await steps.begin(name)
+        if kept is None:
+            started_at = self._services.clock.now()
+            try:
+                value: Any = function(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+            except BaseException:
+                steps.failed()
+                raise
+            kept = await steps.keep(name, value, started_at)
+        return cast("T", steps.value(function, kept))
+
+    async def sleep(
+        self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+    ) -> None:
+        """Go on after this time. Meanwhile the job is handed back: it holds no slot, no attempt and no process."""
+        given = seconds_in(seconds)
+        if given is None:
+            message = f'ctx.sleep takes a time, such as 30, "5m" or a timedelta, not {seconds!r}'
+            raise ConfigurationError(message)
+        await self.durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+
+    async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+        """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
+
+        Raises `TimeoutError` if the value does not come in time.
+        """
+        seconds = None if timeout_seconds is None else seconds_in(timeout_seconds)
+        if seconds is None and timeout_seconds is not None:
+            message = f'ctx.wait_for takes a time, such as 30, "5m" or a timedelta, not {timeout_seconds!r}'
+            raise ConfigurationError(message)
+        return await self.durable.wait_for(name, seconds)
+
+    @property
+    def blocking(self) -> "BlockingContext":
+        """The coroutines of this context as plain calls, for a plain function."""
+        return BlockingContext(self, self._services)
+
+    @property
+    def durable(self) -> RunSteps:
+        """The steps of this run; for `step` and its like."""
+        if self._steps is None:
+            self._steps = self._services.steps_of(self._run)
+        return self._steps
+
     def __getattr__(self, name: str) -> Any:
         # The pattern passes a function its configuration; we pass a context, which stands for both.
         if name in WorkerConfig.__struct_fields__:
@@ -182,3 +268,39 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context of job {self.job_id}, attempt {self.attempt} of worker {self.worker.name}>"
+
+
+class BlockingContext:
+    """The coroutines of a context as plain calls, for a function that runs in a thread."""
+
+    __slots__ = ("_context", "_loop", "_now")
+
+    def __init__(self, context: Context, services: ContextServices) -> None:
+        self._context = context
+        self._loop = services.loop
+        self._now = services.clock.now
+
+    def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a part of this function once, in this thread, and keep its result. See `Context.step`."""
+        steps = self._context.durable
+        kept = self._wait(steps.begin(name))
+        if kept is None:
+            started_at = self._now()
+            try:
+                value = function(*args, **kwargs)
+            except BaseException:
+                steps.failed()
+                raise
+            kept = self._wait(steps.keep(name, value, started_at))
+        return cast("T", steps.value(function, kept))
+
+    def sleep(self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
+        """Go on after this time. See `Context.sleep`."""
+        self._wait(self._context.sleep(seconds, minutes=minutes, hours=hours, days=days))
+
+    def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
+        """Return the value that is sent. See `Context.wait_for`."""
+        return self._wait(self._context.wait_for(name, timeout_seconds))
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -18,6 +18,7 @@ from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
+from shiftwork.runtime.engine.steps import Steps
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.threads import Threads
 from shiftwork.runtime.engine.transactions import Transactions
@@ -59,7 +60,14 @@ class LocalRunner:
         self._callees = callees
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._services = ContextServices(clock, report, transactions.begin, surroundings, self._loop)
+        self._services = ContextServices(
+            clock,
+            report,
+            transactions.begin,
+            surroundings,
+            self._loop,
+            steps_of=lambda run: Steps(run, transactions.store, clock),
+        )
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""

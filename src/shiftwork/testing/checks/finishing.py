@@ -116,7 +116,7 @@ async def check_a_stale_outcome_is_refused_and_changes_nothing(lab: Lab) -> None
 
 async def check_an_outcome_of_a_job_that_is_not_processing_is_refused(lab: Lab) -> None:
     store = lab.store
-    reached = [status for status in JobStatus if status is not JobStatus.WAITING]
+    reached: list[JobStatus] = [status for status in JobStatus if status is not JobStatus.WAITING]
     for status in reached:
         await add(store, job(f"{status}", "v"))
     for claimed in await claim(store, workers=["v"]):

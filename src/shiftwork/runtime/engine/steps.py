@@ -1,0 +1,187 @@
+"""Durable functions: steps that run once, and waits that hold no slot. What `Context.step` and its like use.
+
+Every step of a job has a number and a name, and its result is kept under the job's fence. A later run of the job
+starts the function anew; a step that was kept returns its result instead of running again. So the steps of a function
+must come in the same order every time: if a number has another name than before, the run ends in words.
+
+A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
+job is handed back until its time or its signal comes.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, get_type_hints
+
+from msgspec import MsgspecError, msgpack
+
+from shiftwork.core.job_parts import Signal, Step, Wait
+from shiftwork.errors import JobStateError, StepError
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.context import CurrentRun
+from shiftwork.store.protocol import Store
+
+FOREVER: Final = 10 * 365 * 86_400.0
+"""How long a job waits for a signal if it does not say."""
+MOST_STEPS: Final = 10_000
+
+
+class Suspended(BaseException):
+    """Ends a run that waits. It passes through the user's function."""
+
+    def __init__(self, at: float, until: float, wait: Wait | None = None) -> None:
+        super().__init__(until)
+        self.at = at
+        """When it was raised."""
+        self.until = until
+        self.wait = wait
+
+    def __str__(self) -> str:
+        return "the job waits, and goes on later"
+
+
+class Steps:
+    """The steps of one run: those that were kept before it, and those that it adds."""
+
+    def __init__(self, run: CurrentRun, store: Callable[[], Awaitable[Store]], clock: Clock) -> None:
+        self._run = run
+        self._store = store
+        self._clock = clock
+        self._kept: list[Step] | None = None
+        self._signals: tuple[Signal, ...] = ()
+        self._done = 0
+        """How many steps this run has passed."""
+        self._waits: Counter[str] = Counter()
+        self._current: str | None = None
+        """The step that is running now."""
+
+    async def begin(self, name: str) -> Step | None:
+        """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        kept = await self._next(name)
+        self._current = name if kept is None else None
+        return kept
+
+    def failed(self) -> None:
+        """The step that runs has failed."""
+        self._current = None
+
+    async def keep(self, name: str, value: Any, started_at: float) -> Step:
+        """Keep what a step that ran has returned."""
+        self._current = None
+        return await self._keep(name, _encoded(name, value), started_at)
+
+    def value(self, function: Callable[..., Any], step: Step) -> Any:
+        """Return a step's result as its function is annotated to return it, whether it ran now or before."""
+        try:
+            return msgpack.decode(step.result, type=_returns(function))
+        except (MsgspecError, TypeError) as error:
+            message = f"the kept result of step {step.name!r} is not what its function is annotated to return: {error}"
+            raise StepError(message) from None
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once this time has passed since the function first came here."""
+        until = await self._noted("sleep", lambda: self._clock.now() + seconds)
+        now = self._clock.now()
+        if until > now:
+            raise Suspended(now, until)
+
+    async def wait_for(self, name: str, seconds: float | None) -> Any:
+        """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
+        self._waits[name] += 1
+        patience = FOREVER if seconds is None else seconds
+        until = await self._noted(f"wait for {name}", lambda: self._clock.now() + patience)
+        kept = await self._next(f"got {name}")
+        if kept is None:
+            kept = await self._arrived(name, until)
+        came, value = msgpack.decode(kept.result)
+        if not came:
+            message = f"no signal {name!r} came in time"
+            raise TimeoutError(message)
+        return value
+
+    async def _arrived(self, name: str, until: float) -> Step:
+        wait = Wait(name, self._waits[name])
+        sent = [signal for signal in self._signals if signal.name == name]
+        now = self._clock.now()
+        if len(sent) >= wait.nth:
+            signal = sent[wait.nth - 1]
+            return await self._keep(f"got {name}", _pair(signal.value), now)
+        if now >= until:
+            return await self._keep(f"got {name}", msgpack.encode((False, None)), now)
+        raise Suspended(now, until, wait)
+
+    async def _noted(self, name: str, make: Callable[[], float]) -> float:
+        """A number that is worked out once, and kept."""
+        kept = await self._next(name)
+        if kept is None:
+            kept = await self._keep(name, msgpack.encode(make()), self._clock.now())
+        noted: float = msgpack.decode(kept.result, type=float)
+        return noted
+
+    async def _next(self, name: str) -> Step | None:
+        """Go on to the next step. Returns it if it was kept before."""
+        if self._current is not None:
+            message = (
+                f"step {name!r} begins while step {self._current!r} is running: steps run one after another. "
+                "Do what belongs together inside one step, or let a flow run it in parallel"
+            )
+            raise StepError(message)
+        if self._kept is None:
+            await self._load()
+        assert self._kept is not None  # noqa: S101 - just loaded
+        if self._done >= MOST_STEPS:
+            raise StepError(f"a job can have {MOST_STEPS:,} steps: let another job do the rest")
+        if self._done == len(self._kept):
+            return None
+        step = self._kept[self._done]
+        if step.name != name:
+            message = (
+                f"step {step.number} was {step.name!r} when it ran, and is {name!r} now: the steps of a function must "
+                "keep their names and their order while jobs of it are under way. Deploy the old function again, or "
+                "discard the job and enqueue it anew"
+            )
+            raise StepError(message)
+        self._done += 1
+        return step
+
+    async def _load(self) -> None:
+        store = await self._store()
+        record = (await store.get([self._run.job.id]))[0]
+        if record is None or record.fence != self._run.job.fence:
+            raise JobStateError(self._stale())
+        self._kept, self._signals = list(record.steps), record.signals
+
+    async def _keep(self, name: str, result: bytes, started_at: float) -> Step:
+        assert self._kept is not None  # noqa: S101 - loaded by `_next`
+        step = Step(self._done + 1, name, result, started_at, self._clock.now())
+        store = await self._store()
+        if not await store.keep_step(self._run.job.id, self._run.job.fence, step):
+            raise JobStateError(self._stale())
+        self._kept.append(step)
+        self._done += 1
+        return step
+
+    def _stale(self) -> str:
+        return f"this run of job {self._run.job.id} is stale: another run has taken over"
+
+
+def _encoded(name: str, value: Any) -> bytes:
+    try:
+        return msgpack.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = (
+            f"step {name!r} returned {type(value).__name__}, which cannot be kept: {error}; "
+            "return numbers, text, lists, dicts or dataclasses, or nothing"
+        )
+        raise StepError(message) from None
+
+
+def _pair(value: bytes) -> bytes:
+    return b"\x92\xc3" + value  # [true, value]
+
+
+def _returns(function: Callable[..., Any]) -> Any:
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
+        return Any
+    return hints.get("return", Any)
