@@ -87,6 +87,22 @@ def test_the_log_as_json(terminal: Terminal) -> None:
     assert job | {"level": "info", "job_id": job_id, "worker": "linger", "attempt": 1} == job
 
 
+def test_the_node_and_its_processes_run_on_uvloop_where_it_is_installed(terminal: Terminal) -> None:
+    pytest.importorskip("uvloop")
+    Path("loops.py").write_text(
+        "import asyncio\nfrom shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///shop.db')\n"
+        "@app.task\nasync def look() -> str:\n    return type(asyncio.get_running_loop()).__module__\n"
+    )
+    node = terminal.start("run", "loops", "--log-format", "json")
+    node.wait_for("runs 1 worker in 1 pool")
+    job_id = terminal.json("enqueue", "look")["job"]["id"]
+    eventually(lambda: status(terminal, job_id) == "completed")
+    assert terminal.json("job", job_id)["job"]["result"] == "uvloop"
+    node.signal()
+    assert node.end() == 0
+    assert json.loads(node.lines[0])["loop"] == "uvloop"
+
+
 def test_the_app_from_the_environment_and_the_log_level(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHIFTWORK_APP", "shop:app")
     node = terminal.start("run", "--log-level", "warning")

@@ -438,6 +438,7 @@ class Puppet:
     pid = 4711
     unsent = False
     severed: str | None = None
+    stack_left = "the last stack"
     latest: "Puppet"
 
     def __init__(
@@ -469,7 +470,7 @@ class Puppet:
         return "the stack"
 
     def last_words(self) -> str:
-        return ""
+        return self.stack_left
 
 
 class Theatre:
@@ -576,6 +577,14 @@ async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
     shared.puppet.ended(-6)
     assert shared.ends["job-1"].kind is EndKind.CRASHED
     assert shared.ends["job-1"].error == "its process was killed by SIGABRT"
+
+
+async def test_one_that_aborts_without_a_stack_has_probably_closed_too_much(shared: Theatre) -> None:
+    shared.start(1)
+    shared.puppet.stack_left = ""
+    shared.puppet.ended(-6)
+    assert shared.ends["job-1"].kind is EndKind.CRASHED
+    assert "closes file descriptors that it has not opened" in (shared.ends["job-1"].error or "")
 
 
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])

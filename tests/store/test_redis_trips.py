@@ -9,6 +9,7 @@ import pytest
 from shiftwork.core.model import JobFilter
 from shiftwork.errors import ShiftworkError, StoreUnavailableError
 from shiftwork.store.protocol import Store
+from shiftwork.store.redis.pipeline import Pipeline
 from shiftwork.store.urls import open_store
 from shiftwork.testing.acts import NOW, add, claim, finish, job, signs, statuses, succeeded
 from shiftwork.testing.expect import soon
@@ -51,6 +52,25 @@ async def test_each_call_is_one_round_trip_whatever_the_batch(store: Store, valk
         await store.beat([signs(f"i{n}", "p") for n in range(many)], 15, NOW)
     assert adding == claiming == finishing == beating == ["EVALSHA"]
     assert claimed
+
+
+async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, job("before"))
+    await asyncio.sleep(0)
+    writes: list[Pipeline] = []
+    write = Pipeline.flush
+
+    def flush(pipeline: Pipeline) -> None:
+        writes.append(pipeline)
+        write(pipeline)
+
+    monkeypatch.setattr(Pipeline, "flush", flush)
+    adding = asyncio.ensure_future(store.add([job("1")], NOW))
+    await asyncio.sleep(0)  # it runs until it waits
+    assert writes
+    assert (await adding)[0].created
 
 
 async def test_many_callers_share_round_trips(store: Store, valkey_server: Server) -> None:

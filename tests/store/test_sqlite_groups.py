@@ -452,10 +452,33 @@ async def test_a_quick_call_waits_for_those_before_it(store: SqliteStore) -> Non
     assert await second == "shiftwork-writer"
 
 
-async def test_several_quick_calls_are_a_group(store: SqliteStore) -> None:
+async def test_several_quick_calls_are_a_group_behind_the_first(store: SqliteStore) -> None:
+    await served_here(store)
     statements = await traced(store)
+    await served_here(store)
+    statements.clear()
+    await asyncio.sleep(0)
     await asyncio.gather(*(add(store, job(f"{n}")) for n in range(10)))
-    assert statements.count("COMMIT") == 1
+    assert statements.count("COMMIT") == 2
+    claims = await store.claim("i", "p", 10, NOW, {"w"})
+    assert [one.id for one in claims.jobs] == [f"{n}" for n in range(10)]
+
+
+async def test_a_lone_caller_does_not_wait_for_a_turn_of_the_loop(store: SqliteStore) -> None:
+    await served_here(store)
+    await asyncio.sleep(0)
+    adding = store.add([job("1")], NOW)
+    with pytest.raises(StopIteration):  # it has returned
+        adding.send(None)
+
+
+async def test_a_caller_that_adds_without_end_lets_others_have_their_turn(store: SqliteStore) -> None:
+    await served_here(store)
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    for n in range(calls.CALLS_AT_ONCE + 1):
+        await add(store, job(f"{n}"))
+    assert turned.is_set()
 
 
 async def test_a_call_that_would_wait_for_a_lock_is_not_served_on_the_loop(store: SqliteStore, path: str) -> None:
@@ -481,6 +504,37 @@ async def test_a_slow_call_spares_the_loop_the_next_ones(store: SqliteStore, mon
     await served_here(store)
     assert {await where(store, quick=True) for _ in range(calls.CALLS_SPARED)} == {"shiftwork-writer"}
     await served_here(store)
+
+
+async def test_quick_calls_do_not_put_off_a_checkpoint(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_begin = threading.Event()
+    may_begin.set()
+    take = calls.CallThread._take
+
+    def take_late(thread: calls.CallThread) -> tuple[list[list[calls.QueuedCall]], bool]:
+        taken = take(thread)
+        assert may_begin.wait(DEADLINE)
+        return taken
+
+    monkeypatch.setattr(calls.CallThread, "_take", take_late)
+    store = SqliteStore(path)
+    await served_here(store)
+    may_begin.clear()
+    monkeypatch.setattr(checkpoint, "LOG_BYTES", 0)
+    monkeypatch.setattr(calls, "CALLS_PER_LOOK", 1)
+    await asyncio.sleep(0)
+    here = threading.current_thread().name
+    while store._threads._writer is not None and store._threads._writer._calls_to_look > 1:
+        await where(store, quick=True)
+    assert await where(store, quick=True) == here
+    waiting = asyncio.create_task(where(store, quick=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    may_begin.set()
+    assert await waiting == "shiftwork-writer"
+    monkeypatch.undo()
+    await served_here(store)
+    await store.close()
 
 
 async def test_a_failing_quick_call_harms_itself_only(store: SqliteStore) -> None:

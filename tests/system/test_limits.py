@@ -1,6 +1,7 @@
 """Timeouts, cancellation and memory limits really end the work, for each kind of pool."""
 
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -114,7 +115,8 @@ async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(shared
     await until(both_crashed, what=shared.logs)
     for job in jobs:
         (crash, *_) = (await shared.job(job)).history
-        assert crash.error.startswith("its process closed its connection with the node"), "not killed from outside"
+        # libuv aborts when its own file descriptor is closed; asyncio raises an error
+        assert re.search("closed its connection with the node|closes file descriptors", crash.error), crash.error
         with suppress(JobStateError):  # it may have crashed three times by now
             await shared.app.cancel_job(job.id)
     nap = await shared.ended(await shared.module.nap_apart.enqueue(number=0, seconds=0.0))

@@ -1,6 +1,5 @@
 """`shiftwork run`: a node that runs the workers of an app, until a signal."""
 
-import asyncio
 import logging
 import sys
 from importlib.metadata import version
@@ -12,6 +11,7 @@ import click
 from shiftwork.cli.output import aside, show_table
 from shiftwork.cli.parameters import host_and_port, seconds
 from shiftwork.cli.pools import bounds
+from shiftwork.control import event_loop
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.schedule import describe
 from shiftwork.serve.logging import FORMATS, LEVELS, set_up_logging
@@ -99,7 +99,7 @@ def run(
         )
         await _run(service, app_name, stop_timeout=stop_timeout, style=log_format)
 
-    asyncio.run(go())
+    event_loop.run(go())
 
 
 def _web(text: str | None, *, always_token: bool) -> Web:
@@ -135,7 +135,16 @@ def introduce(definition: Definition, name: str, *, as_table: bool) -> None:
     store = shown(definition)
     headline = f"shiftwork {version('shiftwork')} runs {name} on {store}"
     if not as_table:
-        logger.info(headline, extra={"app": name, "store": store, "workers": schedules, "pools": sizes})
+        logger.info(
+            headline,
+            extra={
+                "app": name,
+                "store": store,
+                "loop": event_loop.running_kind(),
+                "workers": schedules,
+                "pools": sizes,
+            },
+        )
     else:
         aside(f"{headline}\n")
         show_table(

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from shiftwork.control.event_loop import new_event_loop
 from shiftwork.control.forking import begin_anew_when_forked, never_free
 from shiftwork.errors import LifecycleError
 
@@ -49,7 +50,7 @@ class Portal:
 
     def _own(self) -> asyncio.AbstractEventLoop:
         if self._own_loop is None:
-            self._own_loop = asyncio.new_event_loop()
+            self._own_loop = new_event_loop()
             threading.Thread(target=_run, args=(self._own_loop,), name="shiftwork portal", daemon=True).start()
         return self._own_loop
 

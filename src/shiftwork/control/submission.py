@@ -42,12 +42,12 @@ class Submission:
         self._portal = portal
         self._voice = voice
         self._published: set[str] = set()
-        """The workers whose secrets are known to be published."""
+        """The workers whose secrets, if they have any, are known to be published."""
 
     async def submit(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs in one step, and return for each the job that it stands for now."""
         store = await self._access.open_to_add()
-        await self.publish_secrets({call.worker for call in calls})
+        await self._publish_new_secrets(calls)
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             added = await self._add(store, jobs, now)
@@ -75,7 +75,7 @@ class Submission:
     async def submit_with(self, connection: Any, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
         """Add jobs within the transaction of the user's connection."""
         store = transactional(await self._access.open_to_add(), "enqueue_with")
-        await self.publish_secrets({call.worker for call in calls})
+        await self._publish_new_secrets(calls)
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             return self._handles(calls, jobs, await store.add_with(connection, jobs, now), {}, now)
@@ -84,7 +84,7 @@ class Submission:
         """Add jobs within the transaction of the user's connection, from synchronous code."""
         instead = f"await {calls[0].worker.name}.enqueue_with(…)"
         store = transactional(self.run_blocking(self._access.open_to_add, instead), "enqueue_with_blocking")
-        self.run_blocking(lambda: self.publish_secrets({call.worker for call in calls}), instead)
+        self.run_blocking(lambda: self._publish_new_secrets(calls), instead)
         now = self._now()
         with sending(self._new_jobs(calls, now)) as jobs:
             return self._handles(calls, jobs, store.add_with_blocking(connection, jobs, now), {}, now)
@@ -96,22 +96,24 @@ class Submission:
     async def publish_secrets(self, workers: Iterable[CalledWorker]) -> None:
         """Publish which arguments are secret before a job has them, even if no node has ever run."""
         for worker in workers:
-            if worker.name in self._published or secrets_of(worker.schema) is None:
-                continue
-            store = await self._access.open()
-            if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
-                await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
+            if worker.name not in self._published and secrets_of(worker.schema) is not None:
+                store = await self._access.open()
+                if worker.name not in {doc.name for doc in await store.docs(SCHEMA)}:
+                    await store.put([Doc(SCHEMA, worker.name, worker.schema or b"")])
             self._published.add(worker.name)
+
+    async def _publish_new_secrets(self, calls: Sequence[Call[Any]]) -> None:
+        unknown = {call.worker for call in calls if call.worker.name not in self._published}
+        if unknown:
+            await self.publish_secrets(unknown)
 
     def _new_jobs(self, calls: Sequence[Call[Any]], now: float) -> list[NewJob]:
         for call in calls:
             if call.inputs or call.needs:
-                message = (
-                    f"{call.worker.name}: this call needs other calls; add it with enqueue_flow, which adds them too"
-                )
+                message = f"{call.worker.name}: this call needs other calls: add all of them with enqueue_flow"
                 raise FlowError(message)
-        pools = {name: self._registry.pool(name) for name in {call.worker.config.pool for call in calls}}
-        return [call.job(pools[call.worker.config.pool], now) for call in calls]
+        pool = self._registry.pool
+        return [call.job(pool(call.worker.config.pool), now) for call in calls]
 
     def _handles(
         self,
@@ -121,15 +123,17 @@ class Submission:
         known: Mapping[str, JobRecord | None],
         now: float,
     ) -> list[Job[Any]]:
-        secrets = {worker: secrets_of(worker.schema) for worker in {call.worker for call in calls}}
         handles: list[Job[Any]] = []
         run_blocking = self._portal.call
+        worker: CalledWorker | None = None
+        secrets = None
         for call, job, answer in zip(calls, jobs, added, strict=True):
+            if call.worker is not worker:  # mostly, all calls are of one worker
+                worker = call.worker
+                secrets = secrets_of(worker.schema)
             record = known.get(answer.id) or partial(_fresh, job, answer.id, now)
-            decode = call.worker.signature.decode_result
-            handles.append(
-                Job(record, self._access.open, decode, secrets[call.worker], self._look, run_blocking=run_blocking)
-            )
+            decode = worker.signature.decode_result
+            handles.append(Job(record, self._access.open, decode, secrets, self._look, run_blocking=run_blocking))
         return handles
 
 

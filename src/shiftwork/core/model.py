@@ -191,7 +191,7 @@ def shown_without_payload(self: Struct) -> str:
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job as it is handed to the store. Adding the same `id` twice makes one job."""
 
     id: str

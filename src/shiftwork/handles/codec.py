@@ -61,6 +61,7 @@ class Signature:
         self._takes = takes = read_parameters(worker, function, mode)
         parameters, hints = takes.payload, takes.hints
         self._names = tuple(parameters)
+        self._known = frozenset(parameters)
         self._places = tuple(name for name, p in parameters.items() if p.kind is not _KINDS.KEYWORD_ONLY)
         self._hints = {name: hints[name] for name in parameters if name in hints}
         self._shape = _shape(worker, parameters, hints)
@@ -79,6 +80,8 @@ class Signature:
         if len(args) > len(self._places):
             raise PayloadTypeError(self._too_many(len(args)))
         arguments = dict(zip(self._places, args, strict=False))
+        if not kwargs:
+            return arguments
         twice = arguments.keys() & kwargs.keys()
         if twice:
             message = f"{self._worker}: {min(twice)!r} is given twice"
@@ -178,11 +181,14 @@ class Signature:
         return Packed(payload, self.key(template, self.decode(payload)) if template else None)
 
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
-        for name in arguments.keys() - set(self._names):
+        given = arguments.keys()
+        if given <= self._known and given >= self._required:
+            return
+        for name in given - self._known:
             if self._takes.assumed is not None:
                 raise PayloadTypeError(unexpected_payload(self._worker, self._takes.assumed))
             raise PayloadTypeError(unknown_argument(self._worker, name, self._names, arguments))
-        for name in sorted(self._required - arguments.keys()):
+        for name in sorted(self._required - given):
             raise PayloadTypeError(missing_argument(self._worker, name, self._hints))
 
     def decode(self, payload: bytes) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import time
 from typing import Final
 
 from shiftwork.app import WorkerOrchestrator
+from shiftwork.control.event_loop import run
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
 from shiftwork.runtime.processes.instance import Instance
@@ -44,7 +45,7 @@ def main() -> None:
     watch.start()
     die_with_parent()
     try:
-        asyncio.run(_live(socket.socket(fileno=sock)))
+        run(_live(socket.socket(fileno=sock)))
     except OSError as error:
         if error.errno != errno.EBADF:
             raise

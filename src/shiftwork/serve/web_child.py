@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.control.control import Control
+from shiftwork.control.event_loop import run
 from shiftwork.core.model import Event
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
@@ -89,7 +90,7 @@ def main() -> None:
         os.nice(NICE)
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     die_with_parent()
-    asyncio.run(_serve(listening, node))
+    run(_serve(listening, node))
 
 
 async def _serve(listening: socket.socket, sock: socket.socket) -> None:

@@ -76,6 +76,8 @@ class Bells:
 
     def ring(self, topics: Iterable[str]) -> None:
         """Ring every bell that listens to one of these topics, in this process."""
+        if not self._by_topic:
+            return
         with self._lock:
             bells = {bell for topic in topics for bell in self._by_topic.get(topic, ())}
         for bell in bells:

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from typing import Any, Final
@@ -32,9 +32,15 @@ _TRACEPARENT: Final = re.compile(
 _caller: Final[ContextVar[str | None]] = ContextVar("shiftwork_caller", default=None)
 
 
-@contextmanager
-def sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+def sending(jobs: Sequence[NewJob]) -> AbstractContextManager[Sequence[NewJob]]:
     """Open a span around adding jobs to the store, and yield the jobs with its context."""
+    if "opentelemetry.trace" not in sys.modules and _caller.get() is None:
+        return nullcontext(jobs)  # a generator would cost more than everything else here
+    return _sending(jobs)
+
+
+@contextmanager
+def _sending(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     caller = _caller.get()
     if "opentelemetry.trace" not in sys.modules or not jobs:
         yield [replace(job, trace=caller) for job in jobs] if caller else jobs

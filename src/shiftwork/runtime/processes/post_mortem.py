@@ -8,12 +8,16 @@ does blame a job, which may have sent the signal itself. Nothing here acts: the 
 
 import signal
 from collections.abc import Collection, Container, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from shiftwork.core.retry import End, EndKind
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.processes.process import exit_in_words
+
+SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
+"""libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""
 
 
 class Death(Struct, frozen=True, kw_only=True):
@@ -44,7 +48,8 @@ class Death(Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """How it ended: "was killed by SIGKILL"."""
-        return self.severed or exit_in_words(self.status)
+        how = self.severed or exit_in_words(self.status)
+        return f"{how} {SPEECHLESS_WORDS}" if self.status == -signal.SIGABRT and self.stack is None else how
 
     @property
     def before_ready(self) -> str:

@@ -1,5 +1,7 @@
 """Jobs that many callers of one event loop add, sent in batches: while one batch is under way, the next one gathers.
 
+A lone caller waits for nothing but the server: its job is sent at once, and the reply goes straight to its future.
+
 This module owns the size of a batch, and which caller gets which part of the reply.
 """
 
@@ -25,6 +27,24 @@ Rows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]
 
 
+class BatchReply(asyncio.Future[Any]):
+    """The reply to a batch. The callers get their parts at once, not after a turn of the event loop."""
+
+    def __init__(self, arrived: Callable[["BatchReply"], None]) -> None:
+        super().__init__()
+        self._arrived = arrived
+        self.sent: SentCommand | None = None
+        """What asked for it, until it arrives."""
+
+    def set_result(self, result: Any) -> None:
+        super().set_result(result)
+        self._arrived(self)
+
+    def set_exception(self, exception: type | BaseException) -> None:
+        super().set_exception(exception)
+        self.get_loop().call_soon(self._arrived, self)  # not while the connection is being closed
+
+
 class AddBatcher:
     """Gathers the jobs that callers of one event loop add, and sends them in batches."""
 
@@ -33,7 +53,7 @@ class AddBatcher:
         client: RedisClient,
         connection: RedisConnection,
         *,
-        send: Callable[[Rows, Sequence[bytes]], SentCommand],
+        send: Callable[[Rows, Sequence[bytes], BatchReply], SentCommand],
         receive: Callable[[list[Any]], list[Any]],
     ) -> None:
         self._client = client
@@ -58,9 +78,10 @@ class AddBatcher:
         if len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES:
             self._send_now()
         elif self._under_way == 0 and not self._is_scheduled:
-            # Not at once: callers that were woken together add their jobs in the same turn of the loop.
-            self._is_scheduled = True
-            self._loop.call_soon(self._send_now)
+            # Callers that were woken together add their jobs in the same turn of the loop: the first is sent at once,
+            # and the others follow it together.
+            self._send_now()
+            self._schedule()
         return future
 
     def send(self) -> SentCommand | None:
@@ -70,16 +91,22 @@ class AddBatcher:
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
         behind, self._behind, self._bytes = self._behind, [], 0
+        reply = BatchReply(partial(self._arrived, callers))
         try:
-            sent = self._send_batch(rows, behind)
+            reply.sent = sent = self._send_batch(rows, behind, reply)
         except LifecycleError as error:  # the store was closed meanwhile
             for future, _ in callers:
                 if not future.done():
                     future.set_exception(error)
             return None
         self._under_way += 1
-        sent.reply.add_done_callback(partial(self._arrived, sent, callers))
         return sent
+
+    def _schedule(self) -> None:
+        """Send the batch at the end of this turn of the loop."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._send_now)
 
     def _send_now(self) -> None:
         self._is_scheduled = False
@@ -87,15 +114,16 @@ class AddBatcher:
         if sent is not None:
             sent.connection.flush()
 
-    def _arrived(self, sent: SentCommand, callers: list[Caller], reply: asyncio.Future[Any]) -> None:
+    def _arrived(self, callers: list[Caller], reply: BatchReply) -> None:
         self._under_way -= 1
-        if reply.cancelled() or reply.exception() is not None:
+        sent, reply.sent = reply.sent, None  # they refer to each other
+        if sent is not None and reply.exception() is not None:
             again = asyncio.ensure_future(self._client.reply(sent))
             again.add_done_callback(partial(self._distribute, callers))
         else:
             self._distribute(callers, reply)
-        if self._under_way == 0:
-            self._send_now()
+        if self._under_way == 0 and (self._callers or len(callers) > 1):
+            self._schedule()  # not at once: the callers that were woken together may have more jobs
 
     def _distribute(self, callers: list[Caller], reply: asyncio.Future[Any]) -> None:
         if reply.cancelled():

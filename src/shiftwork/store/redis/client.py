@@ -41,11 +41,12 @@ class RedisConnection:
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[asyncio.Future[Any], Command]] = []
 
-    def ask(self, command: Command) -> asyncio.Future[Any]:
-        """Send a command now, or as soon as there is a connection."""
+    def ask(self, command: Command, future: asyncio.Future[Any] | None = None) -> asyncio.Future[Any]:
+        """Send a command now, or as soon as there is a connection. The reply goes to the given future, if any."""
         if self.before_send is not None:
             self.before_send()
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if future is None:
+            future = asyncio.get_running_loop().create_future()
         if self._pipeline is not None and not self._pipeline.lost.done():
             self._pipeline.ask_for(future, command)
             return future
@@ -140,11 +141,11 @@ class RedisClient:
         connection = self.connection()
         return self.reply(SentCommand(connection, connection.ask(command), command, None))
 
-    def send(self, name: str, *arguments: bytes) -> SentCommand:
+    def send(self, name: str, *arguments: bytes, future: asyncio.Future[Any] | None = None) -> SentCommand:
         """Send a script, and return what is needed to await its reply."""
         wanted, connection = script(name), self.connection()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
-        return SentCommand(connection, connection.ask(command), command, wanted)
+        return SentCommand(connection, connection.ask(command, future), command, wanted)
 
     async def reply(self, sent: SentCommand) -> Any:
         """Wait for the reply. A command that the server reports as not run is sent again."""

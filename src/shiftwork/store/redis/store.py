@@ -140,9 +140,9 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, behind: Sequence[bytes]) -> SentCommand:
+    def _send_jobs(self, rows: Rows, behind: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
         arguments = msgpack.encode((len(rows), jobs.columns(rows)))
-        return self._client.send("add", arguments, self._origin, *behind)
+        return self._client.send("add", arguments, self._origin, *behind, future=future)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None

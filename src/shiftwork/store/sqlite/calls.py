@@ -1,7 +1,8 @@
 """Calls on their way from event loops to a thread, and their results on the way back.
 
     call ──▶ gathered until the event loop has nothing else to run ──▶ queue ──▶ the thread takes all there are
-                    └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
+      │             └── a single quick call, while the thread is idle ──▶ served right here, on the event loop
+      └── the quick calls of the first task in a turn of the event loop, while the thread is idle ──▶ served at once
 
 It owns the queue, the futures and the order: the calls of one event loop are served in the order in which they were
 made. It knows nothing about databases: a `CallServer` is handed groups of calls.
@@ -25,6 +26,10 @@ TRIES: Final = 3
 """How many servers in a row may turn out to be outdated before the calls fail."""
 CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
+CALLS_AT_ONCE: Final = 16
+"""How many quick calls a task may have served in a row before the event loop gets its turn."""
+CALLS_PER_LOOK: Final = 16
+"""After how many calls that were served at once to look whether upkeep is due."""
 
 
 class QueuedCall:
@@ -32,11 +37,12 @@ class QueuedCall:
 
     __slots__ = ("error", "future", "loop", "quick", "todo", "value")
 
-    def __init__(self, todo: Callable[[Any], Any], *, quick: bool) -> None:
+    def __init__(self, todo: Callable[[Any], Any], loop: AbstractEventLoop, *, quick: bool) -> None:
         self.todo = todo
         self.quick = quick
-        self.loop = asyncio.get_running_loop()
-        self.future: Future[Any] = self.loop.create_future()
+        self.loop = loop
+        self.future: Future[Any] | None = None
+        """None while it is tried at once: then its value goes straight to its caller."""
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -46,12 +52,28 @@ class QueuedCall:
 
     def settle(self) -> None:
         """Set the future's result. Called on its event loop."""
-        if self.future.done():
+        if self.future is None or self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.value)
+
+
+class LoopTurn:
+    """The calls of one turn of an event loop."""
+
+    __slots__ = ("at_once", "calls", "task", "tried")
+
+    def __init__(self, task: "asyncio.Task[Any] | None") -> None:
+        self.calls: list[QueuedCall] = []
+        """Those that gather until the end of the turn."""
+        self.task = task
+        """The task that made the first one. Its calls are served at once until another task has one."""
+        self.at_once = CALLS_AT_ONCE
+        """How many may still be served at once."""
+        self.tried = False
+        """Whether one could not be served at once: then it is not tried again."""
 
 
 def settle(calls: list[QueuedCall]) -> None:
@@ -109,14 +131,15 @@ class CallThread:
     def __init__(self, name: str, start: Callable[[], CallServer]) -> None:
         self.ended = False
         """Whether it accepts no more calls."""
-        self._gathered: dict[AbstractEventLoop, list[QueuedCall]] = {}
+        self._turns: dict[AbstractEventLoop, LoopTurn] = {}
         self._queue: SimpleQueue[list[QueuedCall] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._unserved = 0
-        """How many groups were handed to the thread and are not served yet."""
+        """How many groups were handed to the thread and are not served yet. An empty one asks for upkeep."""
         self._serving = threading.Lock()
         self._server: CallServer | None = None
         self._spared = 0
+        self._calls_to_look = CALLS_PER_LOOK
         self._start = start
         self._started = threading.Event()
         self._failure: Exception | None = None
@@ -127,20 +150,46 @@ class CallThread:
 
     def call(self, todo: Callable[[Any], T], *, quick: bool = False) -> "Future[T]":
         """Run it on the thread. A quick one takes microseconds and usually waits for nothing."""
-        call = QueuedCall(todo, quick=quick)
-        group = self._gathered.get(call.loop)
-        if group is None:
+        loop = asyncio.get_running_loop()
+        call = QueuedCall(todo, loop, quick=quick)
+        call.future = loop.create_future()
+        self._turn(loop).calls.append(call)
+        return call.future
+
+    def call_at_once(self, todo: Callable[[Any], Any]) -> QueuedCall | None:
+        """Run a quick one right here, if no call has to be served before it; None if it must be `call`ed.
+
+        A task that has nothing else to wait for needs no turn of the loop for each call; those of several tasks
+        gather, so that they share a transaction.
+        """
+        loop = asyncio.get_running_loop()
+        turn = self._turn(loop)
+        if not turn.at_once or turn.calls or turn.task is not asyncio.current_task(loop):
+            return None
+        turn.at_once -= 1
+        call = QueuedCall(todo, loop, quick=True)
+        if self._serve_here(call):
+            return call
+        turn.tried = True
+        turn.at_once = 0
+        return None
+
+    def _turn(self, loop: AbstractEventLoop) -> LoopTurn:
+        turn = self._turns.get(loop)
+        if turn is None:
             if self.ended:
                 raise self._refusal()
-            group = self._gathered[call.loop] = []
-            call.loop.call_soon(self._hand_over, call.loop)
-        group.append(call)
-        return call.future
+            turn = self._turns[loop] = LoopTurn(asyncio.current_task(loop))
+            loop.call_soon(self._hand_over, loop)
+        return turn
 
     def _hand_over(self, loop: AbstractEventLoop) -> None:
         """Have the loop's calls served, now that it has nothing else to run."""
-        group = self._gathered.pop(loop)
-        if len(group) == 1 and group[0].quick and self._serve_here(group[0]):
+        turn = self._turns.pop(loop)
+        group = turn.calls
+        if not group:
+            return
+        if len(group) == 1 and group[0].quick and not turn.tried and self._serve_here(group[0]):
             group[0].settle()
             return
         with self._lock:
@@ -167,14 +216,20 @@ class CallThread:
             if served and server.outdated() is not None:
                 call.forget()
                 served = False
-            upkeep_due = server.upkeep_due()
+            upkeep_due = self._time_to_look() and server.upkeep_due()
         finally:
             self._serving.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._spared = CALLS_SPARED
-        if upkeep_due:
-            self._queue.put([])
+        if upkeep_due:  # calls go to the thread until it is done, or a busy loop could put it off without end
+            with self._lock:
+                self._unserved += 1
+                self._queue.put([])
         return served
+
+    def _time_to_look(self) -> bool:
+        self._calls_to_look = (self._calls_to_look or CALLS_PER_LOOK) - 1
+        return self._calls_to_look == 0
 
     def _refusal(self) -> Exception:
         return self._failure or LifecycleError("the store is closed")
@@ -224,13 +279,18 @@ class CallThread:
         if group:
             with self._serving:
                 self._serve_together(group)
-            with self._lock:
-                self._unserved -= sum(1 for each in groups if each)
+            self._count_served(sum(1 for each in groups if each))
             answer(group)
         with self._serving:
             if self._server is not None and self._server.upkeep_due():
                 self._server.upkeep()
+        self._count_served(sum(1 for each in groups if not each))
         return not last
+
+    def _count_served(self, groups: int) -> None:
+        if groups:
+            with self._lock:
+                self._unserved -= groups
 
     def _serve_together(self, group: list[QueuedCall]) -> None:
         """Have a group served, again if the server turns out to be outdated: no call has its answer before that."""

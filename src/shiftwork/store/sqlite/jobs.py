@@ -1,6 +1,5 @@
 """Turns jobs into rows, and rows into jobs. It owns `add`, `get`, and the burial of rows that cannot be read."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,15 +27,16 @@ Place = tuple[int, int, int, int]
 def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Added]:
     """Keep these jobs, and return what became of each, in order."""
     first = session.next_seqs(len(jobs))
-    places = [_place(session, seq, job, now) for seq, job in enumerate(jobs, first)]
-    due = due_before(session, (status for _, _, _, status in places))
-    rows = [_row(session.namespace, job, place, now) for job, place in zip(jobs, places, strict=True)]
-    answers = [Added(job.id, created=True) for job in jobs]
-    if session.run_rows("add_job", rows) < len(rows):
+    placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
+    due = due_before(session, [status for _, (_, _, _, status) in placed])
+    if session.run_rows("add_job", [_row(session.namespace, job, place, now) for job, place in placed]) == len(jobs):
+        answers = [Added(job.id, created=True) for job in jobs]
+    else:
         answers = _sort_out(session, jobs, first)
-    added = [(job, place) for job, place, answer in zip(jobs, places, answers, strict=True) if answer.created]
-    _after_add(session, added)
-    ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in added if status == SCHEDULED), due)
+        placed = [one for one, answer in zip(placed, answers, strict=True) if answer.created]
+    _after_add(session, placed)
+    if due is not None:
+        ring_if_sooner(session, (job.run_at for job, (_, _, _, status) in placed if status == SCHEDULED), due)
     return answers
 
 
@@ -47,6 +47,7 @@ def _place(session: SqliteSession, seq: int, job: NewJob, now: float) -> Place:
 
 def _row(namespace: int, job: NewJob, place: Place, now: float) -> tuple[Any, ...]:
     seq, pool, worker, status = place
+    unique_key, key, trace, payload, run_at = job.unique_key, job.key, job.trace, job.payload, job.run_at
     return (
         seq,
         namespace,
@@ -54,18 +55,18 @@ def _row(namespace: int, job: NewJob, place: Place, now: float) -> tuple[Any, ..
         pool,
         worker,
         status,
-        1 if job.key is not None and status == QUEUED else 0,
-        job.run_at - job.head_start,
-        job.run_at,
+        1 if key is not None and status == QUEUED else 0,
+        run_at - job.head_start,
+        run_at,
         job.head_start,
         now,
         int(job.priority),
         job.key_limit,
         job.cause,
-        0 if job.unique_key is None else job.unique_key,
-        0 if job.key is None else job.key,
-        0 if job.trace is None else job.trace,
-        bytearray(job.payload) if len(job.payload) <= INLINE_BYTES else 0,
+        0 if unique_key is None else unique_key,
+        0 if key is None else key,
+        0 if trace is None else trace,
+        bytearray(payload) if len(payload) <= INLINE_BYTES else 0,
     )
 
 
@@ -86,19 +87,25 @@ def _sort_out(session: SqliteSession, jobs: Sequence[NewJob], first: int) -> lis
 
 
 def _after_add(session: SqliteSession, added: Sequence[tuple[NewJob, Place]]) -> None:
-    lanes = Counter((pool, worker, status) for _, (_, pool, worker, status) in added)
-    for (pool, worker, status), n in lanes.items():
+    woken: set[int] = set()
+    large: list[tuple[int, bytes]] = []
+    groups: set[tuple[int, str]] = set()
+    for job, (seq, pool, worker, status) in added:
         counts = session.lane(pool, worker)
-        counts[status] += n
-        counts[ADDED] += n
+        counts[status] += 1
+        counts[ADDED] += 1
+        if len(job.payload) > INLINE_BYTES:
+            large.append((seq, job.payload))
         if status == QUEUED:
-            session.ring_pool(pool)
-    large = [(seq, job.payload) for job, (seq, _, _, _) in added if len(job.payload) > INLINE_BYTES]
+            woken.add(pool)
+            if job.key is not None:
+                groups.add((worker, job.key))
+    for pool in woken:
+        session.ring_pool(pool)
     if large:
         session.run_many("add_payload", large)
-    queued = [(job, worker) for job, (_, _, worker, status) in added if status == QUEUED]
-    groups = {(worker, job.key) for job, worker in queued if job.key is not None}
-    keys.repark(session, groups)
+    if groups:
+        keys.repark(session, groups)
 
 
 def due_before(session: SqliteSession, statuses: Iterable[int]) -> float | None:

@@ -26,6 +26,8 @@ from shiftwork.store.sqlite.sql import SQL, for_rows
 R = TypeVar("R", bound=tuple[Any, ...])
 ADDED, SUCCEEDED, FAILURES, DIED, RUN_SECONDS, WAIT_SECONDS = range(len(STATUSES), len(STATUSES) + 6)
 """The places of a lane's counters that only grow, behind those of the statuses."""
+_READ_DATA_VERSION: Final = SQL["read_data_version"]
+_MOVE_LANE: Final = SQL["move_lane"]
 WIDTHS: Final = (64, 16, 4, 1)
 """How many rows a statement may take at once: few different widths, so that each statement is prepared once."""
 
@@ -129,6 +131,8 @@ class SqliteSession:
 
     def __init__(self, db: Connection, namespace: int) -> None:
         self.db = db
+        self.cursor = db.cursor()
+        """For statements whose rows are read at once, if they have any: `db.execute` makes a cursor each time."""
         self.namespace = namespace
         self.pools = Names(db, "pool", namespace)
         self.workers = Names(db, "worker", namespace)
@@ -166,11 +170,13 @@ class SqliteSession:
 
     def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
         """Run the named statement with many rows of arguments at once. Returns how many rows it changed."""
+        if len(rows) == 1:
+            return self.cursor.execute(for_rows(name, 1), rows[0]).rowcount
         changed = at = 0
         for width in WIDTHS:
             while len(rows) - at >= width:
                 args = list(chain.from_iterable(rows[at : at + width]))
-                changed += self.db.execute(for_rows(name, width), args).rowcount
+                changed += self.cursor.execute(for_rows(name, width), args).rowcount
                 at += width
         return changed
 
@@ -196,7 +202,7 @@ class SqliteSession:
 
     def look(self) -> None:
         """Begin a transaction's work: forget what another process may have changed since the last one."""
-        version = self.value("read_data_version")
+        (version,) = self.cursor.execute(_READ_DATA_VERSION).fetchone()
         if version != self._data_version:
             self._data_version = version
             self._reset()
@@ -207,7 +213,8 @@ class SqliteSession:
             self.run("move_fence", (self._fence,))
             self._fence_moved = False
         if self._lanes:
-            self.run_many("move_lane", [(*lane, *counts) for lane, counts in self._lanes.items()])
+            for lane, counts in self._lanes.items():
+                self.cursor.execute(_MOVE_LANE, (*lane, *counts))
             self._lanes.clear()
         if self._marks:
             rows = [(pool, mark, by) for (pool, marks), by in self._marks.items() for mark in marks.split()]

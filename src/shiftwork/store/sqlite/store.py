@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -79,7 +79,12 @@ class SqliteStore:
         weakref.finalize(self, self._threads.abandon).atexit = False
 
     async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:
-        return await self._threads.write(todo, quick=quick)
+        served = self._threads.write_at_once(todo) if quick else None
+        if served is None:
+            return await self._threads.write(todo, quick=quick)
+        if served.error is not None:
+            raise served.error
+        return cast("T", served.value)
 
     async def _read(self, todo: Callable[[SqliteSession], T]) -> T:
         pending = self._threads.pending_write()

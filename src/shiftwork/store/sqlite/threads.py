@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite import driver, faults, open_file, schema
-from shiftwork.store.sqlite.calls import CallThread
+from shiftwork.store.sqlite.calls import CallThread, QueuedCall
 from shiftwork.store.sqlite.doorbell import DoorbellListener, Doorbells
 from shiftwork.store.sqlite.file_modes import create_database, create_folder, file_mode
 from shiftwork.store.sqlite.open_file import OpenFile
@@ -66,7 +66,7 @@ class StoreThreads:
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> "Future[T]":
-        """Run it on the writer. A quick one may run at once on this thread, unless each commit waits for the disk."""
+        """Run it on the writer. A quick one may run on this thread, unless each commit waits for the disk."""
         with self._lock:
             answer = self._started_writer().call(todo, quick=quick and self._synchronous in UNSYNCED)
             loop = answer.get_loop()
@@ -74,6 +74,13 @@ class StoreThreads:
                 self._last_write = {each: last for each, last in self._last_write.items() if not each.is_closed()}
             self._last_write[loop] = answer
         return answer
+
+    def write_at_once(self, todo: Callable[[SqliteSession], Any]) -> QueuedCall | None:
+        """Run a quick one right here, if nothing is in its way; otherwise return None."""
+        writer = self._writer
+        if writer is None or writer.ended or self._synchronous not in UNSYNCED:
+            return None
+        return writer.call_at_once(todo)
 
     def pending_write(self) -> "Future[Any] | None":
         """The last write that this event loop called, if it is still waiting for it."""

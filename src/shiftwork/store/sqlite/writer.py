@@ -116,7 +116,7 @@ class Writer:
         for call in group:
             call.value = call.todo(session)
         session.flush()
-        session.db.execute("COMMIT")
+        session.cursor.execute("COMMIT")
 
     def _ring(self) -> None:
         topics = self._session.take_topics()
