@@ -8,7 +8,8 @@
 - `serving`, `counts`: processes that run jobs, and how many have run
 - `load`: what processes use
 - `subjects`: shiftwork, the peers, and the minimum that a correct queue needs on each store
-- `report`: the tables
+- `depth`: the same rates beside a crowd of jobs or workers
+- `report`: the tables; `page`: the same in docs/speed.md, between markers
 - `dashboard`: what looking costs; only measured on request
 
 A peer is measured by the Python of its own virtual environment. What a peer's process imports of this package must not

@@ -20,9 +20,10 @@ from typing import Any, Final
 
 from benchmarks.child import loop_name
 from benchmarks.dashboard.report import table as dashboard_table
+from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError, Place
-from benchmarks.plan import COSTS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
-from benchmarks.report import Runs, comparisons, costs_table, legend, peers_table, table
+from benchmarks.plan import COSTS, DEPTHS, FIGURES, MEASURES, ONLY, OURS, PEERS, QUICK, STORES, SUBJECTS, Sizes
+from benchmarks.report import Runs, comparisons, costs_table, depth_table, legend, peers_table, table
 from benchmarks.subjects import exists
 
 CHECKOUT: Final = Path(__file__).parent.parent
@@ -45,6 +46,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--watch", type=float, help=f"seconds that the dashboard is watched ({Sizes.watch_seconds:g})")
     parser.add_argument("--quick", action="store_true", help="a little of everything, once, to see whether it works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
+    parser.add_argument("--from", dest="found", type=Path, metavar="FILE", help="measure nothing: show this --json")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="also write the tables into this page (docs/speed.md)"
+    )
     parser.add_argument("--before", type=Path, metavar="FILE", help="print the costs of an earlier --json beside ours")
     parser.add_argument(
         "--peers",
@@ -153,7 +158,7 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
     failed: list[str] = []
     planned = schedule(store, said)
     for number, (what, subject) in enumerate(planned, 1):
-        name, begun = f"{store}, {MEASURES[what].label}, {subject}", time.monotonic()
+        name, begun = f"{store}, {MEASURES[what].label.format(**asdict(said.sizes))}, {subject}", time.monotonic()
         try:
             figures = measure(what, subject, place, said)
         except subprocess.SubprocessError as error:
@@ -162,14 +167,15 @@ def run(store: str, place: Place, said: argparse.Namespace) -> tuple[Runs, list[
             continue
         for figure, value in figures.items():
             runs[subject][figure].append(value)
-        shown = ", ".join(_shown(*found) for found in figures.items() if found[0] in FIGURES | COSTS)
+        shown = ", ".join(filter(None, (_shown(*found) for found in figures.items())))
         _say(f"» {number}/{len(planned)} {name}: {shown} ({time.monotonic() - begun:.1f} s)")
     return runs, failed
 
 
 def _shown(figure: str, value: float) -> str:
-    row = (FIGURES | COSTS)[figure]
-    return f"{value:,.{row.digits}f} {row.unit or row.label}"
+    if row := (FIGURES | COSTS).get(figure):
+        return f"{value:,.{row.digits}f} {row.unit or row.label}"
+    return f"{figure.partition('/')[2]} {value:,.0f}/s" if figure.startswith(DEPTHS) else ""
 
 
 def _say(line: str) -> None:
@@ -188,44 +194,60 @@ def on_store(store: str, said: argparse.Namespace) -> tuple[dict[str, Any], list
     return found, failed
 
 
-def show(store: str, found: dict[str, Any], said: argparse.Namespace) -> str:
+def show(store: str, found: Found, of: dict[str, Any]) -> str:
     """Everything that is printed about one store."""
-    runs = found["runs"]
+    runs = of["runs"]
     parts = [
-        f"### {found['heading']}",
-        *[f"Warning: {warning}" for warning in found["warnings"]],
-        table(store, runs, said.sizes),
-        peers_table(runs, said.sizes),
-        costs_table(runs, said.before.get(store, {}).get("runs", {})),
-        dashboard_table(found["medians"].get(OURS, {})),
+        f"### {of['heading']}",
+        *[f"Warning: {warning}" for warning in of["warnings"]],
+        table(store, runs, found.sizes),
+        peers_table(runs, found.sizes),
+        depth_table(runs, found.sizes),
+        costs_table(runs, found.before.get(store, {})),
+        dashboard_table(of["medians"].get(OURS, {})),
     ]
     return "\n\n".join(filter(None, parts))
 
 
 def main() -> int:
     """Measure, print, and return the exit code."""
-    said, begun = options(), time.monotonic()
+    said = options()
+    found, failed = (json.loads(said.found.read_text()), []) if said.found else everything(said)
+    told = Found(found, said.before)
+    print(f"{found['machine']}; {found.get('seconds', 0):.0f} s\n")
+    print("\n\n".join([show(store, told, of) for store, of in found["stores"].items()]))
+    measured = {subject for of in found["stores"].values() for subject in of["runs"]}
+    print(f"\n{legend(measured, found['versions'])}")
+    if said.json:
+        said.json.write_text(json.dumps(found, indent=2) + "\n")
+    if said.write:
+        _say(f"» {said.write}: wrote {', '.join(write(said.write, told))}")
+    for line in failed:
+        _say(f"failed: {line}")
+    return 1 if failed else 0
+
+
+def everything(said: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Measure all stores; returns everything found, and what failed."""
+    begun, stores, failed = time.monotonic(), {}, []
     if not said.versions:
         _say("» the peers are left out: they are not installed. `make peers` installs them")
-    stores: dict[str, dict[str, Any]] = {}
-    failed: list[str] = []
     for store in said.stores:
         try:
             stores[store], wrong = on_store(store, said)
         except MissingServerError as missing:
             wrong = [f"{store}: {missing}"]
         failed += wrong
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}"
-    print(f"{machine}; medians of {said.repeat}; {time.monotonic() - begun:.0f} s\n")
-    print("\n\n".join([show(store, found, said) for store, found in stores.items()]))
-    measured = {subject for found in stores.values() for subject in found["runs"]}
-    print(f"\n{legend(measured, said.versions)}")
-    if said.json:
-        written = {"machine": machine, "versions": said.versions, "repeat": said.repeat, "sizes": asdict(said.sizes)}
-        said.json.write_text(json.dumps(written | {"stores": stores}, indent=2) + "\n")
-    for line in failed:
-        _say(f"failed: {line}")
-    return 1 if failed else 0
+    repeats = f"medians of {said.repeat} runs" if said.repeat > 1 else "one run"
+    found = {
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, {loop_name()}; {repeats}",
+        "seconds": time.monotonic() - begun,
+        "versions": said.versions,
+        "repeat": said.repeat,
+        "sizes": asdict(said.sizes),
+        "stores": stores,
+    }
+    return found, failed
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A process that takes one measurement of one subject and prints its figures, or runs jobs for such a process.
 
 python -m benchmarks.child measure WHAT SUBJECT URL SIZES
-python -m benchmarks.child serve SUBJECT URL FOLDER SECONDS
+python -m benchmarks.child serve SUBJECT URL FOLDER SECONDS WORKERS
 python -m benchmarks.child versions PACKAGE…
 """
 
@@ -40,8 +40,8 @@ async def _measured(what: str, subject: str, url: str, sizes: str) -> None:
 def main(what: str, *rest: str) -> None:
     """Run the command that the first argument names."""
     if what == "serve":
-        subject, url, folder, seconds = rest
-        run(serve(subject, url, folder, float(seconds)))
+        subject, url, folder, seconds, workers = rest
+        run(serve(subject, url, folder, seconds=float(seconds), workers=int(workers)))
     elif what == "versions":
         print(json.dumps({package: version(package) for package in rest}))
     else:

@@ -38,7 +38,7 @@ async def drain(name: str, url: str, sizes: Sizes) -> Figures:
     n = part(name, sizes.drain)
     await fill(name, url, n)
     with crew(name, url) as running, Meter(url, running) as meter:
-        begun = _Rate.begin(running)
+        begun = Rate.begin(running)
         before = meter.read()
         rate = begun.until(n)
         after = meter.read()
@@ -49,14 +49,7 @@ async def drain_by_two(name: str, url: str, sizes: Sizes) -> Figures:
     n = 2 * part(name, sizes.drain)
     await fill(name, url, n)
     with crew(name, url, processes=2) as running:
-        return {"drain2": _Rate.begin(running).until(n)}
-
-
-async def drain_deep(name: str, url: str, sizes: Sizes) -> Figures:
-    """The first jobs of a deep backlog."""
-    await fill(name, url, sizes.deep)
-    with crew(name, url) as running:
-        return {"deep": _Rate.begin(running).until(sizes.drain)}
+        return {"drain2": Rate.begin(running).until(n)}
 
 
 async def pool(name: str, url: str, sizes: Sizes) -> Figures:
@@ -68,7 +61,7 @@ async def pool(name: str, url: str, sizes: Sizes) -> Figures:
     await filling.add_many(sizes.pool)
     await filling.close()
     with crew(name, url, kind="process") as running:
-        return {"pool": _Rate.begin(running).until(sizes.pool)}
+        return {"pool": Rate.begin(running).until(sizes.pool)}
 
 
 async def waits(name: str, url: str, sizes: Sizes) -> Figures:
@@ -94,7 +87,7 @@ async def memory(name: str, url: str, sizes: Sizes) -> Figures:
         return {"growth": running.memory() - before, "all": sizes.deep / (seen.last - begun)}
 
 
-class _Rate:
+class Rate:
     """A rate from the first jobs on, so that the start of the processes does not count."""
 
     def __init__(self, running: Crew, at: float, n: int) -> None:
@@ -103,16 +96,16 @@ class _Rate:
         self._n = n
 
     @classmethod
-    def begin(cls, running: Crew) -> "_Rate":
-        """Begin when the first jobs have run."""
-        seen = running.until(lambda seen: seen.n > 0)
+    def begin(cls, running: Crew, after: int = 0) -> "Rate":
+        """Begin when the first jobs have run, or more than this many."""
+        seen = running.until(lambda seen: seen.n > after, LONG)
         return cls(running, time.monotonic(), seen.n)
 
     def until(self, n: int) -> float:
         """Jobs per second until this many have run."""
         if self._n >= n:
             raise TimeoutError("it was over before it could be watched; measure more jobs")
-        seen = self._running.until(lambda seen: seen.n >= n)
+        seen = self._running.until(lambda seen: seen.n >= n, LONG)
         return (seen.n - self._n) / (seen.last - self._at)
 
 

@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+import random
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
 from benchmarks.counts import Counter
-from benchmarks.draining import drain, drain_by_two, drain_deep, memory, part, pool, waits
-from benchmarks.plan import RUN, Sizes
+from benchmarks.depth import depth
+from benchmarks.draining import drain, drain_by_two, memory, part, pool, waits
+from benchmarks.plan import DEPTHS, RUN, Sizes
 from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
 from benchmarks.subjects.subject import Subject
@@ -20,7 +23,9 @@ from benchmarks.wire import wire
 Figures = dict[str, float]
 PATIENCE: Final = 120.0
 SETTLE_SECONDS: Final = 3.0
-PAUSE_SECONDS: Final = 0.002
+PAUSES: Final = (0.001, 0.009)
+"""The shortest and the longest pause between two samples. A fixed one would meet a poller at the same moment of its
+round each time: Huey, which polls a file every 1 to 5 ms, would seem to need 0.25 ms."""
 LOOK_SECONDS: Final = 0.0005
 
 
@@ -29,10 +34,10 @@ async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:
     return await MEASURING[what](name, url, sizes)
 
 
-async def serve(name: str, url: str, folder: str, seconds: float) -> None:
+async def serve(name: str, url: str, folder: str, *, seconds: float, workers: int) -> None:
     """Run jobs after the start signal, and count them where `Crew` reads, until killed."""
     counter = Counter(Path(folder))
-    subject = make(name, url, seconds=seconds)
+    subject = make(name, url, seconds=seconds, workers=workers)
     await subject.open()
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
@@ -102,9 +107,9 @@ async def _of_a_process(name: str, url: str, samples: int) -> list[float]:
 
     await subject.start(stamp)
     await sample()  # what is done once is done
-    found: list[float] = []
+    found, pause = list[float](), random.Random(7)
     for _ in range(samples):
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(pause.uniform(*PAUSES))
         found.append(await sample())
     return found
 
@@ -112,11 +117,11 @@ async def _of_a_process(name: str, url: str, samples: int) -> list[float]:
 async def _of_a_node(name: str, url: str, samples: int) -> list[float]:
     """Adds in this process, and runs in another; both have the same monotonic clock."""
     subject = await _ready(name, url)
-    found: list[float] = []
+    found, pause = list[float](), random.Random(7)
     with crew(name, url) as running:
         running.until(lambda seen: seen.n == 1)
         for number in range(2, samples + 2):
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(pause.uniform(*PAUSES))
             begun = time.monotonic()
             await subject.add()
             async with asyncio.timeout(PATIENCE):
@@ -152,7 +157,6 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "bulk": bulk,
     "drain": drain,
     "drain2": drain_by_two,
-    "deep": drain_deep,
     "pool": pool,
     "latency": latency,
     "waits": waits,
@@ -160,4 +164,5 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "idle": idle,
     "memory": memory,
     "dashboard": dashboard,
+    **{what: partial(depth, what) for what in DEPTHS},
 }

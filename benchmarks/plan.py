@@ -118,7 +118,10 @@ class Sizes:
     bulk: int = 50_000
     drain: int = 20_000
     deep: int = 1_000_000
-    samples: int = 300
+    crowd: int = 100_000
+    """Jobs beside those that are drained: dead ones, or scheduled ones."""
+    samples: int = 500
+    """Of the latency: p99 is the fifth of them."""
     waits: int = 2_000
     pool: int = 5_000
     """Jobs through a pool of two processes."""
@@ -133,6 +136,7 @@ class Sizes:
     pauses: int = 12
     """Visits to each page after a pause."""
     many_workers: int = 10_000
+    """Workers that are registered."""
     watch_seconds: float = 20.0
 
 
@@ -142,7 +146,8 @@ QUICK: Final = Sizes(
     bulk=2_000,
     drain=4_000,
     deep=10_000,
-    samples=30,
+    crowd=2_000,
+    samples=60,
     waits=400,
     pool=500,
     wire=1_000,
@@ -164,7 +169,14 @@ MEASURES: Final = {
     "waits": Measure("jobs that wait", (OURS, RUN, *PEERS)),
     "wire": Measure("round trips and bytes", (OURS, BARE, *PEERS), stores=SERVERS, once=True),
     "idle": Measure("idle", (RUN,), once=True),
-    "deep": Measure("drain, deep", (OURS, BARE, "pgqueuer"), once=True, long=True),
+    "deep": Measure("{deep:,} queued", (OURS, BARE, "pgqueuer"), once=True, long=True),
+    "stale": Measure(
+        "{deep:,} queued, stale statistics", (OURS, BARE, "pgqueuer"), stores=("postgresql",), once=True, long=True
+    ),
+    "dead": Measure("{crowd:,} dead", (OURS,), once=True, long=True),
+    "scheduled": Measure("{crowd:,} scheduled", (OURS,), once=True, long=True),
+    "registered": Measure("{many_workers:,} workers, jobs of one", (OURS,), once=True, long=True),
+    "lanes": Measure("{many_workers:,} workers, jobs of each", (OURS,), once=True, long=True),
     "memory": Measure("memory after many jobs", (RUN,), once=True, long=True),
     "dashboard": Measure("dashboard", (OURS,), once=True, named=True),
 }
@@ -189,7 +201,6 @@ FIGURES: Final = {
         ),
     ),
     "drain2": Figure("drain, 2 processes", "/s", goals=(Goal(Than.ONE_PROCESS, 1.6, SERVERS),)),
-    "deep": Figure("drain, {deep:,} deep", "/s", goals=(Goal(Than.ONE_PROCESS, 0.8),)),
     "pool": Figure("drain, process pool of two", "/s", goals=(Goal(Than.ITSELF, 6_000.0),)),
     "enqueue": Figure(
         "enqueue, one at a time",
@@ -214,6 +225,11 @@ FIGURES: Final = {
         "memory, growth over {deep:,} jobs", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 5.0),)
     ),
 }
+DEPTHS: Final = ("deep", "stale", "dead", "scheduled", "registered", "lanes")
+"""The measures of what stands beside the jobs: the same rates without it and with it, in one run."""
+RATES: Final = {"drain": "drain", "enqueue": "enqueue, one at a time", "bulk": "enqueue, in bulk"}
+LEAST_BESIDE: Final = 0.8
+"""The share of each rate that must remain."""
 COSTS: Final = {
     "worker_us": Figure("CPU, worker", "µs", digits=1, less_is_better=True),
     "server_us": Figure("CPU, server", "µs", digits=1, less_is_better=True),

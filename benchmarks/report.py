@@ -1,10 +1,27 @@
 """Turns what was measured into tables in Markdown: ours, the best peer's, the bare server's, the goals."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from benchmarks.plan import BARE, BARE_ENGINE, COSTS, FIGURES, OURS, PEERS, RUN, SUBJECTS, Figure, Goal, Sizes, Than
+from benchmarks.plan import (
+    BARE,
+    BARE_ENGINE,
+    COSTS,
+    DEPTHS,
+    FIGURES,
+    LEAST_BESIDE,
+    MEASURES,
+    OURS,
+    PEERS,
+    RATES,
+    RUN,
+    SUBJECTS,
+    Figure,
+    Goal,
+    Sizes,
+    Than,
+)
 
 Runs = dict[str, dict[str, list[float]]]
 """The results of all repeats, by subject and figure."""
@@ -22,6 +39,9 @@ HEADS = (
     "of bare",
     "goals",
 )
+
+
+DEPTH_HEADS = ("beside", "", *(head for rate in RATES.values() for head in (f"{rate}, /s", "of alone")))
 
 
 @dataclass(frozen=True)
@@ -107,21 +127,21 @@ def table(store: str, runs: Runs, sizes: Sizes) -> str:
         lines.append(
             [
                 figure.label.format(**asdict(sizes)),
-                f"{SUBJECTS[peer].label} {_cell(runs, peer, name)}" if peer else NONE,
-                _cell(runs, OURS, name),
-                _times(medians, OURS, peer, name),
-                _cell(runs, RUN, name),
-                _times(medians, RUN, peer, name),
-                _cell(runs, BARE, name),
-                _of_bare(mine.get(Than.BARE)),
-                "; ".join(_goal(found) for found in mine.values() if found.goal is not None) or NONE,
+                f"{SUBJECTS[peer].label} {cell(runs, peer, name)}" if peer else NONE,
+                cell(runs, OURS, name),
+                times(medians, OURS, peer, name),
+                cell(runs, RUN, name),
+                times(medians, RUN, peer, name),
+                cell(runs, BARE, name),
+                of_bare(mine.get(Than.BARE)),
+                "; ".join(aim(found) for found in mine.values() if found.goal is not None) or NONE,
             ]
         )
         if name in runs.get(BARE_ENGINE, {}):
-            of_it = _of_bare(mine.get(Than.BARE_ENGINE))
-            cells = [NONE] * 5 + [_cell(runs, BARE_ENGINE, name), of_it, NONE]
+            of_it = of_bare(mine.get(Than.BARE_ENGINE))
+            cells = [NONE] * 5 + [cell(runs, BARE_ENGINE, name), of_it, NONE]
             lines.append(["… and an engine’s work (bare+)", *cells])
-    return _markdown(HEADS, lines)
+    return markdown(HEADS, lines)
 
 
 def peers_table(runs: Runs, sizes: Sizes) -> str:
@@ -129,22 +149,51 @@ def peers_table(runs: Runs, sizes: Sizes) -> str:
     peers = [peer for peer in PEERS if peer in runs]
     names = [name for name in FIGURES if any(name in runs[peer] for peer in peers)]
     lines = [
-        [FIGURES[name].label.format(**asdict(sizes)), *(_cell(runs, peer, name) for peer in peers)] for name in names
+        [FIGURES[name].label.format(**asdict(sizes)), *(cell(runs, peer, name) for peer in peers)] for name in names
     ]
-    return _markdown(["every peer", *(SUBJECTS[peer].label for peer in peers)], lines)
+    return markdown(["every peer", *(SUBJECTS[peer].label for peer in peers)], lines)
 
 
 def costs_table(runs: Runs, before: Runs) -> str:
-    """The cost of one job that is drained, of every subject; and of ours in an earlier run."""
-    rows = [(SUBJECTS[who].label, runs, who) for who in SUBJECTS if who in runs]
-    rows += [(f"{SUBJECTS[who].label}, before", before, who) for who in (OURS, RUN) if who in before]
+    """The cost of one job that is drained, of every subject; ours with that of an earlier run before it."""
     measured = [name for name in COSTS if any(name in figures for figures in runs.values())]
     lines = [
-        [label, *(_cell(of, who, name) for name in measured)]
-        for label, of, who in rows
-        if any(name in of[who] for name in measured)
+        [SUBJECTS[who].label, *(change(runs, before, who, name) for name in measured)]
+        for who in SUBJECTS
+        if any(name in runs.get(who, {}) for name in measured)
     ]
-    return _markdown(["cost of a job, drained", *(COSTS[name].label for name in measured)], lines)
+    return markdown(["cost of a job, drained", *(COSTS[name].label for name in measured)], lines)
+
+
+def change(runs: Runs, before: Runs, who: str, name: str) -> str:
+    """A cost; of ours, "before → now" if an earlier run is known."""
+    earlier = before.get(who, {}).get(name) if who in {OURS, RUN} else None
+    shown = cell(runs, who, name)
+    return f"{median(earlier):,.{COSTS[name].digits}f} → {shown}" if earlier and shown != NONE else shown
+
+
+def depth_table(runs: Runs, sizes: Sizes) -> str:
+    """Every rate beside a crowd, and which share it is of the rate without the crowd."""
+    return markdown(DEPTH_HEADS, depth_lines(runs, sizes))
+
+
+def depth_lines(runs: Runs, sizes: Sizes) -> list[list[str]]:
+    """The lines of that table."""
+    return [
+        [MEASURES[what].label.format(**asdict(sizes)), SUBJECTS[who].label, *_beside(runs[who], what, who)]
+        for what in DEPTHS
+        for who in SUBJECTS
+        if f"{what}/drain/beside" in runs.get(who, {})
+    ]
+
+
+def _beside(figures: Mapping[str, list[float]], what: str, who: str) -> Iterator[str]:
+    for rate in RATES:
+        alone, beside = (median(figures[f"{what}/{rate}/{when}"]) for when in ("plain", "beside"))
+        share = beside / alone
+        verdict = "" if who != OURS else " ✓" if share >= LEAST_BESIDE else " ✗"
+        yield f"{beside:,.0f}"
+        yield f"{share:.2f}{verdict}"
 
 
 def legend(measured: Collection[str], versions: Mapping[str, str]) -> str:
@@ -162,7 +211,8 @@ def legend(measured: Collection[str], versions: Mapping[str, str]) -> str:
     return "\n".join([meaning, "", *settings])
 
 
-def _markdown(heads: Sequence[str], lines: list[list[str]]) -> str:
+def markdown(heads: Sequence[str], lines: list[list[str]]) -> str:
+    """A table; empty if it has no lines."""
     if not lines:
         return ""
     widths = [max(len(line[column]) for line in [heads, *lines]) for column in range(len(heads))]
@@ -178,7 +228,8 @@ def _line(cells: Sequence[str], widths: list[int]) -> str:
     return f"| {' | '.join(padded)} |"
 
 
-def _cell(runs: Runs, who: str, name: str) -> str:
+def cell(runs: Runs, who: str, name: str) -> str:
+    """The median of a figure, with its unit and the spread."""
     values = runs.get(who, {}).get(name)
     if not values:
         return NONE
@@ -189,7 +240,8 @@ def _cell(runs: Runs, who: str, name: str) -> str:
     return f"{said} ± {spread:.0%}" if len(values) > 1 else said
 
 
-def _times(medians: Medians, who: str, peer: str | None, name: str) -> str:
+def times(medians: Medians, who: str, peer: str | None, name: str) -> str:
+    """How many times better than a peer."""
     mine = medians.get(who, {}).get(name)
     if peer is None or not mine:
         return NONE
@@ -198,13 +250,15 @@ def _times(medians: Medians, who: str, peer: str | None, name: str) -> str:
     return f"{ratio:.{1 if ratio >= 10 else 2}f} ×"
 
 
-def _of_bare(found: Comparison | None) -> str:
+def of_bare(found: Comparison | None) -> str:
+    """Which share of the bare server's rate, or how many times its time."""
     if found is None:
         return NONE
     return f"{found.ratio:.2f} ×" if found.at_most else f"{found.ratio:.0%}"
 
 
-def _goal(found: Comparison) -> str:
+def aim(found: Comparison) -> str:
+    """A goal, and whether it is reached."""
     goal, most = found.goal or 0.0, "≤ " if found.at_most else ""
     shown = {
         Than.PEER: f"{goal:g} × peer",

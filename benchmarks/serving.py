@@ -68,14 +68,16 @@ def _pss(process: psutil.Process) -> float:
 
 
 @contextmanager
-def crew(name: str, url: str, *, processes: int = 1, seconds: float = 0.0, kind: str = "async") -> Iterator[Crew]:
+def crew(
+    name: str, url: str, *, processes: int = 1, seconds: float = 0.0, kind: str = "async", workers: int = 1
+) -> Iterator[Crew]:
     """Start processes of this subject, all at the same time. At the end they are killed: the store is thrown away."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shiftwork-bench-")))
         if name == RUN:
             started = [_node(stack, url, folder, seconds, kind) for _ in range(processes)]
         else:
-            started = [_serving(stack, name, url, folder, seconds) for _ in range(processes)]
+            started = [_serving(stack, name, url, folder, seconds=seconds, workers=workers) for _ in range(processes)]
             _go(name, started)
         for process in started:
             stack.callback(process.wait)
@@ -90,8 +92,11 @@ def _node(stack: ExitStack, url: str, folder: Path, seconds: float, kind: str) -
     return subprocess.Popen(command, env=os.environ | said, stdout=log, stderr=log)
 
 
-def _serving(stack: ExitStack, name: str, url: str, folder: Path, seconds: float) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "benchmarks.child", "serve", name, url, str(folder), str(seconds)]
+def _serving(
+    stack: ExitStack, name: str, url: str, folder: Path, *, seconds: float, workers: int
+) -> "subprocess.Popen[bytes]":
+    said = [str(folder), str(seconds), str(workers)]
+    command = [sys.executable, "-m", "benchmarks.child", "serve", name, url, *said]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     for pipe in (process.stdin, process.stdout):
         assert pipe is not None

@@ -50,6 +50,8 @@ class Proxy:
                 group.create_task(self._forward(server, to_client, "server", spoke))
         except* OSError:
             pass
+        except* asyncio.CancelledError:
+            pass  # by `close`: the connection ends here
         finally:
             to_client.close()
             to_server.close()

@@ -81,7 +81,8 @@ def test_wheel_is_typed(wheel_names: frozenset[str]) -> None:
 
 
 def test_wheel_has_nothing_but_the_package(wheel_names: frozenset[str]) -> None:
-    assert {name.split("/")[0] for name in wheel_names} == {"shiftwork", f"shiftwork-{version('shiftwork')}.dist-info"}
+    ours = {"shiftwork", "pytest_shiftwork.py", f"shiftwork-{version('shiftwork')}.dist-info"}
+    assert {name.split("/")[0] for name in wheel_names} == ours
 
 
 def test_exported_names_are_sorted_and_exist() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from typing import Any
 
 from shiftwork import WorkerOrchestrator
 
@@ -12,7 +13,7 @@ fixed = os.environ.get("MORNING_POOLS") == "fixed"
 if fixed:
     app.register_pool("workers", kind="process", min_workers=10, max_workers=10, cpu=0.1)
 else:
-    quick = {"scale_down_after_seconds": 3, "scale_up_threshold": 10}
+    quick: dict[str, Any] = {"scale_down_after_seconds": 3, "scale_up_threshold": 10}
     app.register_pool("mail", kind="async", min_workers=2, max_workers=100, target_latency_seconds=1, **quick)
     app.register_pool("webhooks", kind="async", min_workers=2, max_workers=100, target_latency_seconds=2, **quick)
     app.register_pool("exports", kind="thread", min_workers=1, max_workers=40, target_latency_seconds=4, **quick)

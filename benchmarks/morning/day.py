@@ -136,12 +136,12 @@ async def live(
         if now > peak_over and _is_over(made, day, now - peak_over):
             break
         await asyncio.sleep(max(0.0, began + now + STEP_SECONDS - time.monotonic()))
-    await _count(made, day, since=made.app.now() - now + night if full_night else 0.0)
+    await _count(made, day, since=made.app.control.now() - now + night if full_night else 0.0)
     return day
 
 
 async def _look(made: ModuleType, day: Day, now: float) -> None:
-    seen = await made.app.overview()
+    seen = await made.app.control.system.overview()
     day.samples.append(
         Sample(now, {pool.name: pool.stats.queued for pool in seen.pools}, {p.name: p.workers for p in seen.pools})
     )

@@ -27,13 +27,16 @@ def exists(name: str, store: str) -> bool:
     return (_family(name), store) in HOMES
 
 
-def subject(name: str, url: str, *, seconds: float = 0.0) -> Subject:
+def subject(name: str, url: str, *, seconds: float = 0.0, workers: int = 1, spread: bool = False) -> Subject:
     """The subject with this name, on the store with this URL, whose jobs wait this long.
+
+    It has one worker, or many: then its jobs are those of one of them, or are spread over all.
 
     `bare+` also does an engine's work. `run` is shiftwork as a client: `benchmarks.serving` starts its node.
     """
     module, kind = HOMES[_family(name), url.partition(":")[0]]
-    made: Subject = getattr(importlib.import_module(module), kind)(url, seconds=seconds)
+    many = {"workers": workers, "spread": spread} if workers > 1 else {}
+    made: Subject = getattr(importlib.import_module(module), kind)(url, seconds=seconds, **many)
     made.engine_work = name.endswith("+")
     return made
 

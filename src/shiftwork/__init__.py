@@ -14,6 +14,7 @@ from shiftwork.core.model import (
     WorkerExecutionMode,
     WorkerInstance,
 )
+from shiftwork.core.option_types import PoolOptions, WorkerOptions
 from shiftwork.core.retry_requests import GiveUp, RetryAfter, Snooze
 from shiftwork.errors import (
     AppImportError,
@@ -55,6 +56,7 @@ from shiftwork.errors import (
     nearest,
 )
 from shiftwork.handles.job import Job
+from shiftwork.handles.options import JobOptions
 from shiftwork.handles.redaction import Secret
 from shiftwork.runtime.engine.context import Context
 
@@ -73,6 +75,7 @@ __all__ = [
     "JobCancelledError",
     "JobError",
     "JobFailedError",
+    "JobOptions",
     "JobPriority",
     "JobStateError",
     "JobStatus",
@@ -86,6 +89,7 @@ __all__ = [
     "PayloadTooLargeError",
     "PayloadTypeError",
     "PoolConfig",
+    "PoolOptions",
     "ResultEncodingError",
     "ResultTimeoutError",
     "Retry",
@@ -110,6 +114,7 @@ __all__ = [
     "WorkerExecutionMode",
     "WorkerFn",
     "WorkerInstance",
+    "WorkerOptions",
     "WorkerOrchestrator",
 ]
 

@@ -223,7 +223,7 @@ _ELSEWHERE = {
     "failures": "fail_max threshold failure_threshold max_failures",
     "cool_down_seconds": "reset_timeout timeout recovery_timeout cooldown",
     "max_running": "concurrency max_concurrency max_instances max_concurrent concurrent parallelism concurrency_limit",
-    "max_workers": "concurrency workers num_workers max_concurrency max_concurrent size threads processes max_size",
+    "max_workers": "concurrency workers num_workers max_concurrency max_concurrent size threads max_size",
     "min_workers": "min_size minimum autoscale_min",
     "kind": "type executor mode pool_type worker_type",
     "execution_mode": "mode type worker_type",

@@ -61,15 +61,19 @@ AnyHook = TypeVar("AnyHook", bound=Hook)
 class Listeners(Protocol):
     """Receives events: the hooks here, or in another process."""
 
-    @property
-    def names(self) -> Collection[str]:
-        """The events for which there is a hook, or "*"."""
-
     def fire(self, event: Event) -> None:
         """Pass on an event."""
 
     async def drain(self) -> None:
         """Wait until all events are handled, but not forever."""
+
+
+class JobListeners(Listeners, Protocol):
+    """Receives what happens to every job, too, as far as there are hooks for it."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The events for which there is a hook, or "*"."""
 
 
 class Emit(Protocol):

@@ -152,6 +152,7 @@ POOL_OPTIONS = [
     "heartbeat_interval",
     "cpu",
     "memory",
+    "processes",
     "max_jobs_per_instance",
     "max_memory_per_instance",
     "priority_aging_seconds",

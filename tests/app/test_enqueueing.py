@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from msgspec.structs import replace
@@ -17,12 +17,14 @@ from shiftwork import (
     LifecycleError,
     PayloadTypeError,
     UnknownJobError,
+    UnknownOptionError,
     UnknownPoolError,
     UnknownWorkerError,
     WorkerOrchestrator,
 )
-from shiftwork.core.model import JobRecord, NewJob
-from shiftwork.handles.options import Options
+from shiftwork.control.job_filter import JobSearch
+from shiftwork.core.model import JobFilter, JobRecord, NewJob
+from shiftwork.handles.options import JobOptions, Options
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.store.memory import MemoryStore
@@ -80,8 +82,11 @@ async def test_a_time_that_has_passed_is_now(stage: Stage, clock: ManualClock) -
     [
         ({"run_at": datetime(2030, 1, 1)}, "work: run_at 2030-01-01 00:00:00 has no time zone"),  # noqa: DTZ001
         ({"run_at": 5.0, "delay_seconds": 5}, "work: give delay_seconds or run_at, not both"),
-        ({"delay_seconds": float("nan")}, "work: delay_seconds must be a number of seconds, not nan"),
-        ({"delay_seconds": "5"}, "work: delay_seconds must be a number of seconds, not '5'"),
+        (
+            {"delay_seconds": float("nan")},
+            "work: delay_seconds must be a time, such as .*, not nan",
+        ),
+        ({"delay_seconds": "soon"}, "work: delay_seconds must be a time, such as .*, not 'soon'"),
         ({"run_at": float("inf")}, "work: run_at must be a datetime with a time zone, or epoch seconds, not inf"),
         ({"run_at": "tomorrow"}, "work: run_at must be"),
         ({"priority": 7}, "work: priority must be a JobPriority, not 7"),
@@ -250,6 +255,23 @@ async def test_from_a_plain_function_that_is_itself_a_job() -> None:
     async with started(app):
         child = await app.get_job(await (await parent.enqueue()).result(DEADLINE))
         assert await child.result(DEADLINE) == 7
+
+
+def test_type_checkers_know_every_option_of_a_job_and_every_filter() -> None:
+    assert get_type_hints(JobOptions).keys() == {*Options.__struct_fields__} - {"cause"}
+    assert get_type_hints(JobSearch).keys() == {*JobFilter.__struct_fields__}
+
+
+def test_an_unknown_option_of_a_job_names_the_nearest() -> None:
+    work = task_of(WorkerOrchestrator("memory://"))
+    with pytest.raises(UnknownOptionError, match="work: a job has no option 'countdown'; did you mean 'delay_seconds'"):
+        work.with_options(countdown=5)  # type: ignore[call-arg]
+
+
+def test_a_delay_is_a_duration() -> None:
+    work = task_of(WorkerOrchestrator("memory://"))
+    for written in (5400, "1h30m", timedelta(minutes=90)):
+        assert work.with_options(delay_seconds=written).call(1).options.delay_seconds == 5400
 
 
 async def test_on_an_event_loop_it_is_refused_with_the_remedy(stage: Stage) -> None:

@@ -1,5 +1,7 @@
 """Why is a job not running? There is an answer for every kind of wait, in words and in data."""
 
+from typing import Any
+
 import pytest
 
 from shiftwork import Breaker, JobPriority, JobStatus, UnknownPoolError
@@ -15,7 +17,7 @@ class Cast:
     def __init__(self, stage: Stage) -> None:
         self.app = stage.app(max_concurrent=20)
         self.acts = {name: Act(name) for name in ("plain", "blocker", "blocked", "needed", "needy", "one", "guarded")}
-        options: dict[str, dict[str, object]] = {
+        options: dict[str, dict[str, Any]] = {
             "plain": {},
             "blocker": {"blocks": ["blocked"]},
             "blocked": {},

@@ -104,7 +104,7 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("retry as a number", worker(retry=5), ["Retry(…)", "base_seconds"]),
     (
         "a worker as dependency",
-        lambda app: app.register_worker("b", fetch, depends_on=[app.task(resize)]),
+        lambda app: app.register_worker("b", fetch, depends_on=[app.task(resize)]),  # type: ignore[list-item]
         ["write 'resize'"],
     ),
     ("enabled as text", worker(enabled="no"), ["True or False"]),
@@ -131,7 +131,7 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("a called function", lambda app: app.register_worker("w", fetch()), ["without parentheses"]),  # type: ignore[arg-type]
     ("no function", lambda app: app.register_worker("w"), ["has no function", "app.register_worker('w', function, …)"]),
     ("no name", lambda app: app.register_worker(fetch), ["app.register_worker('fetch', fetch, …)"]),  # type: ignore[arg-type]
-    ("options by place", lambda app: app.register_worker("w", fetch, 60), ["dict of options", "by name"]),
+    ("options by place", lambda app: app.register_worker("w", fetch, 60), ["dict of options", "by name"]),  # type: ignore[arg-type]
     ("a generator", lambda app: app.task(generator), ["remove its yield"]),
     ("a session", lambda app: app.task(session_of), ["session_of", "'session'", "Session", "such as an id"]),
     ("a session deep inside", lambda app: app.task(order_of), ["'orders'", "Session"]),
@@ -159,7 +159,11 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("mysql", lambda _: App("mysql://h/d"), ["postgresql", "redis", "sqlite"]),
     # ── hooks
     ("job.finished", lambda app: app.on("job.finished", print), ["job.failed"]),
-    ("a coroutine around jobs", lambda app: app.around_job(asyncio.sleep), ["yields once"]),
+    (
+        "a coroutine around jobs",
+        lambda app: app.around_job(asyncio.sleep),  # type: ignore[type-var]
+        ["yields once"],
+    ),
     ("two lifespans", lambda app: (app.lifespan(nullcontext), app.lifespan(nullcontext)), ["let one function enter"]),
 ]
 

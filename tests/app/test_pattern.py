@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import socket
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from shiftwork.core.retry import End
 from shiftwork.runtime.clock import ManualClock, settle
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
@@ -90,7 +92,7 @@ def state_of(config: Any) -> list[Any]:
 
 @pytest.mark.parametrize("mode", ["scheduled", "triggered", "continuous"])
 @pytest.mark.parametrize("function", [unannotated, by_config, by_context, optional])
-async def test_a_function_gets_its_config_in_every_mode(stage: Stage, mode: str, function: WorkerFn) -> None:
+async def test_a_function_gets_its_config_in_every_mode(stage: Stage, mode: Any, function: WorkerFn) -> None:
     app = stage.app()
     app.register_worker("w", function, execution_mode=mode, max_retries=0)
     async with asyncio.timeout(DEADLINE):
@@ -143,7 +145,9 @@ class Witness:
 
 async def test_the_state_travels_to_other_processes_with_the_run() -> None:
     theirs, ours = socket.socketpair()
-    instance, witness = Instance(ours), Witness()
+    page = page_file()
+    instance, witness = Instance(ours, BegunPage(page)), Witness()
+    os.close(page)
 
     async def store() -> MemoryStore:
         return MemoryStore()
@@ -267,6 +271,28 @@ async def test_workers_and_pools_may_be_registered_while_it_runs(stage: Stage, c
     assert set(await stage.app().workers()) == {"send", "tick"}
 
 
+async def test_the_rules_of_what_is_registered_while_it_runs_hold_against_what_ran_before(
+    stage: Stage, clock: ManualClock
+) -> None:
+    diary: list[str] = []
+    first, second, third = Act("first", diary), Act("second", diary), Act("third", diary)
+    app = stage.app()
+    early = app.register_worker("first", first, execution_mode="triggered", timeout_seconds=None)
+    await app.start()
+    await early.enqueue()
+    await clock.advance(1)
+    late = app.register_worker("second", second, execution_mode="triggered", blocks=["first"])
+    app.register_worker("third", third, cron="* * * * *", depends_on=["second"])
+    await late.enqueue()
+    await clock.advance(60)
+    assert diary == ["first starts"]
+    await early.enqueue()
+    await first.finish()
+    assert diary == ["first starts", "first ends", "second starts"], "it waited, and nothing passes it by"
+    await second.finish()
+    assert sorted(diary[3:]) == ["first starts", "second ends", "third starts"], "its schedule fires, and waits for it"
+
+
 async def test_what_cannot_work_is_refused_while_it_runs_and_leaves_nothing_behind(stage: Stage) -> None:
     app = stage.app()
     await app.start()
@@ -274,6 +300,8 @@ async def test_what_cannot_work_is_refused_while_it_runs_and_leaves_nothing_behi
         app.register_worker("b", unannotated, depends_on=["a"])
     with pytest.raises(LifecycleError, match=r"pool images: the processes .* have imported the app already"):
         app.register_pool("images", kind="process")
+    with pytest.raises(LifecycleError, match=r"@app.lifespan .* before start"):
+        app.lifespan(nullcontext)
     assert app.get_status()["workers"] == 0
     assert app.registered() == ({}, {})
 
@@ -323,7 +351,7 @@ async def test_a_dependency_that_will_not_run_by_itself(
     stage: Stage, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = stage.app()
-    mode = "triggered" if why == "nothing has triggered it" else "scheduled"
+    mode: Any = "triggered" if why == "nothing has triggered it" else "scheduled"
     app.register_pool("far")
     app.register_worker("a", unannotated, execution_mode=mode)
     app.register_worker("b", unannotated, depends_on=["a"], execution_mode="triggered", pool="far")

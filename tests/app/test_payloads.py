@@ -364,7 +364,7 @@ def test_a_task_that_cannot_be_called_is_refused_when_it_is_registered(function:
     "function", [lambda a, b: None, lambda *, a, b: None, lambda a, *, b: None, bad_generator, 7, "text"]
 )
 @pytest.mark.parametrize("mode", ["scheduled", "continuous"])
-def test_a_scheduled_function_takes_nothing_or_its_context(function: Any, mode: str) -> None:
+def test_a_scheduled_function_takes_nothing_or_its_context(function: Any, mode: Any) -> None:
     app = WorkerOrchestrator("memory://")
     with pytest.raises(SignatureError, match="worker bad"):
         app.register_worker("bad", function, execution_mode=mode)

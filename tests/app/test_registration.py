@@ -1,13 +1,17 @@
 """Bad input is refused clearly when it is given: each error names the thing, and the remedy."""
 
+import asyncio
 import functools
-from typing import Any
+import inspect
+import sys
+from typing import Any, get_type_hints
 
 import pytest
 
 import shiftwork
 from shiftwork import (
     ConfigurationError,
+    Context,
     DependencyCycleError,
     DuplicateNameError,
     Retry,
@@ -70,7 +74,7 @@ def test_a_wrong_option_is_refused_at_registration(
 def test_all_problems_are_told_at_once() -> None:
     app = WorkerOrchestrator("memory://")
     with pytest.raises(ConfigurationError) as raised:
-        app.register_worker("fetch", nothing, interval_seconds=-1, max_retries=-1, prioritee=3)
+        app.register_worker("fetch", nothing, interval_seconds=-1, max_retries=-1, prioritee=3)  # type: ignore[call-arg]
     text = str(raised.value)
     assert [word for word in ("interval_seconds", "max_retries", "prioritee") if word not in text] == []
 
@@ -200,7 +204,7 @@ async def refused(app: WorkerOrchestrator, error: type[Exception], *words: str) 
 async def test_a_worker_nobody_registered(stage: Stage, option: str) -> None:
     app = stage.app()
     app.register_worker("fetch-data", nothing)
-    app.register_worker("process", nothing, **{option: ["fetch-date"]})
+    app.register_worker("process", nothing, {option: ["fetch-date"]})
     await refused(app, UnknownWorkerError, "'process'", "'fetch-date'", "did you mean 'fetch-data'")
 
 
@@ -313,3 +317,29 @@ async def test_triggering_here_does_not_change_what_is_known_of_a_pool(stage: St
     app.register_worker("send", nothing, pool="mail")
     assert await app.trigger_worker("send")
     assert (await stage.app().pools())["mail"].max_workers == 7
+
+
+# ── the handle is like its function ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_handle_is_like_its_function() -> None:
+    app = WorkerOrchestrator("memory://")
+
+    async def fetch(ctx: Context, url: str, *, deep: bool = False) -> bytes:
+        """Fetch it."""
+        return url.encode()
+
+    def plain(n: int) -> int:
+        return n
+
+    marked = inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+    fetched = app.task(name="other", max_retries=1)(fetch)
+    for handle in (fetched, fetched.with_options(job_id="x")):
+        assert (handle.name, handle.__name__, handle.__doc__) == ("other", "fetch", "Fetch it.")
+        assert (handle.__module__, handle.__qualname__) == (fetch.__module__, fetch.__qualname__)  # type: ignore[attr-defined]
+        assert inspect.unwrap(handle) is fetch
+        assert inspect.signature(handle) == inspect.signature(fetch)
+        assert get_type_hints(handle) == get_type_hints(fetch)
+        assert marked(handle)
+    assert not marked(app.task(plain))
+    assert app.task(name="part")(functools.partial(plain, 3))() == 3  # type: ignore[call-arg]  # a partial may take a context

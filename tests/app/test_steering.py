@@ -1,5 +1,7 @@
 """What people change while it runs: bounds of pools, nodes that shall be empty. And what cannot be had in place."""
 
+from typing import Any
+
 import pytest
 
 from shiftwork import ConfigurationError, JobStatus, UnknownNodeError, UnknownPoolError, WorkerOrchestrator
@@ -12,7 +14,7 @@ from shiftwork.views.overview import NodeView
 from tests.runtime.stage import Act, Stage, node_of, status
 
 
-def app_with(stage: Stage, act: Act, **pool: object) -> tuple[WorkerOrchestrator, Worker[[], object]]:
+def app_with(stage: Stage, act: Act, **pool: Any) -> tuple[WorkerOrchestrator, Worker[[], object]]:
     """An app whose worker `act` runs in pool `p`."""
     app = stage.app()
     app.register_pool("p", **pool)
@@ -417,7 +419,7 @@ async def test_a_pool_at_rest_is_no_problem_nor_is_one_that_starts(stage: Stage,
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_what_cannot_be_had_in_place_is_refused_at_start(stage: Stage, kind: str) -> None:
+async def test_what_cannot_be_had_in_place_is_refused_at_start(stage: Stage, kind: Any) -> None:
     app = stage.app()
     app.register_pool("images", kind=kind, max_jobs_per_instance=100)
     app.register_pool("mail", kind=kind, max_memory_per_instance="1GiB")
@@ -428,3 +430,19 @@ async def test_what_cannot_be_had_in_place_is_refused_at_start(stage: Stage, kin
     assert second.startswith("pool mail: max_memory_per_instance ")
     assert all("`shiftwork run`" in line and "kind='process'" in line for line in (first, second))
     assert app.get_status()["state"] == "stopped"
+
+
+async def test_a_pool_for_several_processes_runs_in_place_with_a_warning(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    act = Act()
+    app = stage.app()
+    app.register_pool("mail", min_workers=2, max_workers=2, processes="auto")
+    worker = app.task(name="act", pool="mail")(act)
+    await app.start()
+    await worker.enqueue()
+    await settle()
+    assert act.running == 1
+    (warning,) = [line for line in caplog.messages if "processes='auto'" in line]
+    assert warning.startswith("pool mail: processes='auto' has no effect with start()")
+    assert "`shiftwork run`" in warning

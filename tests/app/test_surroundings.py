@@ -27,11 +27,11 @@ async def test_what_the_lifespan_yields_is_the_state_of_every_run_until_the_stop
 
     @app.task
     async def ask(ctx: Context) -> int:
-        return ctx.state["answer"] + len(diary)
+        return int(ctx.state["answer"]) + len(diary)
 
     @app.task
     def ask_in_a_thread(ctx: Context) -> int:
-        return ctx.state["answer"] + len(diary)
+        return int(ctx.state["answer"]) + len(diary)
 
     await asyncio.create_task(app.start())
     assert await (await ask.enqueue()).result(DEADLINE) == 43
@@ -117,7 +117,11 @@ KINDS = pytest.mark.parametrize("kind", ["async", "plain", "rest"])
 
 @KINDS
 async def test_context_managers_are_nested_around_each_run(kind: str) -> None:
-    app, task, diary = surrounded(kind, lambda: diary.append("runs") or 7)  # type: ignore[func-returns-value]
+    def act() -> int:
+        diary.append("runs")
+        return 7
+
+    app, task, diary = surrounded(kind, act)
     async with started(app):
         assert await (await task.enqueue()).result(DEADLINE) == 7
     assert diary == ["outer enters run", "runs", "inner leaves", "outer leaves"]
@@ -244,3 +248,19 @@ async def test_hooks_hear_of_every_run_and_the_store_keeps_nothing_of_it(stage: 
     kept = {event.name for event in await app.events()}
     assert "job.dead" in kept
     assert not (kept | {*everything}) & {"job.started", "job.completed", "job.failed"}
+
+
+async def test_a_forked_process_enters_the_lifespan_itself() -> None:
+    app, diary = WorkerOrchestrator("memory://"), list[str]()
+
+    @app.lifespan
+    def lifespan() -> Iterator[int]:
+        diary.append("entered")
+        yield len(diary)
+
+    await app.start()
+    app.surroundings.forked()  # as in a child of this process, which has neither its loop nor what it has entered
+    states = [app.surroundings.state]
+    await app.surroundings.enter()
+    assert [*states, app.surroundings.state] == [None, 2]
+    await app.stop()

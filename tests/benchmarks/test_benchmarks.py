@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from benchmarks.__main__ import PEERS_PYTHON
 from benchmarks.counts import Counter, Counts
 from benchmarks.dashboard.report import PREFIX
 from benchmarks.dashboard.report import table as dashboard_table
+from benchmarks.page import Found, write
 from benchmarks.places import PLACES, MissingServerError
-from benchmarks.plan import STORES, Sizes, Than
-from benchmarks.report import comparisons, costs_table, table
+from benchmarks.plan import RATES, STORES, Sizes, Than
+from benchmarks.report import comparisons, costs_table, depth_table, table
 from benchmarks.subjects import subject
 from benchmarks.subjects.bare import BATCH, Bare
 from benchmarks.wire import counted
@@ -128,11 +130,39 @@ def test_a_table_names_the_best_peer_and_shows_the_spread() -> None:
 
 def test_costs_are_shown_beside_those_of_an_earlier_run() -> None:
     runs = {"shiftwork": {"worker_us": [20.0], "trips": [0.01]}, "bare": {"worker_us": [5.0]}}
-    shown = costs_table(runs, {"shiftwork": {"worker_us": [40.0]}})
+    shown = costs_table(runs, {"shiftwork": {"worker_us": [40.0]}, "bare": {"worker_us": [6.0]}})
     rows = {line.split("|")[1].strip(): line for line in shown.splitlines()}
-    assert re.search(r"20\.0 µs \| +0\.010", rows["shiftwork, one process"])
-    assert re.search(r"40\.0 µs \| +–", rows["shiftwork, one process, before"])
+    assert re.search(r"40\.0 → 20\.0 µs \| +0\.010", rows["shiftwork, one process"])
+    assert re.search(r"\| +5\.0 µs \| +–", rows["bare server"])
     assert costs_table({"shiftwork": {"drain": [1.0]}}, {}) == ""
+
+
+def test_rates_beside_a_crowd_are_compared_with_those_alone() -> None:
+    figures = {f"dead/{rate}/plain": [1_000.0] for rate in RATES} | {f"dead/{rate}/beside": [850.0] for rate in RATES}
+    figures["dead/bulk/beside"] = [790.0]
+    row = depth_table({"shiftwork": figures}, Sizes()).splitlines()[-1]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["100,000 dead", "shiftwork, one process", "850", "0.85 ✓", "850", "0.85 ✓", "790", "0.79 ✗"]
+
+
+def test_a_page_gets_what_was_measured_and_keeps_the_rest(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "before\n<!-- bench:rates -->\nold\n<!-- /bench:rates -->\nafter\n"
+        "<!-- bench:depth -->\nkept\n<!-- /bench:depth -->\n"
+    )
+    runs = {"shiftwork": {"drain": [5_000.0]}, "huey": {"drain": [200.0]}}
+    stores = {"redis": {"heading": "Redis 7", "runs": runs}}
+    found = {"machine": "2 cores", "versions": {}, "sizes": asdict(Sizes()), "stores": stores}
+    with pytest.raises(LookupError, match="bench:peers"):
+        write(page, Found(found, {}))
+    page.write_text(page.read_text() + "<!-- bench:peers -->\n<!-- /bench:peers -->\n")
+    assert write(page, Found(found, {})) == ["rates", "peers"]
+    text = page.read_text()
+    assert text.startswith("before\n<!-- bench:rates -->\n|")
+    assert "| Huey 200 /s | 5,000 /s |" in re.sub(" +", " ", text)
+    assert "2 cores; Redis 7.\n<!-- /bench:rates -->\nafter\n<!-- bench:depth -->\nkept\n" in text
+    assert "old" not in text
 
 
 def test_jobs_of_all_processes_are_counted_together(tmp_path: Path) -> None:

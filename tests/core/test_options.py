@@ -1,13 +1,17 @@
 """Options are checked at registration: every problem is named, with the worker, the option and the remedy."""
 
+import ast
+import inspect
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from textwrap import dedent
+from typing import Any, get_type_hints
 from urllib.error import HTTPError
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct, structs
 
 from shiftwork.core.admission import RateLimit
 from shiftwork.core.durations import seconds_in
@@ -19,7 +23,8 @@ from shiftwork.core.model import (
     WorkerConfig,
     WorkerExecutionMode,
 )
-from shiftwork.core.options import parse_rate, pool_config, worker_config
+from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
+from shiftwork.core.options import OTHER_NAMES, parse_rate, pool_config, worker_config
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
 
 TRIGGERED = WorkerExecutionMode.TRIGGERED
@@ -161,8 +166,6 @@ BAD: list[tuple[dict[str, Any], type[ConfigurationError], str]] = [
     ),
     ({"retry": 5}, ConfigurationError, "must be a Retry(…)"),
     ({"retry": Retry}, ConfigurationError, "retry must be an object, not the class Retry; write Retry(…)"),
-    ({"retry": _rule_of_one}, ConfigurationError, "must be a function (attempt, error) → seconds or None"),
-    ({"retry": _async_rule}, ConfigurationError, "must be a plain function"),
     ({"retry": Retry(on=ValueError)}, ConfigurationError, "list of exception classes, not one; write (ValueError,)"),  # type: ignore[arg-type]
     ({"retry": Retry(on=())}, ConfigurationError, "set max_retries=0"),
     ({"retry": Retry(on=[ValueError(), int])}, ConfigurationError, "on must contain exception classes"),  # type: ignore[list-item]
@@ -279,12 +282,43 @@ def test_what_is_not_a_duration_is_none(written: Any) -> None:
     assert seconds_in(written) is None
 
 
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (_rule_of_one, "retry must be a function (attempt, error) → seconds or None"),
+        (_async_rule, "retry must be a plain function"),
+    ],
+    ids=["one argument", "async"],
+)
+def test_a_function_that_cannot_be_a_policy_is_refused(rule: Any, says: str) -> None:
+    assert says in str(refusal("w", {"retry": rule}))
+
+
 def test_exceptions_of_a_policy_are_kept_as_names() -> None:
     retry = Retry(on=[OSError, HTTPError, "app.errors.Busy"], never_on={FileNotFoundError})  # type: ignore[arg-type]
     kept = worker_config("w", {"retry": retry}).retry
     assert kept.on == ("OSError", "urllib.error.HTTPError", "app.errors.Busy")
     assert kept.never_on == ("FileNotFoundError",)
     assert worker_config("w", {"retry": kept}).retry == kept
+
+
+def test_type_checkers_know_every_option_and_no_other() -> None:
+    workers = {*WorkerConfig.__struct_fields__} - {"name"}
+    assert {*OTHER_NAMES.values()} <= workers
+    assert get_type_hints(WorkerOptions).keys() == workers | OTHER_NAMES.keys()
+    assert get_type_hints(NamedWorkerOptions).keys() == workers | OTHER_NAMES.keys() | {"name"}
+    assert get_type_hints(PoolOptions).keys() == {*PoolConfig.__struct_fields__} - {"name"}
+
+
+@pytest.mark.parametrize("kind", [Retry, Breaker])
+def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> None:
+    """What people may write is wider than what is kept, so the constructor is declared beside the fields."""
+    (init,) = [
+        node for node in ast.walk(ast.parse(dedent(inspect.getsource(kind)))) if isinstance(node, ast.FunctionDef)
+    ]
+    names = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]
+    values = [ast.literal_eval(default) for default in (*init.args.defaults, *init.args.kw_defaults) if default]
+    assert dict(zip(names, values, strict=True)) == structs.asdict(kind())
 
 
 class TestPools:
@@ -330,6 +364,11 @@ class TestPools:
             ({"memory": -5}, "memory must be a number of bytes"),
             ({"memory": True}, "memory must be a number of bytes"),
             ({"memory": 1.5}, "memory must be a number of bytes"),
+            ({"processes": 0}, "processes must be at least 1"),
+            ({"processes": 1.5}, "processes must be a whole number of at least 1"),
+            ({"processes": "all"}, 'processes must be a whole number of at least 1, or "auto"'),
+            ({"kind": "process", "processes": 2}, "each slot of a process pool is a process"),
+            ({"procesess": 2}, "did you mean 'processes'?"),
             ({"max_jobs_per_instance": 0}, "max_jobs_per_instance must be at least 1"),
             ({"max_memory_per_instance": "1XB"}, "max_memory_per_instance must be"),
             ({"priority_aging_seconds": -1}, "priority_aging_seconds must be at least 0"),

@@ -17,7 +17,7 @@ from shiftwork.control import explanations
 from shiftwork.core import admission, health
 from shiftwork.core.model import JobFilter, PoolConfig, WorkerConfig
 from shiftwork.events import NAMES
-from shiftwork.handles.worker import Worker
+from shiftwork.handles.options import JobOptions
 from shiftwork.sim.tables import NodeTable, TargetTable, WorkerTable
 
 CODE = re.compile(r"`([^`]+)`")
@@ -87,9 +87,8 @@ def test_settings_and_their_defaults(docs: Path) -> None:
     assert documented == {parameter.name: parameter.default for parameter in parameters}
 
 
-def test_options_of_one_job(docs: Path, checkout: Path) -> None:
-    parameters = inspect.signature(Worker.with_options).parameters
-    assert set(codes(rows(docs / "tasks.md", "option"))) == parameters.keys() - {"self"}
+def test_options_of_one_job(docs: Path) -> None:
+    assert set(codes(rows(docs / "tasks.md", "option"))) == JobOptions.__annotations__.keys()
 
 
 def test_what_jobs_are_found_by(docs: Path) -> None:

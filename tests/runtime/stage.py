@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, cast
 
+from msgspec.structs import replace
+
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
 from shiftwork.runtime.clock import ManualClock, settle
@@ -196,6 +198,11 @@ def engine_of(app: WorkerOrchestrator) -> Engine:
     """The only instance of an orchestrator that has been started."""
     (engine,) = node_of(app).engines
     return engine
+
+
+def limit_jobs(engine: Engine, most: int) -> None:
+    """Let the instance be replaced after so many jobs."""
+    engine._claimer._pool = replace(engine.pool, max_jobs_per_instance=most)
 
 
 def leads(app: WorkerOrchestrator) -> bool:

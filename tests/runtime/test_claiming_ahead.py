@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shiftwork import Job, JobStatus, WorkerOrchestrator
+from shiftwork import Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.runtime.clock import settle
 from shiftwork.runtime.engine.engine import Engine
-from tests.runtime.stage import Act, Stage, engine_of, status, statuses
+from tests.runtime.stage import Act, Stage, engine_of, limit_jobs, status, statuses
 
-PROCESSING, QUEUED = JobStatus.PROCESSING, JobStatus.QUEUED
+QUEUED = JobStatus.QUEUED
 
 
 class Scene:
@@ -28,15 +28,15 @@ class Scene:
     def engine(self) -> Engine:
         return engine_of(self.app)
 
-    async def play(self) -> "Scene":
+    async def run_many_short_jobs(self) -> None:
         await self.app.start()
         for _ in range(10):
             await self.app.enqueue_many([self._short.call()] * 20)
             await self.stage.clock.advance(0.005)
+
+    async def begin_long_ones(self) -> None:
         self.jobs = await self.app.enqueue_many([self._worker.call()] * 5)
         await settle()
-        assert (self.act.running, self.engine.waiting) == (2, 3)
-        return self
 
     async def handed_back(self) -> bool:
         """Whether the three have been handed back, and it does not count as an attempt."""
@@ -51,7 +51,11 @@ async def _short() -> None:
 
 @pytest.fixture
 async def scene(stage: Stage) -> Scene:
-    return await Scene(stage).play()
+    scene = Scene(stage)
+    await scene.run_many_short_jobs()
+    await scene.begin_long_ones()
+    assert (scene.act.running, scene.engine.waiting) == (2, 3)
+    return scene
 
 
 async def test_a_slow_pool_claims_only_for_its_free_slots(stage: Stage) -> None:
@@ -73,8 +77,9 @@ async def test_a_job_claimed_ahead_is_held_but_takes_no_slot(scene: Scene) -> No
 async def test_it_starts_when_a_slot_is_free_without_asking_the_store(scene: Scene) -> None:
     scene.stage.faults.fail("claim")
     await scene.act.finish()
-    assert (scene.act.running, scene.engine.waiting) == (2, 2)
-    assert [ctx.job_id for ctx in scene.act.contexts] == [job.id for job in scene.jobs[:3]]
+    await scene.act.finish()  # by now claiming has failed, and pauses
+    assert (scene.act.running, scene.engine.waiting) == (2, 1)
+    assert [ctx.job_id for ctx in scene.act.contexts] == [job.id for job in scene.jobs[:4]]
 
 
 async def test_its_timeout_counts_from_its_start(scene: Scene) -> None:
@@ -126,6 +131,7 @@ async def test_the_end_of_its_process_hands_it_back(scene: Scene) -> None:
 
 
 async def test_cancelled_it_ends_at_once_and_never_runs(scene: Scene) -> None:
+    scene.engine.cancel(scene.jobs[3].id, 1)  # an order about an earlier run of it
     await scene.app.cancel_job(scene.jobs[2].id)
     await settle()
     assert await status(scene.jobs[2]) is JobStatus.CANCELLED
@@ -155,15 +161,24 @@ def _refuse(_run: object) -> None:
     raise RuntimeError("can't start new thread")
 
 
-async def test_it_is_no_stray_after_a_claim_whose_answer_was_lost(scene: Scene) -> None:
+async def test_it_is_no_stray_after_a_claim_whose_answer_was_lost(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.stage.faults.fail("claim", kind="after", times=1)
-    for _ in range(3):  # so few wait that it claims again
-        await scene.act.finish()
-    await scene.stage.clock.advance(0.09)
-    await scene.stage.clock.advance(0.05)
-    assert scene.stage.faults.failed["claim"] == 1
-    assert await status(scene.jobs[4]) is PROCESSING
-    assert scene.act.running == 2
+    with pytest.raises(StoreUnavailableError):
+        await scene.engine.claim()
+    await scene.engine.claim()
+    await settle()
+    assert await statuses(scene.jobs) == ["processing"] * 5
+    assert "never arrived" not in caplog.text
+
+
+async def test_a_process_that_does_not_answer_gets_none_of_them(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene.engine.runner, "open", False)
+    await scene.act.finish()
+    assert (scene.act.running, scene.engine.waiting) == (1, 3)
+    await scene.stage.clock.advance(0.25)
+    assert await scene.handed_back()
 
 
 async def test_runs_that_always_take_the_same_time_are_followed_at_once_by_the_next(stage: Stage) -> None:
@@ -182,3 +197,12 @@ async def test_runs_that_always_take_the_same_time_are_followed_at_once_by_the_n
     assert engine.waiting == 0
     await clock.advance(0.045)
     assert engine.waiting == 2
+
+
+async def test_a_process_claims_ahead_no_more_than_it_may_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(stage)
+    await scene.run_many_short_jobs()
+    monkeypatch.setattr(scene.engine.runner, "apart", True, raising=False)
+    limit_jobs(scene.engine, scene.engine.runner.served + 3)
+    await scene.begin_long_ones()
+    assert (scene.act.running, scene.engine.waiting) == (2, 1)

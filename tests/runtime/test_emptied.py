@@ -52,6 +52,26 @@ async def test_the_leases_are_renewed_before_anything_is_claimed(stage: Stage, c
     assert {job.status for job in await app.find_jobs()} == {"completed"}
 
 
+async def test_what_was_registered_while_it_ran_is_published_again_too(stage: Stage, clock: ManualClock) -> None:
+    early, late = Act(), Act()
+    app = stage.app(tick_interval=1.0)
+    app.register_worker("early", early, execution_mode="triggered")
+    await app.start()
+    app.register_pool("late", min_workers=1, max_workers=1)
+    app.register_worker("late", late, execution_mode="triggered", pool="late", blocks=["early"])
+    await clock.advance(5)
+    empty(stage.store)
+    for name in ("early", "late"):
+        await worker_of(app, name).enqueue()
+    await clock.advance(5)
+    assert early.started + late.started == 1, "its rules hold from the first claim on"
+    assert set(await stage.app().workers()) == {"early", "late"}
+    assert "late" in await stage.app().pools()
+    for act in (early, late) if early.started else (late, early):
+        await act.finish()
+    assert (early.started, late.started) == (1, 1)
+
+
 async def test_of_several_nodes_one_reports_it_and_people_are_reminded_for_an_hour(
     stage: Stage, clock: ManualClock
 ) -> None:

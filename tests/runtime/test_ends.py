@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("mode", ["scheduled", "continuous"])
 @pytest.mark.parametrize("plain", [True, False], ids=["def", "async def"])
 async def test_a_loop_or_a_schedule_that_raises_anything_is_stopped_by_its_failures(
-    stage: Stage, clock: ManualClock, mode: str, error: type[BaseException], *, plain: bool
+    stage: Stage, clock: ManualClock, mode: Any, error: type[BaseException], *, plain: bool
 ) -> None:
     runs: list[int] = []
 
@@ -36,7 +36,7 @@ async def test_a_loop_or_a_schedule_that_raises_anything_is_stopped_by_its_failu
         fail()
 
     app = stage.app()
-    options = {"interval_seconds": 1} if mode == "scheduled" else {}
+    options: dict[str, Any] = {"interval_seconds": 1} if mode == "scheduled" else {}
     function = fail if plain else fail_in_coroutine
     app.register_worker("w", function, execution_mode=mode, max_retries=0, max_consecutive_failures=3, **options)
     await app.start()

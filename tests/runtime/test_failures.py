@@ -2,6 +2,7 @@
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ async def delays(stage: Stage, clock: ManualClock, *, retry: Retry | None, retri
     starts: list[float] = []
     app = stage.app()
 
-    @app.task(max_retries=retries, **({} if retry is None else {"retry": retry}))
+    @app.task(max_retries=retries, retry=retry or Retry())
     async def fail() -> None:
         starts.append(clock.now())
         raise RuntimeError("always")
@@ -99,7 +100,7 @@ async def test_max_retries_zero_is_one_attempt(stage: Stage, clock: ManualClock)
 # ── disabling ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def failing(app: WorkerOrchestrator, act: Act, events: list[Event], **options: object) -> None:
+def failing(app: WorkerOrchestrator, act: Act, events: list[Event], **options: Any) -> None:
     app.register_worker("act", act, execution_mode="triggered", max_retries=0, **options)
     app.on("worker.disabled", events.append)
 
@@ -287,7 +288,7 @@ async def test_a_retry_function_that_is_wrong_is_named_and_the_default_policy_ho
     stage: Stage, clock: ManualClock
 ) -> None:
     app = stage.app()
-    broken = [lambda _attempt, _error: "soon", lambda _attempt, _error: -1.0, lambda _attempt, _error: 1 / 0]
+    broken: list[Any] = [lambda _attempt, _error: "soon", lambda _attempt, _error: -1.0, lambda _attempt, _error: 1 / 0]
     says = ["it returned 'soon'", "it returned -1.0", "ZeroDivisionError: division by zero"]
 
     async def fail() -> None:

@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,11 +20,12 @@ from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.engine.run import Run, RunOwner
 from shiftwork.runtime.engine.runner import Runner, RunnerListener
 from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.hook_process import HookProcess
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.kill_record import KillRecord
 from shiftwork.runtime.processes.link import Link
-from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, Revoke, RunEnded, Setup, Start
+from shiftwork.runtime.processes.messages import NodeFrame, ProcessFrame, Ready, RunEnded, Setup, Start
 from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
@@ -112,7 +114,7 @@ async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
         await gone.wait()
     assert link.closed
     assert not received
-    link.send(ProcessFrame(0, []))  # harmless
+    link.send(ProcessFrame([]))  # harmless
     theirs.close()
 
 
@@ -121,7 +123,7 @@ async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
     gone = asyncio.Event()
     link: Link[ProcessFrame] = Link(ours, ProcessFrame, receive=lambda _: None, closed=gone.set, wrap=NodeFrame)
     os.close(ours.fileno())
-    link.send(ProcessFrame(0, []))
+    link.send(ProcessFrame([]))
     link.flush()
     assert gone.is_set()
     theirs.close()
@@ -167,44 +169,40 @@ async def a_while() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_is_taken_back_before_we_said_that_we_have_it_is_not_begun(
-    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def page() -> Iterator[BegunPage]:
+    fd = page_file()
+    page = BegunPage(fd)
+    os.close(fd)
+    yield page
+    page.close()
+
+
+async def no_store() -> MemoryStore:
+    return MemoryStore()
+
+
+async def test_what_the_node_has_withdrawn_is_not_begun(
+    ends: tuple[socket.socket, socket.socket], page: BegunPage
 ) -> None:
-    """The node holds a process still between its reading and its answer; what it takes back then must not run."""
     theirs, ours = ends
-    instance, callee = Instance(ours), Callee()
-    store = MemoryStore()
-
-    async def its_store() -> MemoryStore:
-        return store
-
-    instance.serve({"nap": callee}, its_store, Surroundings(), alone=False)
-    flush = instance.link.flush
-    late = [Revoke(["job-1"])]
-
-    def held_still() -> None:
-        while late:
-            told(theirs, late.pop())
-        flush()
-
-    monkeypatch.setattr(instance.link, "flush", held_still)
-    told(theirs, Start(claimed(1), 1), Start(claimed(2), 2))
+    instance, callee = Instance(ours, page), Callee()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
+    told(theirs, Start(claimed(1), 1), Start(claimed(2), 2), Start(claimed(3), 3))
+    assert page.withdraw(2) == 0  # before it has read any of them
     await asyncio.sleep(0.05)
     await a_while()
-    assert callee.ran == [2]
+    assert callee.ran == [3]
+    assert page.begun == 3
     instance.link.close()
 
 
 async def test_a_worker_that_the_process_does_not_know_fails_alone(
-    ends: tuple[socket.socket, socket.socket],
+    ends: tuple[socket.socket, socket.socket], page: BegunPage
 ) -> None:
     theirs, ours = ends
-    instance, callee = Instance(ours), Callee()
-
-    async def its_store() -> MemoryStore:
-        return MemoryStore()
-
-    instance.serve({"nap": callee}, its_store, Surroundings(), alone=False)
+    instance, callee = Instance(ours, page), Callee()
+    instance.serve({"nap": callee}, no_store, Surroundings(), alone=False)
     stranger = Claimed(id="x", worker="stranger", pool="p", payload=b"", fence=9, attempt=1, crashes=0, run_at=0.0)
     told(theirs, Start(stranger, 1), Start(claimed(2), 2))
     await asyncio.sleep(0.05)
@@ -455,9 +453,19 @@ class Puppet:
         self.receive, self.ended, self.refused, self.longest = receive, ended, refused, longest
         self.said: list[Any] = []
         self.killed = False
+        self.freezes = True
+        file = page_file()
+        self.page = BegunPage(file)
+        os.close(file)
 
     def send(self, message: Any) -> None:
         self.said.append(message)
+
+    @contextmanager
+    def frozen(self) -> Iterator[bool]:
+        yield self.freezes
+
+    def catch_up(self) -> None: ...
 
     def renew(self, until: float) -> None: ...
 
@@ -479,6 +487,7 @@ class Theatre:
     def __init__(self, role: Any = "shared", kills: KillRecord | None = None) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
+        self.begun: list[str] = []
         self.ends: dict[str, End] = {}
         self.gone = 0
         self.runner = RemoteRunner(
@@ -500,15 +509,18 @@ class Theatre:
         self.gone += 1
 
     def says(self, *messages: Any) -> None:
-        self.puppet.receive([ProcessFrame(0, list(messages))])
+        self.puppet.receive([ProcessFrame(list(messages))])
 
-    def start(self, number: int, owner: RunOwner | None = None) -> Run:
+    def start(self, number: int, owner: RunOwner | None = None, *, begun: bool = True) -> Run:
         run = Run(claimed(number), WorkerConfig(name="nap"), 0.0, owner or self)
-        self.runner.start(run)
+        if self.runner.start(run):
+            self.begun.append(run.job.id)
+        if begun:
+            self.puppet.page.begin(number)
         return run
 
     def run_begun(self, run: Run) -> None:
-        """They begin at once."""
+        self.begun.append(run.job.id)
 
     def run_ended(self, run: Run, end: End) -> None:
         assert run.job.id not in self.ends, "it has ended twice"

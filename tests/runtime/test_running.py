@@ -72,10 +72,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
 
 @pytest.mark.parametrize("kind", FUNCTIONS)
 @pytest.mark.parametrize("mode", ["scheduled", "continuous"])
-async def test_every_kind_of_function_runs(stage: Stage, kind: str, mode: str) -> None:
+async def test_every_kind_of_function_runs(stage: Stage, kind: str, mode: Any) -> None:
     function, expected = FUNCTIONS[kind]
     app = stage.app()
-    app.register_worker("w", function, execution_mode=mode, **({} if mode == "continuous" else {"interval_seconds": 9}))
+    options = {} if mode == "continuous" else {"interval_seconds": 9}
+    app.register_worker("w", function, options, execution_mode=mode)
     await app.start()
     await settle()
     (job, *_) = await app.find_jobs(worker="w")

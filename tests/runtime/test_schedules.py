@@ -210,7 +210,7 @@ async def test_or_run_beside_it(stage: Stage, clock: ManualClock) -> None:
 
 @pytest.mark.parametrize(("catch_up", "expected"), [("latest", 1), ("none", 0), ("all", 9)])
 async def test_what_was_missed_while_nothing_ran(
-    stage: Stage, clock: ManualClock, catch_up: str, expected: int
+    stage: Stage, clock: ManualClock, catch_up: Any, expected: int
 ) -> None:
     times: list[float] = []
 

@@ -17,8 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shiftwork import JobStatus
+from shiftwork.core.model import Claimed
 from shiftwork.runtime.clock import settle
-from shiftwork.telemetry.tracing import trace_id
+from shiftwork.telemetry.tracing import continuing, processing, trace_id
 from tests.runtime.stage import Stage, eventually
 from tests.system.conftest import PROGRAMS
 
@@ -224,6 +225,35 @@ def test_one_trace_through_a_process_of_its_own(tmp_path: Path) -> None:
     assert {span["parent"] for span in named["swing"]} == {span["id"] for span in named["process crush"]}
     assert morning["pid"] not in {span["pid"] for span in named["process crush"]}
     assert sorted(span["status"] for span in named["process crush"]) == ["ERROR", "UNSET"]
+
+
+async def test_without_a_provider_there_are_no_spans_but_a_foreign_trace_is_passed_on(stage: Stage) -> None:
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    app, seen = stage.app(), {}
+
+    @app.task
+    async def inner() -> None:
+        seen["inner"] = trace.get_current_span().get_span_context().trace_id
+
+    @app.task
+    async def outer() -> None:
+        seen["outer"] = trace.get_current_span().get_span_context().trace_id
+        await inner.enqueue()
+
+    await app.start()
+    own = await outer.enqueue()
+    await settle()
+    assert own.record.trace is None
+    assert seen == {"outer": 0, "inner": 0}
+    with continuing("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None):
+        await outer.enqueue()
+    await settle()
+    assert {f"{number:x}" for number in seen.values()} == {"af7651916cd43dd8448eb211c80319c"}
+
+
+def test_without_a_provider_a_run_costs_no_span() -> None:
+    job = Claimed(id="1", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
+    assert processing(job) is None
 
 
 UNTRACED = """

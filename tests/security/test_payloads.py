@@ -268,7 +268,7 @@ class Line:
             ProcessFrame,
             receive=self._receive,
             closed=self.gone.set,
-            wrap=lambda messages: ProcessFrame(0, messages),
+            wrap=ProcessFrame,
             refused=lambda message, why: self.refused.append((message, why)),
             longest=1_000,
             **options,
@@ -320,7 +320,7 @@ async def test_a_process_that_announces_a_long_frame_is_hung_up_on_before_it_is_
 
 async def test_a_process_that_writes_without_end_does_not_hold_up_the_node() -> None:
     line = Line()
-    body = msgspec.msgpack.encode(ProcessFrame(0, [ended(1, 100)]))
+    body = msgspec.msgpack.encode(ProcessFrame([ended(1, 100)]))
     frame = len(body).to_bytes(4, "little") + body
     line.raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1_000_000)
     written = line.raw.send(frame * 2_000)

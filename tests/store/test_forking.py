@@ -47,7 +47,7 @@ def test_a_forked_process_has_a_store_of_its_own(store_url: str) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.fixture(params=["sqlite", "valkey", names()[0]])
+@pytest.fixture(params=["sqlite", *(pytest.param(server, marks=pytest.mark.soak) for server in ("valkey", names()[0]))])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store of each kind, by URL."""
     if request.param == "sqlite":

@@ -10,9 +10,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from shiftwork.core.model import JobFilter, JobStatus
+from shiftwork.core.model import JobFilter, JobStatus, Outcome
 from shiftwork.store.postgres import queries, sql
 from shiftwork.store.postgres.find import _COLUMNS
+from shiftwork.store.postgres.rows import new_columns, outcome_columns
 from shiftwork.store.postgres.store import PostgresStore
 from shiftwork.testing.acts import NOW, claim, finish, job, succeeded
 from tests.store.servers.postgres import names, server_url
@@ -117,6 +118,37 @@ async def test_looking_for_those_that_run_reads_no_others(db: tuple["psycopg.Con
     assert len(newest) == 5
     assert reads(conn, schema) - before < ROWS + 200
     conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+async def test_a_job_writes_few_records_to_the_log(db: tuple["psycopg.Connection[Any]", str]) -> None:
+    """One for each version of its row and each index entry of that, and one for the lock of a claim."""
+    conn, url = db
+    schema, n = f"log_{uuid4().hex}", 1_000
+    store = await fill(place(url, schema), 0)
+    await store.close()
+    added = new_columns([job(f"{number:06}") for number in range(n)], [NOW] * n)
+    assert records(conn, schema, "add", (1, *added, None)) / n < 4.1
+    claimed = records(conn, schema, "claim", (1, "i", "p", n, NOW, "{w}", None)) / n
+    fences = conn.execute(f'SELECT id, fence FROM "{schema}".jobs'.encode()).fetchall()
+    ends = [
+        Outcome(
+            id=id, fence=fence, worker="w", pool="p", status=JobStatus.COMPLETED, ended_at=NOW, run_at=NOW, attempt=1,
+            crashes=0, verdict="success", keep_until=NOW,
+        )
+        for id, fence in fences
+    ]  # fmt: skip
+    finished = records(conn, schema, "finish", (1, NOW, *outcome_columns(ends))) / n
+    assert max(claimed, finished) < 5.5, (claimed, finished)
+    conn.execute(f'DROP SCHEMA "{schema}" CASCADE')
+
+
+def records(conn: "psycopg.Connection[Any]", schema: str, name: str, args: tuple[Any, ...]) -> int:
+    """Run a statement, and return how many records it wrote to the server's log."""
+    text = queries.statements(schema)[name]
+    steps = "\n".join(row[0] for row in conn.execute(f"EXPLAIN (ANALYZE, WAL) {text}".encode(), args))
+    found = re.search(r"WAL: records=(\d+)", steps)
+    assert found is not None, steps
+    return int(found[1])
 
 
 def reads(conn: "psycopg.Connection[Any]", schema: str) -> int:

@@ -1,5 +1,6 @@
 """What a call costs, counted in SQLite's own steps: a claim beside a crowd takes as many as a claim beside nobody."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -117,3 +118,32 @@ async def test_gates_of_many_workers_are_read_once(store: SqliteStore) -> None:
     await claim(store, workers=["w1"])
     assert [statement for statement in statements if "FROM docs" in statement]
     assert isinstance((await store.survey(["w1"], NOW)).gates["w1"], Gates)
+
+
+# ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def logged(store: SqliteStore) -> int:
+    return Path(f"{store._path}-wal").stat().st_size
+
+
+async def test_one_enqueue_is_five_statements_and_few_pages(store: SqliteStore) -> None:
+    await add(store, job("before"))
+    statements: list[str] = []
+    await store._write(lambda session: session.db.set_trace_callback(statements.append))
+    statements.clear()
+    before = await asyncio.to_thread(logged, store)
+    for n in range(50):
+        await add(store, job(f"{n:032}"))
+    taken = [statement.split()[:3] for statement in statements[-5:]]
+    assert [words[0] for words in taken] == ["BEGIN", "PRAGMA", "INSERT", "INSERT", "COMMIT"]
+    assert len(statements) == 5 * 50
+    assert await asyncio.to_thread(logged, store) - before < 50 * 16_000
+
+
+async def test_a_drained_job_costs_few_bytes_of_the_log(store: SqliteStore) -> None:
+    await add(store, *(job(f"{n:032}") for n in range(1_000)))
+    before = await asyncio.to_thread(logged, store)
+    while claimed := await claim(store, 100):
+        await store.finish([succeeded(one, keep_until=NOW) for one in claimed], NOW)
+    assert await asyncio.to_thread(logged, store) - before < 1_000 * 900

@@ -1,7 +1,7 @@
 """How `@app.task` and `@app.worker` register the function that they decorate."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from shiftwork.errors import ConfigurationError
 from shiftwork.handles.worker import Worker
@@ -11,24 +11,52 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class TaskDecorator:
-    """The decorator that `@app.task(...)` makes: it takes a function and returns a typed handle."""
+if TYPE_CHECKING:  # a `Worker` each, of which a type checker knows how it is called
+
+    class PlainWorker(Worker[P, R]):
+        """A worker whose function is a plain one, without a context."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    class AsyncWorker(Worker[P, R]):
+        """A worker whose function is a coroutine function, without a context."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+    class PlainWorkerWithContext(Worker[P, R]):
+        """A worker whose function is a plain one, with a context first."""
+
+        def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    class AsyncWorkerWithContext(Worker[P, R]):
+        """A worker whose function is a coroutine function, with a context first."""
+
+        def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+
+
+class WorkerDecorator:
+    """The decorator that `@app.task(...)` and `@app.worker(...)` make: it takes a function and returns a typed handle.
+
+    A type checker can leave out a parameter in first place only. So a context goes first.
+    """
 
     def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
         self._add = add
         self._options = options
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def __call__(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
 
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+    def __call__(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
 
     def __call__(self, function: Callable[..., Any], /) -> Worker[Any, Any]:
         """Register the function."""

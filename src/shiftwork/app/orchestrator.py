@@ -4,14 +4,16 @@ Rules are in `core`, running is in `runtime`, commands and questions are in `con
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec import to_builtins
 
 from shiftwork.app.blocking import BlockingCalls, blocking
-from shiftwork.app.decorators import TaskDecorator, checked, name_of, nameless
+from shiftwork.app.decorators import WorkerDecorator, checked, name_of, nameless
 from shiftwork.app.process_setup import setup_of
 from shiftwork.app.registration import (
     Registrations,
@@ -20,18 +22,24 @@ from shiftwork.app.registration import (
     default_pool,
     merged,
     one_function,
+    warn_in_place,
 )
 from shiftwork.app.status import status_of
+from shiftwork.app.submitting import CurrentSubmitter
 from shiftwork.app.triggering import Triggering
 from shiftwork.control.control import Control
+from shiftwork.control.event_loop import run
 from shiftwork.control.forking import begin_anew_when_forked, never_free
+from shiftwork.control.job_filter import JobSearch, JobSelection
 from shiftwork.control.portal import refuse_on_a_loop
 from shiftwork.control.registry import LocalRegistry
+from shiftwork.core.durations import Duration, seconds_of, timeout_of
 from shiftwork.core.health import Finding
 from shiftwork.core.model import Event, PoolConfig, WorkerConfig
+from shiftwork.core.option_types import NamedWorkerOptions, PoolOptions, WorkerOptions
 from shiftwork.core.payload_limits import MAX_PAYLOAD_BYTES
 from shiftwork.errors import ConfigurationError, LifecycleError
-from shiftwork.events import AnyHook, Hooks
+from shiftwork.events import AnyHook, Hooks, JobListeners
 from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
@@ -46,6 +54,7 @@ from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.settings import Settings
 from shiftwork.runtime.processes.messages import Definition, Setup
 from shiftwork.runtime.signals import stop_signals
+from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
 from shiftwork.store.urls import store_of
@@ -55,6 +64,9 @@ from shiftwork.views.pool_entries import scaling_entry
 from shiftwork.views.stack import JobStack
 
 if TYPE_CHECKING:
+    from shiftwork.app.bench import Bench, Trial
+    from shiftwork.app.decorators import AsyncWorker, AsyncWorkerWithContext, PlainWorker, PlainWorkerWithContext
+    from shiftwork.runtime.clock import ManualClock
     from shiftwork.web.access import Identify
     from shiftwork.web.api import Api
 
@@ -81,10 +93,10 @@ class WorkerOrchestrator:
         store: str | Store = "sqlite:///shiftwork.db",
         *,
         namespace: str = "default",
-        tick_interval: float = 5.0,
+        tick_interval: Duration = 5.0,
         max_concurrent: int = 5,
         enable_health_checks: bool = True,
-        lease_seconds: float = 15.0,
+        lease_seconds: Duration = 15.0,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         encryption_keys: EncryptionKeys | None = None,
         clock: Clock | None = None,
@@ -95,56 +107,62 @@ class WorkerOrchestrator:
         self._url = store if isinstance(store, str) else None
         self._namespace = namespace
         self._keys = find_keys(encryption_keys)
-        first = store_of(store, namespace=namespace, keys=self._keys)
-        self._clock = clock or SystemClock()
         self._hooks = Hooks()
         self._surroundings = Surroundings()
         self._node: Node | None = None
         self._state: Literal["stopped", "running", "stopping"] = "stopped"
         self._starting: asyncio.Event | None = None
-        self._settings = Settings(
-            tick_interval=tick_interval,
-            lease_seconds=lease_seconds,
+        self._bench: Bench | None = None
+        settings = Settings(
+            tick_interval=seconds_of("tick_interval", tick_interval),
+            lease_seconds=seconds_of("lease_seconds", lease_seconds),
             health_checks=enable_health_checks,
             pulse_in_thread=clock is None,
             namespace=namespace if isinstance(store, str) else "",
         )
-        self._registered = LocalRegistry(default_pool(max_concurrent))
-        self.control = Control(
-            first,
-            self._clock,
-            self._registered,
-            hooks=self._hooks,
-            strays=self._strays,
-            lease_seconds=lease_seconds,
-            again=self._made_again(first),
-        )
-        """Every command and every question about the store, in families."""
+        registered = LocalRegistry(default_pool(max_concurrent))
         self._max_payload_bytes = max_payload_bytes
         self._registrations = Registrations(
-            self._registered,
-            self.control.submission,
+            registered,
+            CurrentSubmitter(lambda: self.control.submission),
             self._surroundings,
             serving=self._serving,
             max_payload_bytes=max_payload_bytes,
         )
-        self._triggering = Triggering(
-            self.control, self._registered, complete=self._registrations.complete, new_visitor=self._new_visitor
-        )
-
+        opened = store_of(store, namespace=namespace, keys=self._keys)
+        self._compose(opened, clock or SystemClock(), registered, settings)
         begin_anew_when_forked(self)
+
+    def _compose(self, store: Store, clock: Clock, registered: LocalRegistry, settings: Settings) -> None:
+        """Put together everything that depends on the store and the clock."""
+        self._clock = clock
+        self._settings = settings
+        self._registered = registered
+        self.control = Control(
+            store,
+            clock,
+            registered,
+            hooks=self._hooks,
+            strays=self._strays,
+            lease_seconds=settings.lease_seconds,
+            again=self._made_again(store),
+        )
+        """Every command and every question about the store, in families."""
+        self._triggering = Triggering(
+            self.control, registered, complete=self._registrations.complete, new_visitor=self._new_visitor
+        )
 
     def _made_again(self, store: Store) -> Callable[[], Store] | None:
         """Return what makes the same store in a forked process; None for one in memory, or that is not given by URL."""
-        if self._url is None or store.url.startswith("memory:"):
+        if self._url is None or self._url.startswith("memory:") or isinstance(store, MemoryStore):
             return None
         # The path of a file may be relative to a folder that the forked process has left.
-        url = store.url if store.url.startswith("sqlite:") else self._url
+        url = store.url if self._url.startswith("sqlite:") else self._url
         return partial(store_of, url, namespace=self._namespace, keys=self._keys)
 
     def forked(self) -> None:
         """Run nothing, in a process that was just forked: whatever runs does so in the parent."""
-        never_free(self._node)
+        never_free((self._node, self._surroundings.forked()))
         self._node, self._state, self._starting = None, "stopped", None
 
     @property
@@ -155,7 +173,13 @@ class WorkerOrchestrator:
     # ── registration ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def register_worker(
-        self, name: str, function: WorkerFn | None = None, options: Any = None, *, fn: Any = None, **named: Any
+        self,
+        name: str,
+        function: WorkerFn | None = None,
+        options: WorkerOptions | Mapping[str, Any] | None = None,
+        *,
+        fn: WorkerFn | None = None,
+        **named: Unpack[WorkerOptions],
     ) -> Worker[..., Any]:
         """Register a function under a name. Without a schedule it runs every 300 seconds.
 
@@ -165,45 +189,58 @@ class WorkerOrchestrator:
         return self._registrations.add_worker(name, function, merged(name, options, named), {})
 
     @overload
-    def worker(self, function: Callable[..., Any], /) -> Worker[..., Any]: ...
+    def worker(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
 
     @overload
-    def worker(self, /, **options: Any) -> Callable[[Callable[..., Any]], Worker[..., Any]]: ...
+    def worker(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
+
+    @overload
+    def worker(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
+
+    @overload
+    def worker(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
+
+    @overload
+    def worker(self, /, **options: Unpack[NamedWorkerOptions]) -> WorkerDecorator: ...
 
     def worker(
         self, function: Callable[..., Any] | None = None, /, **options: Any
-    ) -> Worker[..., Any] | Callable[[Callable[..., Any]], Worker[..., Any]]:
+    ) -> WorkerDecorator | Worker[Any, Any]:
         """Register the decorated function, SCHEDULED by default. `name` is the function's by default.
 
         Without options the parentheses may be left out.
         """
+        decorator = WorkerDecorator(self._add_worker, options)
+        return decorator if function is None else decorator(checked("worker", function))
 
-        def decorate(function: Callable[..., Any]) -> Worker[..., Any]:
-            return self.register_worker(name_of(function, options), function, **nameless(options))
-
-        return decorate if function is None else decorate(checked("worker", function))
-
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def _add_worker(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
+        return self._registrations.add_worker(name_of(function, options), function, nameless(options), {})
 
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Worker[P, R]: ...
+    def task(  # type: ignore[overload-overlap]  # a coroutine is a value, too
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> "AsyncWorkerWithContext[P, R]": ...
 
     @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Worker[P, R]: ...
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> "PlainWorkerWithContext[P, R]": ...
 
     @overload
-    def task(self, function: Callable[P, R], /) -> Worker[P, R]: ...
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> "AsyncWorker[P, R]": ...  # type: ignore[overload-overlap]
 
     @overload
-    def task(self, /, **options: Any) -> TaskDecorator: ...
+    def task(self, function: Callable[P, R], /) -> "PlainWorker[P, R]": ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> TaskDecorator | Worker[Any, Any]:
+    @overload
+    def task(self, /, **options: Unpack[NamedWorkerOptions]) -> WorkerDecorator: ...
+
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> WorkerDecorator | Worker[Any, Any]:
         """Register the decorated function as a TRIGGERED worker, whose parameters are its payload.
 
         Without options the parentheses may be left out.
         """
-        decorator = TaskDecorator(self._add_task, options)
+        decorator = WorkerDecorator(self._add_task, options)
         return decorator if function is None else decorator(checked("task", function))
 
     def _add_task(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Worker[Any, Any]:
@@ -211,7 +248,7 @@ class WorkerOrchestrator:
         defaults = {"execution_mode": "triggered", "max_consecutive_failures": None}
         return self._registrations.add_worker(name, function, nameless(options), defaults)
 
-    def register_pool(self, name: str | PoolConfig, **options: Any) -> PoolConfig:
+    def register_pool(self, name: str | PoolConfig, **options: Unpack[PoolOptions]) -> PoolConfig:
         """Register a pool, by its name and options or as a `PoolConfig`. Workers name it in their `pool` option."""
         return self._registrations.add_pool(name, options)
 
@@ -221,6 +258,8 @@ class WorkerOrchestrator:
         The function takes nothing and yields once, or returns a context manager; plain or async. If it raises, the
         process takes no jobs. It is left when the process has finished its jobs.
         """
+        if self._state != "stopped":
+            raise LifecycleError("@app.lifespan belongs before start(): this process runs jobs already")
         self._surroundings.set_lifespan(function)
         return function
 
@@ -290,8 +329,11 @@ class WorkerOrchestrator:
         if self._state != "stopped":
             message = f"the orchestrator is already {self._state}"
             raise LifecycleError(message)
+        if self._bench is not None:
+            raise LifecycleError("the app is being tested: instead of start(), await test.run_pending()")
         registry = self._registrations.complete()
         check_in_place(registry.pools.values())
+        warn_in_place(registry.pools.values())
         self._state = "running"  # from here on a second start is refused
         self._starting = asyncio.Event()
         try:
@@ -328,11 +370,12 @@ class WorkerOrchestrator:
         self._node = node
         self.control.portal.loop = asyncio.get_running_loop()
 
-    async def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
+    async def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted.
 
         A second call ends what still runs.
         """
+        patience = seconds_of("timeout_seconds", timeout_seconds)
         if self._starting is not None:
             await self._starting.wait()
         if self._node is None:
@@ -344,7 +387,7 @@ class WorkerOrchestrator:
         self._hooks.leave_out(asyncio.current_task())
         self._state = "stopping"
         node = self._node  # the attribute is cleared before the store is closed
-        ending = asyncio.ensure_future(self._end(node, timeout_seconds))
+        ending = asyncio.ensure_future(self._end(node, patience))
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -370,13 +413,14 @@ class WorkerOrchestrator:
             message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
             raise LifecycleError(message)
 
-    async def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
+    async def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop. A second signal ends what still runs."""
+        patience = seconds_of("stop_timeout_seconds", stop_timeout_seconds)
         # Before the start: a signal during the start would leave leases behind.
-        with stop_signals(self._hurry, patience=stop_timeout_seconds) as signalled:
+        with stop_signals(self._hurry, patience=patience) as signalled:
             await self.start()
             await signalled.wait()
-            await self.stop(stop_timeout_seconds)
+            await self.stop(patience)
 
     def _hurry(self) -> None:
         if self._node is not None:
@@ -389,12 +433,14 @@ class WorkerOrchestrator:
             raise LifecycleError(message)
         await self.control.close()
 
-    def _new_node(self, registry: Registry, settings: Settings, setup: Setup | None = None) -> Node:
+    def _new_node(
+        self, registry: Registry, settings: Settings, setup: Setup | None = None, *, hooks: JobListeners | None = None
+    ) -> Node:
         return Node(
             registry,
             store=self.control.store.store,
             clock=self._clock,
-            hooks=self._hooks,
+            hooks=hooks or self._hooks,
             states=self._registered.states,
             settings=settings,
             voice=self.control.voice,
@@ -443,16 +489,56 @@ class WorkerOrchestrator:
             encryption_keys=self._keys,
         )
 
+    # ── testing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def testing(self, *, now: float | datetime | None = None) -> "Trial":
+        """Stand on an empty store in memory and a clock of its own, until the `with` block ends (docs/testing.md).
+
+        `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
+        `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.
+        """
+        from shiftwork.app.bench import Trial, starting_at  # noqa: PLC0415 - only tests need it
+
+        return Trial(self._tested(starting_at(now)))
+
+    @contextmanager
+    def _tested(self, clock: "ManualClock") -> "Iterator[Bench]":
+        from shiftwork.app.bench import Bench  # noqa: PLC0415
+
+        if self._state != "stopped" or self._bench is not None:
+            doing = self._state if self._bench is None else "being tested already"
+            message = f"the app is {doing}: it can be tested once at a time, and while it does not run"
+            raise LifecycleError(message)
+        before = self._clock, self._registered, self._settings, self.control, self._triggering
+        self._compose(MemoryStore(), clock, self._registered.with_own_states(), self._settings.driven())
+        self._bench = Bench(
+            clock,
+            self.control,
+            self._registered,
+            hooks=self._hooks,
+            surroundings=self._surroundings,
+            new_node=self._new_driven_node,
+        )
+        try:
+            yield self._bench
+        finally:
+            self.control.portal.close()
+            self._clock, self._registered, self._settings, self.control, self._triggering = before
+            self._bench = None
+
+    def _new_driven_node(self, hooks: JobListeners) -> Node:
+        return self._new_node(self._registrations.complete(), self._settings, hooks=hooks)
+
     # ── running here ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def trigger_worker(self, /, name: str, *, timeout_seconds: float | None = None, **payload: Any) -> bool:
+    async def trigger_worker(self, /, name: str, *, timeout_seconds: Duration | None = None, **payload: Any) -> bool:
         """Run a worker now and return when that run has ended, with its retries.
 
         False, with the reason in the log: it is unknown, disabled or already running, a dependency of it cannot be met,
         or it has not ended within `timeout_seconds`. A TRIGGERED worker runs beside itself if it is given arguments.
         Where no process serves it, it runs here.
         """
-        return await self._triggering.trigger(name, payload, timeout_seconds)
+        return await self._triggering.trigger(name, payload, timeout_of(timeout_seconds))
 
     def get_status(self) -> dict[str, Any]:
         """Return what this process knows, without asking the store."""
@@ -487,7 +573,7 @@ class WorkerOrchestrator:
 
     # ── commands and questions, all of them control's ────────────────────────────────────────────────────────────
 
-    async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+    async def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
         """Add many jobs in one step: all of them, or none."""
         return await self.control.submission.submit(calls)
 
@@ -509,7 +595,7 @@ class WorkerOrchestrator:
         """Return a job by its id, whole. Raises `UnknownJobError`."""
         return await self.control.jobs.get(job_id)
 
-    async def find_jobs(self, /, **wanted: Any) -> list[Job[Any]]:
+    async def find_jobs(self, **wanted: Unpack[JobSearch]) -> list[Job[Any]]:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
         `created_after` and `created_before` bound the time. `limit` (100) and `after` (the last id of the page before)
@@ -540,18 +626,18 @@ class WorkerOrchestrator:
         """Delete a job that has ended."""
         await self.control.jobs.discard(job_id)
 
-    async def cancel_jobs(self, /, **wanted: Any) -> int:
+    async def cancel_jobs(self, **wanted: Unpack[JobSelection]) -> int:
         """Cancel all jobs that match (see `find_jobs`), and return how many were."""
         return (await self.control.bulk.change("cancel", **wanted)).count
 
-    async def retry_jobs(self, /, *, rate: str | None = None, **wanted: Any) -> int:
+    async def retry_jobs(self, *, rate: str | None = None, **wanted: Unpack[JobSelection]) -> int:
         """Queue all jobs that match again, dead ones unless a status is given, and return how many were.
 
         `rate` spreads them over time, such as "10/s" or "600/m"; `group` means dead jobs that failed alike.
         """
         return (await self.control.bulk.change("retry", rate=rate, **wanted)).count
 
-    async def discard_jobs(self, /, **wanted: Any) -> int:
+    async def discard_jobs(self, **wanted: Unpack[JobSelection]) -> int:
         """Delete all jobs that match, or a `group`, dead ones unless a status is given, and return how many were."""
         return (await self.control.bulk.change("discard", **wanted)).count
 
@@ -651,7 +737,6 @@ class BlockingOrchestrator(BlockingCalls):
     trigger_worker = blocking(WorkerOrchestrator.trigger_worker)
     auto_scale = blocking(WorkerOrchestrator.auto_scale)
     recover_stuck_jobs = blocking(WorkerOrchestrator.recover_stuck_jobs)
-    enqueue_many = blocking(WorkerOrchestrator.enqueue_many)
     get_job = blocking(WorkerOrchestrator.get_job)
     find_jobs = blocking(WorkerOrchestrator.find_jobs)
     explain_job = blocking(WorkerOrchestrator.explain_job)
@@ -677,7 +762,12 @@ class BlockingOrchestrator(BlockingCalls):
     events = blocking(WorkerOrchestrator.events)
     check = blocking(WorkerOrchestrator.check)
 
-    def stop(self, timeout_seconds: float = STOP_SECONDS) -> None:
+    def enqueue_many(self, calls: Sequence[Call[R]]) -> list[Job[R]]:
+        """Add many jobs in one step: all of them, or none."""
+        portal = self._orchestrator.control.portal
+        return portal.call(lambda: self._orchestrator.enqueue_many(calls), "await app.enqueue_many(…)")
+
+    def stop(self, timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Stop claiming, let running work finish within the timeout, and hand back the rest uncounted."""
         portal = self._orchestrator.control.portal
         portal.call(lambda: self._orchestrator.stop(timeout_seconds), "await app.stop()")
@@ -689,7 +779,7 @@ class BlockingOrchestrator(BlockingCalls):
         portal.call(self._orchestrator.close, "await app.close()")
         portal.close()
 
-    def run(self, *, stop_timeout_seconds: float = STOP_SECONDS) -> None:
+    def run(self, *, stop_timeout_seconds: Duration = STOP_SECONDS) -> None:
         """Start, wait for SIGTERM or SIGINT, then stop: in this thread, which must be the main one."""
         refuse_on_a_loop("await app.run()")
-        asyncio.run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))
+        run(self._orchestrator.run(stop_timeout_seconds=stop_timeout_seconds))

@@ -3,8 +3,9 @@
 While the orchestrator runs, all of them together are checked at each registration, and its node adopts what is new.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
@@ -23,6 +24,8 @@ from shiftwork.runtime.node.node import Node
 
 if TYPE_CHECKING:
     from shiftwork.core.admission import Gates
+
+logger: Final = logging.getLogger("shiftwork")
 
 WorkerFn = Callable[..., Any]
 """A worker's function, plain or async. What it takes: docs/workers.md."""
@@ -85,6 +88,7 @@ class Registrations:
         self._registry.pools[name] = pool_config(name, options)
         if node is not None:
             self._adopt(node, f"pool {name}", name, lambda: self._registry.pools.pop(name))
+            warn_in_place([self._registry.pools[name]])
         return self._registry.pools[name]
 
     def _adopt(self, node: Node, what: str, pool: str, undo: Callable[[], object]) -> None:
@@ -198,3 +202,16 @@ def check_in_place(pools: Iterable[PoolConfig]) -> None:
     ]
     if problems:
         raise ConfigurationError("\n".join(problems))
+
+
+def warn_in_place(pools: Iterable[PoolConfig]) -> None:
+    """Log which pools are not spread over several processes, because their jobs run inside this one."""
+    for pool in pools:
+        if pool.processes != 1:
+            logger.warning(
+                "pool %s: processes=%r has no effect with start(), which runs a pool of kind %r inside this process; "
+                "run the app with `shiftwork run` to spread the pool over several processes",
+                pool.name,
+                pool.processes,
+                pool.kind,
+            )

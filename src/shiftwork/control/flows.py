@@ -11,7 +11,7 @@ from shiftwork.control.audit import Audit
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.core.job_parts import Input, JobOptions, Need
+from shiftwork.core.job_parts import Input, Need, OwnOptions
 from shiftwork.core.model import Cancel, Change, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
 from shiftwork.core.plurals import counted
 from shiftwork.errors import FlowError, ResultTimeoutError
@@ -76,7 +76,7 @@ class Flows:
 
     def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
         needed = call.needed()
-        options = JobOptions(
+        options = OwnOptions(
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
             parent=parent,

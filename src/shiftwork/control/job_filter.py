@@ -1,14 +1,39 @@
 """Which jobs are meant, from what people write."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec import MsgspecError, convert
 from msgspec.structs import replace
 
 from shiftwork.core.model import JobFilter, JobStatus
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
+
+
+class JobSearch(TypedDict, total=False):
+    """Which jobs to find, as people may write it. Every given field must match."""
+
+    ids: Sequence[str] | None
+    status: JobStatus | str | Iterable[JobStatus | str] | None
+    worker: str | None
+    pool: str | None
+    key: str | None
+    unique_key: str | None
+    instance: str | None
+    error: str | None
+    """A part of the last error's text."""
+    created_after: float | datetime | None
+    created_before: float | datetime | None
+    after: str | None
+    """The last id of the page before."""
+    limit: int
+
+
+class JobSelection(JobSearch, total=False):
+    """Which jobs to change: those that match, or a group of dead jobs that failed alike."""
+
+    group: str | None
 
 
 def job_filter(**wanted: Any) -> JobFilter:

@@ -21,6 +21,12 @@ class LocalRegistry:
         """The state of each worker as last read; a running node keeps it up to date."""
         self._default_pool = default_pool or PoolConfig(name=DEFAULT_POOL)
 
+    def with_own_states(self) -> "LocalRegistry":
+        """Return a registry of the same workers and pools that knows nothing of their states: for another store."""
+        other = LocalRegistry(self._default_pool)
+        other.workers, other.pools = self.workers, self.pools
+        return other
+
     def pool(self, name: str) -> PoolConfig:
         """Return a pool's configuration; the default pool exists without being registered."""
         pool = self.pools.get(name)

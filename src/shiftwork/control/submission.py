@@ -124,9 +124,9 @@ class Submission:
         now: float,
     ) -> list[Job[Any]]:
         handles: list[Job[Any]] = []
-        run_blocking = self._portal.call
         worker: CalledWorker | None = None
         secrets = None
+        run_blocking = self._portal.call
         for call, job, answer in zip(calls, jobs, added, strict=True):
             if call.worker is not worker:  # mostly, all calls are of one worker
                 worker = call.worker

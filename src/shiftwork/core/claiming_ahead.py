@@ -36,7 +36,7 @@ def rate_after(rate: float, ends: int, seconds: float) -> float:
     return rate * left + ends / seconds * (1 - left)
 
 
-class RunTime(Struct, frozen=True):
+class UsualRunTime(Struct, frozen=True):
     """How long the runs of a worker take, and by how much they differ from that; recent ones count more."""
 
     seconds: float
@@ -48,15 +48,15 @@ class RunTime(Struct, frozen=True):
         return self.spread <= AHEAD_SECONDS / 2
 
 
-def run_time_after(before: RunTime | None, seconds: float) -> RunTime:
+def run_time_after(before: UsualRunTime | None, seconds: float) -> UsualRunTime:
     """The run time of a worker after one more run. It takes several runs to be steady."""
     if before is None:
-        return RunTime(seconds, seconds / 2)
+        return UsualRunTime(seconds, seconds / 2)
     off = seconds - before.seconds
-    return RunTime(before.seconds + _MEAN_SHARE * off, before.spread + _SPREAD_SHARE * (abs(off) - before.spread))
+    return UsualRunTime(before.seconds + _MEAN_SHARE * off, before.spread + _SPREAD_SHARE * (abs(off) - before.spread))
 
 
-def ends_soon(usual: RunTime, age: float) -> bool:
+def ends_soon(usual: UsualRunTime, age: float) -> bool:
     """Whether a run of this age will end within `AHEAD_SECONDS`. One that is overdue may take any time."""
     return usual.steady and abs(usual.seconds - age) <= AHEAD_SECONDS
 

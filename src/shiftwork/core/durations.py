@@ -3,7 +3,10 @@
 import re
 from datetime import timedelta
 from itertools import pairwise
+from math import isfinite
 from typing import Final, TypeAlias
+
+from shiftwork.errors import ConfigurationError
 
 Duration: TypeAlias = float | str | timedelta
 """A number of seconds, a text such as "90s" or "1h30m", or a `timedelta`."""
@@ -26,6 +29,20 @@ def seconds_in(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     return _seconds_in_text(value.strip().lower()) if isinstance(value, str) else float(value)
+
+
+def seconds_of(option: str, value: object) -> float:
+    """Return how many seconds an option stands for. Raises a `ConfigurationError` that names it if that is none."""
+    seconds = seconds_in(value)
+    if seconds is None or not isfinite(seconds) or seconds < 0:
+        message = f'{option} must be a time of 0 or more, such as 90, "1h30m" or a timedelta, not {value!r}'
+        raise ConfigurationError(message)
+    return seconds
+
+
+def timeout_of(value: Duration | None) -> float | None:
+    """Return a timeout in seconds. A number is taken as it is: time that is left may be negative. None is no limit."""
+    return value if value is None or isinstance(value, int | float) else seconds_of("timeout_seconds", value)
 
 
 def _seconds_in_text(text: str) -> float | None:

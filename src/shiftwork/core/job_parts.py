@@ -47,7 +47,7 @@ class Input(Struct, frozen=True, array_like=True):
     path: tuple[str | int, ...]
 
 
-class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OwnOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job has of its own and only its run reads. Stores keep it as bytes (msgpack), as they keep payloads."""
 
     max_retries: int | None = None

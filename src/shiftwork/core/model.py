@@ -116,6 +116,16 @@ class Breaker(Struct, frozen=True, metaclass=OptionStructMeta):
     cool_down_seconds: float = 30.0
     name: str | None = None
 
+    if TYPE_CHECKING:  # as in `Retry`
+
+        def __init__(
+            self,
+            failures: int = 5,
+            window_seconds: Duration = 60.0,
+            cool_down_seconds: Duration = 30.0,
+            name: str | None = None,
+        ) -> None: ...
+
 
 class WorkerConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     """A worker's policy. `shiftwork.core.options` checks it; a running function finds it in its `Context`."""
@@ -171,6 +181,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, metaclass=OptionStructMeta):
     heartbeat_interval: float = 5.0
     cpu: float | None = None
     memory: int | None = None
+    processes: int | Literal["auto"] = 1
+    """Over how many processes the slots of an async or thread pool are spread on each node. See `core.spread`."""
     max_jobs_per_instance: int | None = None
     max_memory_per_instance: int | None = None
     priority_aging_seconds: float = 3600.0
@@ -219,7 +231,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     """The running job that adds it. What waits for that one waits for this one too."""
     options: bytes | None = None
-    """`JobOptions` in msgpack; None if it has none."""
+    """`OwnOptions` in msgpack; None if it has none."""
 
     __repr__ = shown_without_payload
 

@@ -10,6 +10,7 @@ from shiftwork.errors import meant_by, nearest
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "max_workers": "it is an option of a pool: app.register_pool(…, max_workers=…); for one worker, max_running",
     "min_workers": "it is an option of a pool: app.register_pool(…, min_workers=…)",
+    "processes": "it is an option of a pool: app.register_pool(…, processes=…)",
     "kind": "it is an option of a pool: app.register_pool(…, kind=…), and the worker names that pool: pool=…",
     "delay_seconds": "it is an option of a job: task.with_options(delay_seconds=…).enqueue(…)",
     "run_at": "it is an option of a job: task.with_options(run_at=…).enqueue(…)",

@@ -76,6 +76,10 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
         values.setdefault("scale_down_threshold", min(2, values["scale_up_threshold"] - 1))
     if "timezone" in values and not options.get("bounds"):
         problems.append(ConfigurationError("timezone is the zone of bounds by the clock; add bounds, or remove it"))
+    if values.get("kind") == "process" and "processes" in values:
+        problems.append(
+            ConfigurationError("processes is for kind 'async' and 'thread': each slot of a process pool is a process")
+        )
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
     return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
@@ -272,6 +276,14 @@ def _whole(at_least: int) -> Check:
         return int(value)
 
     return check
+
+
+def _processes(value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    if isinstance(value, str):
+        raise ConfigurationError(f'must be a whole number of at least 1, or "auto", not {_shown(value)}')
+    return int(_whole(at_least=1)(value))
 
 
 def _or_none(check: Check) -> Check:
@@ -490,6 +502,7 @@ _POOL_CHECKS: Final[Mapping[str, Check]] = {
     "heartbeat_interval": _seconds(above=0),
     "cpu": _or_none(_number(above=0)),
     "memory": _or_none(parse_memory),
+    "processes": _processes,
     "max_jobs_per_instance": _or_none(_whole(at_least=1)),
     "max_memory_per_instance": _or_none(parse_memory),
     "priority_aging_seconds": _seconds(at_least=0),

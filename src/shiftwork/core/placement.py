@@ -96,8 +96,9 @@ class _Board:
             most = self._most_kept(pool, target)
             for name in sorted(self.nodes, key=lambda name: -self.nodes[name].placed.get(pool, 0)):
                 there = min(self.nodes[name].placed.get(pool, 0), most)
-                while self.placed[name].get(pool, 0) < there and self.count(pool) < target and self._fits(pool, name):
-                    self._put(pool, name, 1)
+                kept = min(there - self.placed[name].get(pool, 0), target - self.count(pool))
+                if kept > 0:
+                    self._put(pool, name, self._fitting(pool, name, kept))
 
     def _most_kept(self, pool: str, target: int) -> int:
         """Return how many slots of a pool one node may keep: those that take nothing are shared out evenly."""
@@ -141,6 +142,18 @@ class _Board:
         want = self.wants[pool]
         enough = self.cores[name] >= want.cpu - _HAIR and self.memory[name] >= want.memory
         return enough and want.labels <= self.nodes[name].labels
+
+    def _fitting(self, pool: str, name: str, n: int) -> int:
+        """Return how many slots of a pool fit on a node, up to `n`."""
+        want = self.wants[pool]
+        if not want.cpu and not want.memory:
+            return n if self._fits(pool, name) else 0
+        fitting = 0
+        cores, memory = self.cores[name], self.memory[name]
+        suited = want.labels <= self.nodes[name].labels
+        while suited and fitting < n and cores >= want.cpu - _HAIR and memory >= want.memory:
+            fitting, cores, memory = fitting + 1, cores - want.cpu, memory - want.memory
+        return fitting
 
     def _add(self, pool: str) -> bool:
         fitting = [name for name in self._suited(pool) if self._fits(pool, name)]

@@ -7,9 +7,7 @@
 They are requests and not errors of shiftwork, so they are outside the tree of `shiftwork.errors`.
 """
 
-from math import isfinite
-
-from shiftwork.core.durations import Duration, seconds_in
+from shiftwork.core.durations import Duration, seconds_of
 from shiftwork.errors import ConfigurationError
 
 
@@ -22,7 +20,7 @@ class RetryAfter(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration, reason: str = "") -> None:
         super().__init__(seconds, reason)
-        self.seconds = _seconds("RetryAfter", seconds)
+        self.seconds = seconds_of("RetryAfter", seconds)
         self.reason = reason
 
     def __str__(self) -> str:
@@ -34,17 +32,9 @@ class Snooze(Exception):  # noqa: N818 - as above
 
     def __init__(self, seconds: Duration) -> None:
         super().__init__(seconds)
-        self.seconds = _seconds("Snooze", seconds)
+        self.seconds = seconds_of("Snooze", seconds)
         if self.seconds == 0:
             raise ConfigurationError("Snooze needs a time above 0: the job would start again and again without a pause")
 
     def __str__(self) -> str:
         return f"for {self.seconds:g} s"
-
-
-def _seconds(request: str, given: object) -> float:
-    seconds = seconds_in(given)
-    if seconds is None or not isfinite(seconds) or seconds < 0:
-        message = f'{request} takes a time of 0 or more, such as 30, "5m" or a timedelta, not {given!r}'
-        raise ConfigurationError(message)
-    return seconds

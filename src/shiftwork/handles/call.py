@@ -11,7 +11,7 @@ from shiftwork.handles.ids import new_id
 from shiftwork.handles.options import Options
 from shiftwork.handles.output import Output, Path
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class CalledWorker(Protocol):
@@ -29,7 +29,7 @@ class CalledWorker(Protocol):
         """Return the JSON Schema of its payload, or None if it takes none."""
 
 
-class Call(Struct, Generic[R], eq=False):
+class Call(Struct, Generic[R_co], eq=False):
     """A job to be added by `enqueue_many`, or with the calls that it needs by `enqueue_flow`."""
 
     worker: CalledWorker
@@ -44,11 +44,11 @@ class Call(Struct, Generic[R], eq=False):
     __repr__ = shown_without_payload
 
     @property
-    def output(self) -> R:
+    def output(self) -> R_co:
         """Return what stands for its result in the arguments of another call of the same flow."""
-        return cast("R", Output(self))
+        return cast("R_co", Output(self))
 
-    def after(self, *calls: "Call[Any]", whatever: bool = False) -> "Call[R]":
+    def after(self, *calls: "Call[Any]", whatever: bool = False) -> "Call[R_co]":
         """Start it only after these calls have completed, or with `whatever` after they have ended. Returns itself."""
         others: list[object] = [call for call in calls if not isinstance(call, Call)]
         if others:

@@ -8,13 +8,14 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
+from shiftwork.core.durations import Duration, timeout_of
 from shiftwork.core.model import Attempt, JobPriority, JobRecord, JobStatus, LogLine
 from shiftwork.errors import JobCancelledError, JobFailedError, LifecycleError, ResultTimeoutError, UnknownJobError
 from shiftwork.handles.codec import plain
 from shiftwork.handles.redaction import Secrets
 from shiftwork.store.protocol import Store
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 logger: Final = logging.getLogger("shiftwork")
@@ -53,7 +54,7 @@ class JobProgress:
     """When it was reported, in epoch seconds."""
 
 
-class Job(Generic[R]):
+class Job(Generic[R_co]):
     """A job as of the last time it was read. `refresh` reads it again."""
 
     __slots__ = ("_decode", "_look", "_open_store", "_record", "_run_blocking", "secrets")
@@ -189,14 +190,14 @@ class Job(Generic[R]):
         return lines + record.progress.log
 
     @property
-    def blocking(self) -> "BlockingJob[R]":
+    def blocking(self) -> "BlockingJob[R_co]":
         """Return the coroutines of this job as plain calls, for code that has no event loop."""
         if self._run_blocking is None:
             message = f"job {self.id} was not made by an orchestrator; await its coroutines instead"
             raise LifecycleError(message)
         return BlockingJob(self, self._run_blocking)
 
-    async def refresh(self) -> "Job[R]":
+    async def refresh(self) -> "Job[R_co]":
         """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
         store = await self._open_store()
         record = (await store.get([self.id]))[0]
@@ -206,7 +207,7 @@ class Job(Generic[R]):
         self._record = record
         return self
 
-    async def result(self, timeout_seconds: float | None = None) -> R:
+    async def result(self, timeout_seconds: Duration | None = None) -> R_co:
         """Wait for the end and return what the function returned.
 
         Raises `JobFailedError`, `JobCancelledError` or `ResultTimeoutError`.
@@ -218,17 +219,18 @@ class Job(Generic[R]):
         if self.status is JobStatus.CANCELLED:
             message = f"job {self.id} of {self.worker} was cancelled"
             raise JobCancelledError(message)
-        result: R = (self._decode or _plain_result)(self.record.result)
+        result: R_co = (self._decode or _plain_result)(self.record.result)
         return result
 
-    async def ended(self, timeout_seconds: float | None = None) -> JobStatus:
+    async def ended(self, timeout_seconds: Duration | None = None) -> JobStatus:
         """Wait until it is completed, dead or cancelled, and return which."""
+        timeout = timeout_of(timeout_seconds)
         store = await self._open_store()
         bell = store.listen({"ended"})
         slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._report_unserved)
         looks = 0
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(timeout):
                 while (await self.refresh()).status.live:
                     looks += 1
                     await bell.wait()
@@ -240,7 +242,7 @@ class Job(Generic[R]):
         except TimeoutError:
             if not (await self.refresh()).status.live:
                 return self.status
-            message = f"job {self.id} of {self.worker} is not finished after {timeout_seconds:g} s: {await self._why()}"
+            message = f"job {self.id} of {self.worker} is not finished after {timeout:g} s: {await self._why()}"
             raise ResultTimeoutError(message) from None
         finally:
             slow.cancel()
@@ -265,27 +267,27 @@ class Job(Generic[R]):
         return f"<Job {self.id} of {self.worker}: {self.status}>"
 
 
-class BlockingJob(Generic[R]):
+class BlockingJob(Generic[R_co]):
     """The coroutines of a job as plain calls. Each works from any thread, and in a forked process."""
 
     __slots__ = ("_job", "_run")
 
-    def __init__(self, job: Job[R], run: RunBlocking) -> None:
+    def __init__(self, job: Job[R_co], run: RunBlocking) -> None:
         self._job = job
         self._run = run
 
-    def refresh(self) -> "Job[R]":
+    def refresh(self) -> "Job[R_co]":
         """Read the job again and return it. Raises `UnknownJobError` if it no longer exists."""
         return self._run(self._job.refresh, "await job.refresh()")
 
-    def result(self, timeout_seconds: float | None = None) -> R:
+    def result(self, timeout_seconds: Duration | None = None) -> R_co:
         """Wait for the end and return what the function returned.
 
         Raises `JobFailedError`, `JobCancelledError` or `ResultTimeoutError`.
         """
         return self._run(lambda: self._job.result(timeout_seconds), "await job.result()")
 
-    def ended(self, timeout_seconds: float | None = None) -> JobStatus:
+    def ended(self, timeout_seconds: Duration | None = None) -> JobStatus:
         """Wait until it is completed, dead or cancelled, and return which."""
         return self._run(lambda: self._job.ended(timeout_seconds), "await job.ended()")
 

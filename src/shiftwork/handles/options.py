@@ -2,21 +2,33 @@
 
 from datetime import datetime
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from shiftwork.core.durations import Duration, seconds_in
 from shiftwork.core.model import JobPriority
-from shiftwork.errors import PayloadTypeError
+from shiftwork.core.option_hints import option_hint
+from shiftwork.errors import PayloadTypeError, UnknownOptionError
 
 _EXPECTED: Final = {
     "priority": "a JobPriority",
-    "delay_seconds": "a number of seconds",
+    "delay_seconds": 'a time, such as 90, "1h30m" or a timedelta',
     "run_at": "a datetime with a time zone, or epoch seconds",
     "unique_key": "a non-empty string",
     "job_id": "a non-empty string",
 }
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of `with_options`, as people may write them. None is the same as leaving an option out."""
+
+    priority: JobPriority | None
+    delay_seconds: Duration | None
+    run_at: float | datetime | None
+    unique_key: str | None
+    job_id: str | None
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -34,19 +46,28 @@ TRIGGERED: Final = Options(priority=JobPriority.CRITICAL, cause="triggered")
 """The options of a run that a person wants now."""
 
 
-def changed(options: Options, worker: str, given: dict[str, Any]) -> Options:
+def changed(options: Options, worker: str, given: JobOptions) -> Options:
     """Return the options with those replaced that are given. Raises `PayloadTypeError` for a value that cannot work."""
-    if given["delay_seconds"] is not None and given["run_at"] is not None:
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if "delay_seconds" in values and "run_at" in values:
         message = f"{worker}: give delay_seconds or run_at, not both"
         raise PayloadTypeError(message)
-    values = {name: value for name, value in given.items() if value is not None}
-    if isinstance(values.get("run_at"), datetime):
-        values["run_at"] = _instant(worker, values["run_at"])
     for option, value in values.items():
-        if not _is_valid(option, value):
+        if option not in _EXPECTED:
+            message = f"{worker}: a job has no option {option!r}; {option_hint(option, value, _EXPECTED)}"
+            raise UnknownOptionError(message)
+        values[option] = kept = _kept(worker, option, value)
+        if not _is_valid(option, kept):
             message = f"{worker}: {option} must be {_EXPECTED[option]}, not {value!r}"
             raise PayloadTypeError(message)
     return replace(options, **values)
+
+
+def _kept(worker: str, option: str, value: Any) -> Any:
+    """Return a value as it is kept; None for a delay that is not a duration."""
+    if option == "delay_seconds":
+        return seconds_in(value)
+    return _instant(worker, value) if option == "run_at" and isinstance(value, datetime) else value
 
 
 def _is_valid(option: str, value: Any) -> bool:

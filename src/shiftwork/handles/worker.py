@@ -2,16 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from shiftwork.core.model import JobPriority, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
 from shiftwork.handles.codec import OutputArgumentError, Signature
+from shiftwork.handles.coroutine_mark import mark_as_coroutine_function
 from shiftwork.handles.job import Job
-from shiftwork.handles.options import Options, changed
+from shiftwork.handles.options import JobOptions, Options, changed
 from shiftwork.handles.output import take_outputs
 from shiftwork.handles.submitter import Submitter
 
@@ -20,7 +21,13 @@ R = TypeVar("R")
 
 
 class Worker(Generic[P, R]):
-    """A registered worker. Calling it runs the function here and now; `enqueue` adds a job that runs it."""
+    """A registered worker. Calling it runs the function here and now; `enqueue` adds a job that runs it.
+
+    It is like its function: it has the name, the documentation and the signature, and the mark of a coroutine function.
+    """
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
 
     def __init__(
         self,
@@ -35,6 +42,9 @@ class Worker(Generic[P, R]):
         self.function = function
         self.signature = signature
         self.is_async = _is_async(function)
+        update_wrapper(self, function, updated=())
+        if self.is_async:
+            mark_as_coroutine_function(self)
         self.retry_rule = retry_rule
         self.bind = signature.bind
         self.encode_result = signature.encode_result
@@ -55,8 +65,8 @@ class Worker(Generic[P, R]):
         """Return a text that a run with this payload produced, without the payload's secrets."""
         return text if self.schema is None else self.signature.hide_secrets(text, payload)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Call the function itself, without a job and without a store."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, without a job and without a store. The decorators know its whole signature."""
         return self.function(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
@@ -102,38 +112,23 @@ class Worker(Generic[P, R]):
         """
         return self._submitter.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
 
-    def with_options(
-        self,
-        *,
-        priority: JobPriority | None = None,
-        delay_seconds: float | None = None,
-        run_at: float | datetime | None = None,
-        unique_key: str | None = None,
-        job_id: str | None = None,
-    ) -> "Worker[P, R]":
+    def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return the same worker, whose jobs have these options.
 
-        `unique_key`: while a live job of this worker has the same key, enqueueing returns that job. `job_id`: your own
-        id, which makes an enqueue safe to repeat.
+        `priority`, `delay_seconds` or `run_at` (when it may start), `unique_key` (while a live job of this worker has
+        the same key, enqueueing returns that job), `job_id` (your own id, which makes an enqueue safe to repeat).
         """
-        given: dict[str, Any] = {
-            "priority": priority,
-            "delay_seconds": delay_seconds,
-            "run_at": run_at,
-            "unique_key": unique_key,
-            "job_id": job_id,
-        }
-        return self._copy(changed(self._options, self.name, given))
+        return self._copy(changed(self._options, self.name, options))
 
-    def _copy(self, options: Options) -> "Worker[P, R]":
-        copy: Worker[P, R] = Worker(
+    def _copy(self, options: Options) -> Self:
+        copy = type(self)(
             self.config,
             self.function,
             signature=self.signature,
             submitter=self._submitter,
             retry_rule=self.retry_rule,
         )
-        copy._options = options
+        copy._options = options  # noqa: SLF001 - one of us
         return copy
 
     if not TYPE_CHECKING:  # a type checker knows the attributes

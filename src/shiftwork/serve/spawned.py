@@ -1,4 +1,4 @@
-"""Entry point of every process that a node starts: `python -m shiftwork.serve.spawned SOCKET LIFELINE STACKS`.
+"""Entry point of every process that a node starts: `python -m shiftwork.serve.spawned SOCKET LIFELINE STACKS PAGE`.
 
 It imports the app, which the node never does. It ends when the node tells it to, when the node has ended, and when the
 node can no longer guarantee its lease: another process may have its jobs by then.
@@ -21,6 +21,7 @@ from shiftwork.app import WorkerOrchestrator
 from shiftwork.control.event_loop import run
 from shiftwork.errors import LifecycleError, ShiftworkError
 from shiftwork.runtime.engine.error_text import describe
+from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.instance import Instance
 from shiftwork.runtime.processes.messages import Ready, Setup, SetupFailed
 from shiftwork.runtime.processes.process import CUT_OFF, LEASE, STACK_SIGNAL
@@ -36,7 +37,9 @@ NICE: Final = 5
 
 def main() -> None:
     """Play the role that the node assigns."""
-    sock, lifeline, stacks = (int(word) for word in sys.argv[1:])
+    sock, lifeline, stacks, page = (int(word) for word in sys.argv[1:])
+    begun_page = BegunPage(page)
+    os.close(page)
     for fd in (sock, lifeline, stacks):
         os.set_inheritable(fd, False)  # noqa: FBT003 - they are ours, not for processes that a job starts
     faulthandler.enable(stacks)
@@ -45,7 +48,7 @@ def main() -> None:
     watch.start()
     die_with_parent()
     try:
-        run(_live(socket.socket(fileno=sock)))
+        run(_live(socket.socket(fileno=sock), begun_page))
     except OSError as error:
         if error.errno != errno.EBADF:
             raise
@@ -97,11 +100,11 @@ def _identity(fd: int) -> tuple[int, int] | None:
     return seen.st_dev, seen.st_ino
 
 
-async def _live(sock: socket.socket) -> None:
+async def _live(sock: socket.socket, page: BegunPage) -> None:
     task = asyncio.current_task()
     if task is not None:
         task.set_name("shiftwork instance")  # marks it as ours in a list of tasks
-    instance = Instance(sock)
+    instance = Instance(sock, page)
     setup = await instance.setup
     if setup.log_level is not None:
         set_up_logging(setup.log_level, setup.log_format)

@@ -8,7 +8,7 @@ Obligations that hold for every method:
 * Every other caller, in this process or another, sees everything in one call happen at once, or not at all.
 * Calls may come from any thread that runs an event loop, and from several at a time. Calls that one event loop makes in
   a row, without awaiting in between, take effect in that order; but jobs that are added, and outcomes, may overtake a
-  claim.
+  claim, and a claim may overtake outcomes.
 * Writing rings the topics it concerns, in every process that listens, within 20 ms and without busy polling.
 * Corrupt bytes in one record never make a call fail: the record goes to the dead-letter queue, with the reason.
 * A store has no policy: the rules about when, whether and how often are in `shiftwork.core`. Where a store cannot call
@@ -210,7 +210,8 @@ class Store(Protocol):
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts as absent. If an `edition` is given and the record of that kind does not hold it, the
         definitions are gone (`core.edition`): the claim changes nothing and returns `stale`. The cost does not depend
-        on how many jobs are parked, gated, scheduled, dead or completed.
+        on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
+        an instance claims with the same very many names again and again.
         """
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:

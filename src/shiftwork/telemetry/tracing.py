@@ -2,8 +2,8 @@
 
 Only the API of OpenTelemetry is used, and only if something else in the process has imported it already: a process
 that traces nothing imports nothing, and pays one dict lookup. Libraries import it too, so where no provider is set
-there are no spans: then a trace that comes from elsewhere is passed on, and that is all. Spans follow the semantic conventions for messaging; the
-pool is the destination.
+there are no spans: then a trace that comes from elsewhere is passed on, and that is all. Spans follow the semantic
+conventions for messaging; the pool is the destination.
 """
 
 import logging

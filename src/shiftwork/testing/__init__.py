@@ -1,4 +1,6 @@
-"""What users test with: a manual clock, and the suite that binds every store. Nothing in shiftwork imports this.
+"""What users test with: an app under test, a manual clock, a context, and the suite that binds every store.
+
+Nothing in shiftwork imports this. `app.testing()` yields a `Bench`, which is in `shiftwork.app.bench`.
 
 A store's author runs each check as a separate test::
 
@@ -9,8 +11,23 @@ A store's author runs each check as a separate test::
 or all of them at once, with `await check_store(my_store_factory)`.
 """
 
+from shiftwork.app.bench import Bench, BlockingBench, Ran
 from shiftwork.runtime.clock import ManualClock
+from shiftwork.testing.contexts import MadeContext, make_context
 from shiftwork.testing.lab import Lab, StoreFactory
 from shiftwork.testing.suite import CHECKS, Check, check_store, run_check
 
-__all__ = ["CHECKS", "Check", "Lab", "ManualClock", "StoreFactory", "check_store", "run_check"]
+__all__ = [
+    "CHECKS",
+    "Bench",
+    "BlockingBench",
+    "Check",
+    "Lab",
+    "MadeContext",
+    "ManualClock",
+    "Ran",
+    "StoreFactory",
+    "check_store",
+    "make_context",
+    "run_check",
+]

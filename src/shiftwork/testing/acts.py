@@ -3,7 +3,7 @@
 By default the time is `NOW`, the worker is "w", the pool is "p" and the instance is "i".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, Final
 
 from msgspec import msgpack
@@ -50,7 +50,7 @@ async def claims(
     now: float = NOW,
     instance: str = "i",
     pool: str = "p",
-    workers: Sequence[str] = ALL_WORKERS,
+    workers: Collection[str] = ALL_WORKERS,
     edition: str | None = None,
 ) -> Claims:
     """Claim, and return everything that `claim` returns."""

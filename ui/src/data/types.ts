@@ -26,6 +26,8 @@ export interface Pool {
   bounds_changed: boolean;
   /** Where the bounds come from, in words. */
   bounds_why: string | null;
+  /** Over how many processes its slots are spread on each node; null for a process pool. */
+  processes: number | "auto" | null;
   instances: number;
   /** The pool's slots. */
   workers: number;

@@ -188,6 +188,7 @@ export function PoolPage({ name }: { name: string }) {
                 <Facts
                   items={[
                     ["Kind", seen.kind ?? "unknown: no node has registered it"],
+                    ["Processes", spread(seen)],
                     [
                       "Bounds",
                       `${seen.min_workers ?? "?"} to ${seen.max_workers ?? "?"}${seen.bounds_why ? `, ${seen.bounds_why}` : ""}`,
@@ -310,4 +311,11 @@ function Steps({ events }: { events: Event[] }) {
         ))}
     </ol>
   );
+}
+
+/** Over how many processes a pool is spread, in words. */
+function spread(pool: Pool): string {
+  if (pool.kind === "process") return "one for each slot";
+  if (pool.processes === "auto") return "one for each core of a node";
+  return pool.processes === null ? "unknown" : `${pool.processes} on each node`;
 }

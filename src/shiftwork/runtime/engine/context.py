@@ -47,6 +47,9 @@ class CurrentRun(Protocol):
 class RunSteps(Protocol):
     """The steps of one run. `runtime.engine.steps` implements it."""
 
+    loop: asyncio.AbstractEventLoop
+    """Where the store is reached."""
+
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
 
@@ -73,7 +76,6 @@ class ContextServices(Struct, frozen=True):
     report: Callable[[Claimed, Progress], None]
     transact: Callable[[CurrentRun], AbstractAsyncContextManager[Any]]
     surroundings: Surroundings
-    loop: asyncio.AbstractEventLoop
     steps_of: Callable[[CurrentRun], "RunSteps"]
 
 
@@ -273,11 +275,10 @@ class Context:
 class BlockingContext:
     """The coroutines of a context as plain calls, for a function that runs in a thread."""
 
-    __slots__ = ("_context", "_loop", "_now")
+    __slots__ = ("_context", "_now")
 
     def __init__(self, context: Context, services: ContextServices) -> None:
         self._context = context
-        self._loop = services.loop
         self._now = services.clock.now
 
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -303,4 +304,4 @@ class BlockingContext:
         return self._wait(self._context.wait_for(name, timeout_seconds))
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._context.durable.loop).result()

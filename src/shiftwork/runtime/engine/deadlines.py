@@ -24,7 +24,10 @@ class Deadlines:
     def watch(self, run: Run, seconds: float) -> None:
         """Expire this run after this many seconds, by the monotonic clock, unless it is forgotten by then."""
         deadline = self._clock.monotonic() + seconds
-        self._queues.setdefault(seconds, {})[run] = deadline
+        queue = self._queues.get(seconds)
+        if queue is None:
+            queue = self._queues[seconds] = {}
+        queue[run] = deadline
         if deadline < self._armed_for:
             self._arm()
 

@@ -167,9 +167,9 @@ class Engine:
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run_ended(self, run: Run) -> None:
-        self._claimer.ended(run)
         self._bell.ring()
-        self._listener.run_ended(self)
+        self._listener.run_ended(self)  # it may have been the last one before the runner is replaced
+        self._claimer.ended(run)
 
     def runner_ready(self, _runner: Runner) -> None:
         self._bell.ring()
@@ -240,7 +240,7 @@ class Engine:
 
     def beat(self) -> Beat:
         """A sign of life. Called from the pulse's thread, so it only reads."""
-        busy, load = len(self.runs), self.runner.load
+        busy, load = len(self.runs) - self.runner.waiting, self.runner.load
         return Beat(
             instance=self.instance,
             node=self._node,

@@ -24,21 +24,27 @@ from shiftwork.runtime.engine.surroundings import await_within, call_within, fin
 async def run_async(run: Run, services: ContextServices) -> End:
     """Run a coroutine function on this event loop."""
     try:
-        call = _bound(run, services)
+        function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
         return _unbound(run, error)
-    return await _awaited(run, call)
+    try:
+        value = await function(*args, **kwargs)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above: also SystemExit, KeyboardInterrupt, GeneratorExit
+        return _failed(run, error)
+    return _returned(run, value)
 
 
 def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, Any]:
     """Run a plain function in this thread. If it returns a coroutine, that is returned, to be run on the loop."""
     run.thread = threading.get_ident()
     try:
-        call = _bound(run, services)
+        function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - as above
         return _unbound(run, error)
     try:
-        value = call()
+        value = function(*args, **kwargs)
     except asyncio.CancelledError as error:
         return _failed(run, error) if run.stopped_as is None else End(run.stopped_as)
     except BaseException as error:  # noqa: BLE001 - as above; nothing interrupts this thread
@@ -50,7 +56,13 @@ def run_sync(run: Run, services: ContextServices) -> End | Coroutine[Any, Any, A
 async def run_rest(run: Run, rest: Coroutine[Any, Any, Any]) -> End:
     """Run the coroutine that a plain function returned."""
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    return await _awaited(run, lambda: rest)
+    try:
+        value = await rest
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _failed(run, error)
+    return _returned(run, value)
 
 
 def escaped(run: Run, error: BaseException) -> End:
@@ -65,33 +77,24 @@ def cancelled(run: Run) -> End:
     return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 
-async def _awaited(run: Run, call: Callable[[], Any]) -> End:
-    try:
-        value = await call()
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - as above: also SystemExit, KeyboardInterrupt, GeneratorExit
-        return _failed(run, error)
-    return _returned(run, value)
-
-
-def _bound(run: Run, services: ContextServices) -> Callable[[], Any]:
+def _bound(run: Run, services: ContextServices) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
     assert run.callee is not None  # noqa: S101 - a local runner sets it before it calls us
     log_as(run.job.id, run.job.worker, run.job.attempt)
-    context = Context(run, services)
+    context, function = Context(run, services), run.callee.function
     args, kwargs = run.callee.bind(run.job.payload, context)
-    call = partial(run.callee.function, *args, **kwargs)
     arounds = services.surroundings.arounds
     if not arounds:
-        return call
+        return function, args, kwargs
+    call = partial(function, *args, **kwargs)
     if run.callee.is_async:
-        return partial(await_within, arounds, context, call)
-    return partial(call_within, arounds, context, partial(_whole, run, services, call), services.loop)
+        return await_within, (arounds, context, call), {}
+    loop = services.surroundings.loop
+    return call_within, (arounds, context, partial(_whole, run, call, loop), loop), {}
 
 
-def _whole(run: Run, services: ContextServices, call: Callable[[], Any]) -> Any:
+def _whole(run: Run, call: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
     """Call a plain function, and wait here for the coroutine that it may return: what is around it surrounds both."""
-    return finish_here(run, call(), services.loop)
+    return finish_here(run, call(), loop)
 
 
 def _unbound(run: Run, error: BaseException) -> End:

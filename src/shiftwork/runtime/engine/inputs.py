@@ -6,12 +6,12 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.inputs import insert
-from shiftwork.core.job_parts import JobOptions
+from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import Claimed
 from shiftwork.core.sealing import is_sealed
 from shiftwork.store.protocol import Store
 
-_decoder = msgpack.Decoder(JobOptions)
+_decoder = msgpack.Decoder(OwnOptions)
 
 
 async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed]:

@@ -59,7 +59,7 @@ class JobClaimer:
         """Whether the store may have given us jobs of which we know nothing: a claim was begun and got no answer."""
         self.workers = frozenset(workers)
         """The workers whose jobs it claims."""
-        self._blind_until = float("-inf")
+        self._blind_until: float | None = None
         self._pool = pool
         self._store = store
         self._clock = clock
@@ -79,9 +79,14 @@ class JobClaimer:
         return self.slots - len(self._runs.active) if self._serves else 0
 
     @property
+    def _room(self) -> int:
+        """How many more jobs the runner takes: none that it would begin when it is to be replaced."""
+        return self.slots + min(self._runner.places, self._left) - len(self._runs.active)
+
+    @property
     def waiting(self) -> int:
         """How many jobs wait for a free slot here."""
-        return len(self._reserve)
+        return len(self._reserve.jobs)
 
     @property
     def look_at(self) -> float | None:
@@ -90,12 +95,13 @@ class JobClaimer:
 
     @property
     def _serves(self) -> bool:
-        return self._clock.now() >= self._blind_until and self._serves_as(self._tenure.instance)
+        blind = self._blind_until is not None and self._clock.now() < self._blind_until
+        return not blind and self._serves_as(self._tenure.instance)
 
     def _wanted(self) -> int:
         if not self._serves:
             return 0
-        return to_claim(self.free, len(self._reserve), min(self._pace.allowed(self._runs.active.values()), self._left))
+        return to_claim(self.free, self.waiting, min(self._pace.allowed(self._runs.active.values()), self._left))
 
     @property
     def _left(self) -> int:
@@ -103,7 +109,7 @@ class JobClaimer:
         most = self._pool.max_jobs_per_instance
         if most is None or not self._runner.apart:
             return MOST_AHEAD
-        return max(0, most - self._runner.served - len(self._runs.active))
+        return max(0, most - self._runner.served - self.slots)
 
     def _serves_as(self, instance: str) -> bool:
         return self._tenure.holds(instance) and self._runner.open
@@ -149,13 +155,13 @@ class JobClaimer:
             self._settler.end(job, End(EndKind.CANCELLED, error=EXPIRED), self._clock.now())
             return
         if not is_sealed(job.payload):
-            if self._reserve or len(self._runs.active) >= self.slots:
+            if self._reserve.jobs or self._room <= 0:
                 self._reserve.put(job)
             else:
                 self._runs.start(job)
             return
         now = self._clock.now()
-        if now >= self._blind_until:
+        if self._blind_until is None or now >= self._blind_until:
             logger.error(
                 "pool %s claims nothing for %g s: job %s of %s is encrypted with key %s, which this node does not "
                 "have. Add the key to SHIFTWORK_ENCRYPTION_KEYS and restart the node",
@@ -177,8 +183,9 @@ class JobClaimer:
         self.refill()
 
     def refill(self) -> None:
-        """Start jobs that wait, as far as there are slots."""
-        while self._reserve and self.free > 0:
+        """Start jobs that wait, as far as there are slots, or places to wait for one."""
+        waiting = self._reserve.jobs
+        while waiting and self._room > 0 and self._serves:
             self._start_waiting(self._reserve.take())
 
     def _start_waiting(self, job: Claimed) -> None:
@@ -209,7 +216,7 @@ class JobClaimer:
         held = await self._store.find(
             JobFilter(instance=self._tenure.instance, status=processing, limit=MOST_RECONCILED)
         )
-        known = self._runs.active.keys() | self._reserve.ids() | self._outbox.holds()
+        known = self._runs.active.keys() | self._reserve.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
                 self._hand_back_lost(record)

@@ -18,7 +18,7 @@ from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.runner import RunnerListener
 from shiftwork.runtime.engine.stacks import Stacks
-from shiftwork.runtime.engine.steps import Steps
+from shiftwork.runtime.engine.steps import step_maker
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.threads import Threads
 from shiftwork.runtime.engine.transactions import Transactions
@@ -59,14 +59,8 @@ class LocalRunner:
         self.pid = os.getpid()
         self._callees = callees
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
         self._services = ContextServices(
-            clock,
-            report,
-            transactions.begin,
-            surroundings,
-            self._loop,
-            steps_of=lambda run: Steps(run, transactions.store, clock),
+            clock, report, transactions.begin, surroundings, steps_of=step_maker(transactions.store, clock)
         )
         self._load = load
         self._gives_up = gives_up
@@ -74,6 +68,7 @@ class LocalRunner:
         self._stopping = False
         self._running: set[Run] = set()
         self._threads = Threads()
+        self._loop = asyncio.get_running_loop()
         self._stacks = Stacks()
         self._listener: RunnerListener | None = None
         self._watch = self._loop.create_task(self._watch_loop(), name="shiftwork loop watch")
@@ -89,11 +84,9 @@ class LocalRunner:
     def attach(self, listener: RunnerListener) -> None:
         self._listener = listener
 
-    def start(self, run: Run) -> None:
+    def start(self, run: Run) -> bool:
         """Begin, as a task or in a thread."""
-        run.callee = callee = self._callees[run.job.worker]
-        run.stopping = self._stopping
-        run.span = span = processing(run.job)
+        callee, span = self._callees[run.job.worker], self._prepared(run).span
         if callee.is_async:
             self._start_task(run, run_async(run, self._services))
         elif span is None:
@@ -101,6 +94,13 @@ class LocalRunner:
         else:
             span.variables.run(self._threads.start, partial(self._in_thread, run))
         self._running.add(run)
+        return True
+
+    def _prepared(self, run: Run) -> Run:
+        run.callee = self._callees[run.job.worker]
+        run.stopping = self._stopping
+        run.span = processing(run.job)
+        return run
 
     def stop(self, run: Run) -> None:
         """Cancel a coroutine; let a thread know."""
@@ -113,6 +113,15 @@ class LocalRunner:
             self._give_up(run)
         else:
             run.patience = self._clock.call_in(STUBBORN_SECONDS, partial(self._give_up, run))
+
+    @property
+    def places(self) -> int:
+        """None: every run begins at once."""
+        return 0
+
+    @property
+    def waiting(self) -> int:
+        return 0
 
     def take_back(self) -> list[Run]:
         """Nothing: every run begins at once."""
@@ -169,17 +178,22 @@ class LocalRunner:
                         run.stopped_as = EndKind.DRAINED
 
     def _task_done(self, run: Run, task: asyncio.Task[End]) -> None:
-        if task.cancelled():
-            self._ended(run, cancelled(run))
-        else:
-            error = task.exception()
-            self._ended(run, task.result() if error is None else escaped(run, error))
-
-    def _in_thread(self, run: Run) -> None:
         try:
-            end = run_sync(run, self._services)
+            end = task.result()
+        except asyncio.CancelledError:
+            end = cancelled(run)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
             end = escaped(run, error)
+        self._ended(run, end)
+
+    def _end_in_thread(self, run: Run) -> End | Coroutine[Any, Any, Any]:
+        try:
+            return run_sync(run, self._services)
+        except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
+            return escaped(run, error)
+
+    def _in_thread(self, run: Run) -> None:
+        end = self._end_in_thread(run)
         try:
             self._loop.call_soon_threadsafe(self._thread_done, run, end)
         except RuntimeError:  # the event loop is closed

@@ -1,8 +1,8 @@
 """Names what blocks the event loop, while it does: which job, in which file, at which line.
 
 A coroutine that computes, or waits without `await`, holds up every other job of its process, and nothing but the
-timeout would end it. A thread of its own asks the loop for a turn twice a second, and looks at the stack of the loop's
-thread if none comes within a second. It never touches the loop otherwise.
+timeout would end it. While jobs run, a thread of its own asks the loop for a turn twice a second, and looks at the
+stack of the loop's thread if none comes within a second. It never touches the loop otherwise.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.run_log import in_words, write
 
 LOOK_SECONDS: Final = 0.5
+IDLE_LOOKS: Final = 5
+"""While no job runs, the loop is asked for a turn at one look in so many: an idle process costs little."""
 BLOCKED_SECONDS: Final = 1.0
 """How long the loop may take to come round."""
 FROZEN_SECONDS: Final = 0.1
@@ -63,7 +65,11 @@ class LoopWatch:
         self._turned.set()
 
     def _watch(self) -> None:
+        idle = 0
         while not self._over.wait(LOOK_SECONDS):
+            idle = 0 if tuple(self._runs()) else idle + 1
+            if idle % IDLE_LOOKS:
+                continue
             self._turned.clear()
             asked_at = time.monotonic()
             try:

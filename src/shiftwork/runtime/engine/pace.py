@@ -5,7 +5,7 @@ from typing import Final
 
 from shiftwork.core.claiming_ahead import (
     AHEAD_SECONDS,
-    RunTime,
+    UsualRunTime,
     allowance,
     ends_soon,
     rate_after,
@@ -26,7 +26,7 @@ class Pace:
         self._rate = 0.0
         self._ends = 0
         """Short runs that have ended since the rate was last worked out."""
-        self._run_times: dict[str, RunTime] = {}
+        self._run_times: dict[str, UsualRunTime] = {}
         """Of the workers whose runs take longer."""
         self._sampled_at = clock.now()
         self._allowed = 0
@@ -74,7 +74,7 @@ class Pace:
                 return max(run.started_at + soonest - AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
         return None
 
-    def _steady(self) -> tuple[dict[str, RunTime], float]:
+    def _steady(self) -> tuple[dict[str, UsualRunTime], float]:
         """The workers whose runs can be foreseen, and how long the shortest of them take."""
         if not self._run_times:
             return {}, 0.0

@@ -12,7 +12,7 @@ from shiftwork.core.admission import Lane
 from shiftwork.core.model import Claimed, Event, Finished, JobStatus, Outcome, WorkerState
 from shiftwork.core.worker_state import after_run
 from shiftwork.errors import StoreError
-from shiftwork.events import Listeners
+from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.outbox import Settled
 from shiftwork.runtime.engine.registry import Registry
@@ -33,7 +33,7 @@ class Reporter:
         *,
         store: Store,
         clock: Clock,
-        hooks: Listeners,
+        hooks: JobListeners,
         states: dict[str, WorkerState],
         voice: StoreVoice,
         every_run: bool = False,
@@ -104,6 +104,10 @@ class Reporter:
     async def drain(self) -> None:
         """Wait until all events are recorded and all hooks have run. The log gets what was to be summed up later."""
         self._run_log.close()
+        await self.recorded()
+
+    async def recorded(self) -> None:
+        """Wait until all events are recorded and all hooks have run."""
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._hooks.drain()
@@ -111,7 +115,9 @@ class Reporter:
     def _accepted(self, settled: Settled) -> None:
         outcome = settled.outcome
         if outcome.worker in self._registry.workers:
-            state = self._states.setdefault(outcome.worker, WorkerState(worker=outcome.worker))
+            state = self._states.get(outcome.worker)
+            if state is None:
+                state = self._states[outcome.worker] = WorkerState(worker=outcome.worker)
             state.last_started = max(state.last_started or 0.0, settled.started_at)
             after_run(state, outcome, outcome.status)
         self.retrying.ended(outcome)

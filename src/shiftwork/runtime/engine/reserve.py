@@ -17,44 +17,39 @@ class Reserve:
     def __init__(self, clock: Clock, overdue: Callable[[], None]) -> None:
         self._clock = clock
         self._overdue = overdue
-        self._jobs: dict[str, Claimed] = {}
+        self.jobs: dict[str, Claimed] = {}
+        """The jobs by id, the next one first."""
         self._watched: Claimed | None = None
         """The one that was first when the timer was set; None while there is no timer."""
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def ids(self) -> set[str]:
-        """The ids of the jobs."""
-        return set(self._jobs)
-
     def put(self, job: Claimed) -> None:
         """Keep a job until there is a slot."""
-        self._jobs[job.id] = job
+        self.jobs[job.id] = job
         if self._watched is None:
             self._watch()
 
     def take(self) -> Claimed:
         """Return the next job, which starts now."""
-        return self._jobs.pop(next(iter(self._jobs)))
+        return self.jobs.pop(next(iter(self.jobs)))
 
     def remove(self, job_id: str, fence: int) -> Claimed | None:
         """Take one of the jobs out of the row, if it is here under this fence."""
-        job = self._jobs.get(job_id)
-        return self._jobs.pop(job_id) if job is not None and job.fence == fence else None
+        job = self.jobs.get(job_id)
+        return self.jobs.pop(job_id) if job is not None and job.fence == fence else None
 
     def empty(self) -> list[Claimed]:
         """Take all jobs out."""
-        jobs, self._jobs = list(self._jobs.values()), {}
+        jobs = list(self.jobs.values())
+        self.jobs.clear()
         return jobs
 
     def _watch(self) -> None:
-        self._watched = next(iter(self._jobs.values()))
+        self._watched = next(iter(self.jobs.values()))
         self._clock.call_in(LONGEST_WAIT, self._look)
 
     def _look(self) -> None:
         watched, self._watched = self._watched, None
-        if watched is not None and self._jobs.get(watched.id) is watched:
+        if watched is not None and self.jobs.get(watched.id) is watched:
             self._overdue()
-        elif self._jobs:
+        elif self.jobs:
             self._watch()

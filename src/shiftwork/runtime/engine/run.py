@@ -21,7 +21,7 @@ class RunOwner(Protocol):
     """Hears how a run goes, on the event loop."""
 
     def run_begun(self, run: "Run") -> None:
-        """The run had to wait for a place, and begins now. Not called for a run that begins at once."""
+        """The run had to wait for its turn or for a place, and begins now. Not called for one that begins at once."""
 
     def run_ended(self, run: "Run", end: End) -> None:
         """The run has ended, and `run.ended` is set. Called exactly once."""

@@ -92,8 +92,19 @@ class Runner(Protocol):
     def attach(self, listener: RunnerListener) -> None:
         """Report the runner's own beginning and end to this listener."""
 
-    def start(self, run: Run) -> None:
-        """Begin a run. Raises if that is impossible: then the run has not begun."""
+    @property
+    def places(self) -> int:
+        """How many runs it takes beyond the slots of its instance. They wait there until others have ended."""
+
+    @property
+    def waiting(self) -> int:
+        """How many runs wait there now."""
+
+    def start(self, run: Run) -> bool:
+        """Take a run; returns whether it begins at once. Otherwise `run.owner.run_begun` is called when it does.
+
+        Raises if that is impossible: then the run has not begun, and never will.
+        """
 
     def stop(self, run: Run) -> None:
         """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""

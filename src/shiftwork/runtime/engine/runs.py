@@ -54,12 +54,13 @@ class Runs:
             self._isolate([run], self._isolation)
             return
         try:
-            self._runner.start(run)
+            begins = self._runner.start(run)
         except BaseException:  # out of threads, for instance: the job is not ours after all
             run.ended = True
             del self.active[job.id]
             raise
-        self.run_begun(run)
+        if begins:
+            self.run_begun(run)
 
     def retry_apart(self, suspects: Sequence[Run]) -> None:
         """Run jobs again whose process died, apart from others. Without a place for that: hand them back."""

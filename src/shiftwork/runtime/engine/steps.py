@@ -8,6 +8,7 @@ A wait ends the run with `Suspended`, which is not an `Exception`, so that a fun
 job is handed back until its time or its signal comes.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, get_type_hints
@@ -42,7 +43,15 @@ class Suspended(BaseException):
 class Steps:
     """The steps of one run: those that were kept before it, and those that it adds."""
 
-    def __init__(self, run: CurrentRun, store: Callable[[], Awaitable[Store]], clock: Clock) -> None:
+    def __init__(
+        self,
+        run: CurrentRun,
+        store: Callable[[], Awaitable[Store]],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.loop = loop
+        """Where the store is reached."""
         self._run = run
         self._store = store
         self._clock = clock
@@ -185,3 +194,9 @@ def _returns(function: Callable[..., Any]) -> Any:
     except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
         return Any
     return hints.get("return", Any)
+
+
+def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock) -> Callable[[CurrentRun], Steps]:
+    """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
+    loop = asyncio.get_running_loop()
+    return lambda run: Steps(run, store, clock, loop)

@@ -36,6 +36,7 @@ class Surroundings:
         """What the lifespan yielded: `ctx.state`."""
         self.arounds: tuple[Callable[[Context], Manager], ...] = ()
         """What surrounds each run, the outermost first."""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._lifespan: Callable[[], Manager] | None = None
         self._stay: Stay | None = None
         self._users = 0
@@ -51,13 +52,20 @@ class Surroundings:
         """Surround each run, inside those that were added before."""
         self.arounds = (*self.arounds, _managing("@app.around_job", function))
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop on which the jobs of this process run."""
+        assert self._loop is not None  # noqa: S101 - jobs run only after `enter`
+        return self._loop
+
     # ── lifespan ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def enter(self) -> None:
         """Enter the lifespan, once for all who need it here. Raises what the lifespan raises."""
         async with self._turn:
+            self._loop = asyncio.get_running_loop()
             if self._lifespan is not None and not self._users:
-                stay = Stay(_checked("@app.lifespan", self._lifespan()), asyncio.get_running_loop())
+                stay = Stay(_checked("@app.lifespan", self._lifespan()), self._loop)
                 self.state = await asyncio.wrap_future(stay.enter())
                 self._stay = stay
             self._users += 1
@@ -74,6 +82,12 @@ class Surroundings:
             except Exception:
                 logger.exception("the app's lifespan raised when it ended")
             self.state = None
+
+    def forked(self) -> object:
+        """Forget the lifespan of the parent, in a process that was just forked; return what is not ours to close."""
+        inherited, self._stay = (self._stay, self.state), None
+        self.state, self._users, self._turn = None, 0, asyncio.Lock()
+        return inherited
 
 
 # ── around a run ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +162,8 @@ def _leave_here(manager: Manager, stay: Stay | None, error: BaseException | None
     if stay is not None:
         return stay.leave(error).result()
     assert isinstance(manager, AbstractContextManager)  # noqa: S101 - `_checked` has seen it
-    return bool(manager.__exit__(None if error is None else type(error), error, error and error.__traceback__))
+    kind, trace = (None, None) if error is None else (type(error), error.__traceback__)
+    return bool(manager.__exit__(kind, error, trace))
 
 
 def _report_suppressed(around: object, context: "Context", error: BaseException) -> None:
@@ -165,7 +180,7 @@ def _report_suppressed(around: object, context: "Context", error: BaseException)
 # ── functions that yield, and others ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _managing(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _managing(what: str, function: Any) -> Callable[..., Any]:
     """Return a function that makes a context manager. Raises `ConfigurationError` for one that cannot."""
     if inspect.isasyncgenfunction(function):
         return asynccontextmanager(function)
@@ -174,7 +189,8 @@ def _managing(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if not callable(function) or inspect.iscoroutinefunction(function):
         message = f"{what} needs a function that yields once, or that returns a context manager, not {function!r}"
         raise ConfigurationError(message)
-    return function
+    made: Callable[..., Any] = function
+    return made
 
 
 def _checked(what: str, manager: Any) -> Manager:

@@ -70,6 +70,14 @@ class Leader:
         due: list[float | None] = [self._leadership.renew_at, *await together(*duties)]
         return min(at for at in due if at is not None)
 
+    async def fire(self, *, without: Collection[str] = ()) -> float | None:
+        """Queue what is due and fire schedules, but those of these workers, as if this node led; return when more is.
+
+        Only where a test drives the node: nothing is recovered or pruned.
+        """
+        due = await together(self.promote(), self._schedules.poll(self._clock.now(), without=without))
+        return min((at for at in due if at is not None), default=None)
+
     async def promote(self) -> float | None:
         """Queue what is due; return when more will be. A visiting process does this too, in case no node leads."""
         now = self._clock.now()

@@ -10,7 +10,7 @@ compare-and-set: of two leaders one moves it, and both fire the same id.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -83,12 +83,12 @@ class Schedules:
             if worker.config.execution_mode is not WorkerExecutionMode.TRIGGERED
         }
 
-    async def poll(self, now: float) -> float | None:
-        """Fire what is due; return when something will be due next."""
+    async def poll(self, now: float, *, without: Collection[str] = ()) -> float | None:
+        """Fire what is due, but for these workers; return when something will be due next."""
         if not self._timed:
             return None
         known = await self._known(now)
-        fires = {name: one.fire(now) for name, one in known.items() if one.lane.state.enabled}
+        fires = {name: one.fire(now) for name, one in known.items() if one.lane.state.enabled and name not in without}
         jobs = [job for name, fired in fires.items() for job in self._jobs(self._timed[name], fired, now)]
         added = await self._store.add(jobs, now) if jobs else []
         for name, fired in fires.items():

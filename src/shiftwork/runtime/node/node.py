@@ -5,7 +5,8 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from math import inf
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from shiftwork.core.model import InstanceRecord, Plan, PoolConfig, WorkerState
 from shiftwork.core.plan import LOOK_SECONDS, Planned
 from shiftwork.core.plurals import counted
 from shiftwork.errors import StoreError
-from shiftwork.events import Listeners
+from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty, together
 from shiftwork.runtime.engine.breakers import Breakers
@@ -70,7 +71,7 @@ class Node:
         *,
         store: Store,
         clock: Clock,
-        hooks: Listeners,
+        hooks: JobListeners,
         states: dict[str, WorkerState],
         settings: Settings,
         voice: StoreVoice,
@@ -242,8 +243,36 @@ class Node:
             duty.start()
         if self._settings.leads and self._settings.apart != "all" and self._settings.pulse_in_thread:
             self._loop_watch.start()
+        self._announce()
+
+    def _announce(self) -> None:
         what = f"{counted(len(self._registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
         self.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {self._store.url}")
+
+    # ── step by step, where a test drives it ─────────────────────────────────────────────────────────────────────
+
+    async def begin(self) -> None:
+        """Be ready to be driven by `step`, with as many slots as each pool may have; `stop` ends it."""
+        stored = await self._publication.read()
+        self.reporter.learn(stored.lanes)
+        await self._publication.begin(stored)
+        self._instances.resize({name: pool.max_workers for name, pool in self._pools.items()})
+        self._instances.renewed([engine.instance for engine in self.engines], inf)
+        self._announce()
+
+    async def step(self, *, without: Collection[str] = ()) -> float | None:
+        """Do once, in turn, what the duties do over and over; return when something will be due next.
+
+        Schedules of the workers in `without` do not fire.
+        """
+        due = [await self.leader.fire(without=without)]
+        due += [await pool.poll() for pool in self.pools.values()]
+        await self._instances.idle()
+        await self._outbox.settle()
+        await self.reporter.recorded()
+        return min((at for at in due if at is not None), default=None)
+
+    # ── joining the others ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _join(self) -> None:
         """Join the nodes that share the store, in three round trips: read, beat and look around, write."""

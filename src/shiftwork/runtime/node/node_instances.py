@@ -33,12 +33,13 @@ class NodeInstances:
         self._loop = asyncio.get_running_loop()
         self._changes = ChangeWatch(environment.clock)
         self._releases: set[asyncio.Task[None]] = set()
+        self._cores = machine.measure().cores
         runners = Runners(environment)
         self._guard = runners.guard
         self._quarantine = Quarantine(
             runners.process,
             environment.clock,
-            cells=max(FEWEST_CELLS, int(machine.measure().cores)),
+            cells=max(FEWEST_CELLS, int(self._cores)),
             memory_limit=self._memory_limit,
             changed=self._changes.happened,
         )
@@ -78,6 +79,7 @@ class NodeInstances:
             pool,
             here,
             self._starter,
+            cores=self._cores,
             bell=bell,
             full=self._full,
             changed=self._changes.happened,

@@ -1,7 +1,7 @@
 """The instances of one pool on this node: as many as the plan wants, each replaced when it is worn out.
 
-In the node's own process a pool is one instance, with as many slots as the plan gives it. In processes of their own an
-async or thread pool likewise is one instance, in one process; a process pool has an instance for each slot.
+In the node's own process a pool is one instance, with as many slots as the plan gives it. Apart from it, each process
+is an instance: `core.spread` decides how many there are, and how many slots each of them has.
 """
 
 import logging
@@ -10,6 +10,7 @@ from typing import Final
 
 from shiftwork.core.model import PoolConfig
 from shiftwork.core.plurals import counted
+from shiftwork.core.spread import process_count, shares
 from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.runner import Runner
 from shiftwork.runtime.node.environment import NodeEnvironment
@@ -36,6 +37,7 @@ class PoolInstances:
         environment: NodeEnvironment,
         starter: InstanceStarter,
         *,
+        cores: float,
         bell: Bell,
         full: Callable[[], None],
         changed: Callable[[], None],
@@ -45,8 +47,9 @@ class PoolInstances:
         self.engines: list[Engine] = []
         self.target = 0
         """How many slots the pool has on this node, by the plan."""
-        self._one_each = environment.settings.runs_apart(pool) and pool.kind == "process"
-        """Whether each slot is an instance of its own."""
+        self._apart = environment.settings.runs_apart(pool)
+        self._cores = cores
+        """How many cores this machine has."""
         self._starter = starter
         self._bell = bell
         self._full = full
@@ -88,17 +91,23 @@ class PoolInstances:
         """Start instances that are missing, and let go of those that are too many."""
         if self._closed:
             return
-        serving = sorted(self._serving(), key=lambda engine: -len(engine.runs))
-        wanted = self.target if self._one_each else min(self.target, 1)
+        serving, wanted = self._busiest_first(), self._wanted()
         for engine in serving[wanted:]:  # the idle ones
             engine.drain()
             self._end_if_idle(engine)
         for _ in range(self._missing(wanted, len(serving))):
             if not self._start():
                 break
-        if not self._one_each:
-            for engine in self._serving():
-                engine.resize(self.target)
+        serving = self._busiest_first()
+        for engine, slots in zip(serving, shares(self.target, len(serving)), strict=True):
+            engine.resize(slots)
+
+    def _wanted(self) -> int:
+        """How many instances there should be."""
+        return process_count(self.pool, self.target, self._cores) if self._apart else min(self.target, 1)
+
+    def _busiest_first(self) -> list[Engine]:
+        return sorted(self._serving(), key=lambda engine: (-len(engine.runs), -engine.slots))
 
     def _serving(self) -> Iterator[Engine]:
         for engine in self.engines:
@@ -125,7 +134,6 @@ class PoolInstances:
         except OSError as error:
             self._failures.failed(str(error))
             return False
-        engine.resize(1 if self._one_each else self.target)
         self.engines.append(engine)
         return True
 

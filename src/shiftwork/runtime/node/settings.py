@@ -39,6 +39,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The settings of a node that runs one job and leaves, and never leads."""
         return replace(self, leads=False, health_checks=False, apart="none")
 
+    def driven(self) -> "Settings":
+        """The settings of a node that a test drives step by step, in one process."""
+        return replace(self, health_checks=False, apart="none", pulse_in_thread=False)
+
     def runs_apart(self, pool: PoolConfig) -> bool:
         """Whether the jobs of this pool run in processes of their own."""
         return self.apart == "all" or (self.apart == "process" and pool.kind == "process")

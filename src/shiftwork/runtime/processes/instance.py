@@ -7,7 +7,6 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from shiftwork.core.model import Claimed, RunState
 from shiftwork.core.retry import End, EndKind
 from shiftwork.events import Hooks
 from shiftwork.runtime.clock import SystemClock
@@ -17,6 +16,7 @@ from shiftwork.runtime.engine.registry import Callee
 from shiftwork.runtime.engine.run import Run
 from shiftwork.runtime.engine.surroundings import Surroundings
 from shiftwork.runtime.engine.transactions import Transactions
+from shiftwork.runtime.processes.begun_page import BegunPage
 from shiftwork.runtime.processes.link import LONGEST_DEFINITION, Link, log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     CallHooks,
@@ -27,7 +27,6 @@ from shiftwork.runtime.processes.messages import (
     Ping,
     Pong,
     ProcessFrame,
-    Revoke,
     RunEnded,
     Setup,
     ShowStack,
@@ -36,6 +35,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.progress_relay import ProgressRelay
+from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -47,7 +47,8 @@ FULL_SECONDS: Final = 0.005
 class Instance:
     """Lives until the node ends it, or is gone."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, page: BegunPage) -> None:
+        self._page = page
         self.setup: asyncio.Future[Setup] = asyncio.get_running_loop().create_future()
         self.over = asyncio.Event()
         self.clock = SystemClock()
@@ -56,17 +57,15 @@ class Instance:
             NodeFrame,
             receive=self._received,
             closed=self.over.set,
-            wrap=self._framed,
+            wrap=ProcessFrame,
             refused=self._refused,
         )
-        self._loop = asyncio.get_running_loop()
         self._callees: Mapping[str, Callee] = {}
         self._runner: LocalRunner | None = None
+        self._serial: SerialRunner | None = None
+        """The same, where runs follow each other."""
         self._hooks: Hooks | None = None
         self._runs: dict[str, Run] = {}
-        self._inbox: list[FromNode] = []
-        self._catching_up = False
-        self._seen = 0
         self._progress = ProgressRelay(self.send)
 
     def send(self, message: Any) -> None:
@@ -91,16 +90,22 @@ class Instance:
     ) -> None:
         """Run jobs from now on."""
         self._callees = callees
-        self._runner = LocalRunner(
-            callees,
-            self.clock,
-            report=self._progress.report,
-            transactions=Transactions(store, self.clock),
-            surroundings=surroundings,
-            gives_up=not alone,  # the node kills a process that runs a single job
-        )
-        if not alone:  # one that runs a single job holds up only itself
-            LoopWatch(self._runs.values).start()
+        report, transactions = self._progress.report, Transactions(store, self.clock)
+        if alone:
+            self._runner = self._serial = SerialRunner(
+                callees,
+                self.clock,
+                report=report,
+                transactions=transactions,
+                surroundings=surroundings,
+                begin=self._begin,
+                not_started=self._not_started,
+            )
+        else:
+            self._runner = LocalRunner(
+                callees, self.clock, report=report, transactions=transactions, surroundings=surroundings
+            )
+            LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
 
     def listen(self, hooks: Hooks) -> None:
         """Call these hooks from now on."""
@@ -109,40 +114,12 @@ class Instance:
     # ── messages from the node ───────────────────────────────────────────────────────────────────────────────────
 
     def _received(self, frames: list[NodeFrame]) -> None:
-        messages = [message for frame in frames for message in frame.messages]
-        self._inbox += messages
-        starts = [message for message in messages if isinstance(message, Start)]
-        if starts:
-            self._seen = starts[-1].number
-            self.send(Pong())
-        if not self._catching_up:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """Report what we have read before we act on it, and then look once more.
-
-        The node may take back a `Start` that it does not know us to have read, while it holds us still. If it holds us
-        between reading and reporting, we find its `Revoke` at the second look; if later, it knows that we have read it.
-        """
-        reported = -1
-        self._catching_up = True
-        try:
-            while reported != self._seen:
-                reported = self._seen
-                self.link.flush()
-                if self.link.unsent and not self.link.closed:
-                    self._loop.call_later(FULL_SECONDS, self._go_on)
-                    return
-                self.link.catch_up()
-        finally:
-            self._catching_up = False
-        inbox, self._inbox = self._inbox, []
-        revoked = {job_id for message in inbox if isinstance(message, Revoke) for job_id in message.ids}
-        for message in inbox:
-            if not isinstance(message, Start):
-                self._handle(message)
-            elif message.job.id not in revoked:
-                self._start(message.job, message.state)
+        for frame in frames:
+            for message in frame.messages:
+                if isinstance(message, Start):
+                    self._take(message)
+                else:
+                    self._handle(message)
 
     def _handle(self, message: FromNode) -> None:
         match message:
@@ -182,21 +159,36 @@ class Instance:
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, job: Claimed, state: RunState) -> None:
-        assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
+    def _take(self, start: Start) -> None:
+        if self._serial is not None:
+            self._serial.put(start)
+            return
+        run = self._begin(start)
+        if run is not None:
+            assert self._runner is not None  # noqa: S101 - the node sends no job before we are ready
+            try:
+                self._runner.start(run)
+            except RuntimeError as error:  # out of threads: another instance may run it
+                self._not_started(run, error)
+
+    def _begin(self, start: Start) -> Run | None:
+        """Note that a run begins, in any thread; None if the node has withdrawn it, or we cannot run it."""
+        if not self._page.begin(start.number):
+            return None
+        job = start.job
         callee = self._callees.get(job.worker)
         if callee is None:
             error = f"worker {job.worker} is not registered in the app as process {os.getpid()} has imported it"
-            self.send(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
-            return
-        run = Run(job, callee.config, self.clock.now(), self, state)
-        self._runs[job.id] = run
-        try:
-            self._runner.start(run)
-        except RuntimeError as error:  # out of threads: another instance may run it
-            self.run_ended(run, End(EndKind.DRAINED))
-            about = {"job_id": job.id, "worker": job.worker}
-            logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
+            self._send_end(RunEnded(job.id, job.fence, End(EndKind.RAISED, error=f"{error}: restart the node")))
+            return None
+        run = self._runs[job.id] = Run(job, callee.config, self.clock.now(), self, start.state)
+        return run
+
+    def _not_started(self, run: Run, error: RuntimeError) -> None:
+        self.run_ended(run, End(EndKind.DRAINED))
+        job = run.job
+        about = {"job_id": job.id, "worker": job.worker}
+        logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
 
     def run_begun(self, run: Run) -> None:
         """A run begins at once here. The node watches its deadline."""
@@ -206,7 +198,14 @@ class Instance:
         del self._runs[run.job.id]
         self._progress.before_end(run.job.id)
         stray = self._runner is not None and run in self._runner.strays
-        self.send(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
+        self._send_end(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
+
+    def _send_end(self, ended: RunEnded) -> None:
+        """Where runs follow each other, the node must know of an end before the next run can kill the process."""
+        if self._serial is None:
+            self.link.send(ended)
+        else:
+            self.link.deliver(ended)
 
     def _refused(self, message: Any, why: str) -> None:
         """A message is too long for the node, which would hang up on us: the others must not suffer for it."""
@@ -215,6 +214,3 @@ class Instance:
             self.send(RunEnded(message.id, message.fence, end, stray=message.stray))
         else:
             log_refusal(message, why)
-
-    def _framed(self, messages: list[Any]) -> ProcessFrame:
-        return ProcessFrame(self._seen, messages)

@@ -1,11 +1,10 @@
-"""Messages over a socket, gathered into frames: one write for all messages of one turn of the event loop.
-
-A reader takes in everything that has arrived before it acts on any of it, so that a message can still be revoked.
-"""
+"""Messages over a socket, gathered into frames: one write for all messages of one turn of the event loop."""
 
 import asyncio
 import logging
+import select
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
@@ -75,6 +74,9 @@ class Link(Generic[T]):
         self._outgoing = bytearray()
         self._incoming = bytearray()
         self._writes = False
+        self._lock = threading.RLock()
+        """Guards what is to be sent: a thread may send too."""
+        self._flushing = False
         self.closed = False
         self._loop.add_reader(sock, self._readable)
 
@@ -90,20 +92,39 @@ class Link(Generic[T]):
 
     def send(self, message: Any) -> None:
         """Send a message, with everything else of this turn of the event loop."""
-        if self.closed:
-            return
-        if not self._waiting:
-            self._loop.call_soon(self.flush)
-        self._waiting.append(message)
+        with self._lock:
+            if self.closed:
+                return
+            if not self._waiting and not self._flushing:
+                self._loop.call_soon(self.flush)
+            self._waiting.append(message)
+
+    def deliver(self, message: Any) -> None:
+        """Send a message, and everything before it, and return when the socket has taken all of it. For any thread."""
+        with self._lock:
+            if self.closed:
+                return
+            self._waiting.append(message)
+            self._encode()
+            try:
+                self._write_all()
+            except OSError:
+                self._loop.call_soon_threadsafe(self._end)
 
     def flush(self) -> None:
         """Send every message now, as far as the socket takes them."""
+        with self._lock:
+            self._encode()
+            self._write()
+
+    def _encode(self) -> None:
+        self._flushing = True
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
             if not self._put(messages):
                 for message in messages:
                     self._put_alone(message)
-        self._write()
+        self._flushing = False
 
     def _put(self, messages: list[Any]) -> bool:
         """Write a frame, unless it is too long or has no encoding."""
@@ -139,6 +160,17 @@ class Link(Generic[T]):
                 self._loop.remove_writer(self._sock)
             with suppress(OSError):  # a job may have closed it
                 self._sock.close()
+
+    def _write_all(self) -> None:
+        while self._outgoing:
+            try:
+                sent = self._sock.send(memoryview(self._outgoing)[:_CHUNK])
+            except (BlockingIOError, InterruptedError):
+                room = select.poll()
+                room.register(self._sock, select.POLLOUT)
+                room.poll()
+            else:
+                del self._outgoing[:sent]
 
     def _write(self) -> None:
         while self._outgoing and not self.closed:
@@ -188,6 +220,8 @@ class Link(Generic[T]):
             read += len(chunk)
             self._incoming += chunk
             self._take_frames(frames)
+            if len(chunk) < _CHUNK:  # that was all
+                return False
         return False
 
     def _take_frames(self, frames: list[T]) -> None:

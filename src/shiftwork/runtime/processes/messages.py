@@ -12,7 +12,7 @@ from shiftwork.core.retry import End, EndKind
 # ── from the node ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Setup(Struct, frozen=True, kw_only=True, tag=True):
+class Setup(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """The first message: what the process is for, and how it imports the app."""
 
     app: str
@@ -28,17 +28,17 @@ class Setup(Struct, frozen=True, kw_only=True, tag=True):
     """How many bytes payloads and results may have, which decides how long messages may be."""
 
 
-class Start(Struct, frozen=True, tag=True):
+class Start(Struct, frozen=True, tag=True, array_like=True):
     """Run this job."""
 
     job: Claimed
     number: int
-    """The position of this message among all `Start` messages, from 1."""
+    """The position of this message among all `Start` messages, from 1. See `BegunPage`."""
     state: RunState = RunState()
     """The state of the worker when the job was claimed."""
 
 
-class Stop(Struct, frozen=True, tag=True):
+class Stop(Struct, frozen=True, tag=True, array_like=True):
     """Make this run end."""
 
     id: str
@@ -46,45 +46,39 @@ class Stop(Struct, frozen=True, tag=True):
     kind: EndKind
 
 
-class Revoke(Struct, frozen=True, tag=True):
-    """Do not start these jobs, whose `Start` was read together with this message or just before."""
-
-    ids: list[str]
-
-
-class Drain(Struct, frozen=True, tag=True):
+class Drain(Struct, frozen=True, tag=True, array_like=True):
     """Tell the running functions that the end is near."""
 
 
-class Ping(Struct, frozen=True, tag=True):
+class Ping(Struct, frozen=True, tag=True, array_like=True):
     """Send a sign of life. It also carries the time, by the store's clock."""
 
     now: float
 
 
-class ShowStack(Struct, frozen=True, tag=True):
+class ShowStack(Struct, frozen=True, tag=True, array_like=True):
     """Report what this run is doing."""
 
     id: str
     fence: int
 
 
-class CallHooks(Struct, frozen=True, tag=True):
+class CallHooks(Struct, frozen=True, tag=True, array_like=True):
     """Call the hooks for this event."""
 
     event: Event
 
 
-class Exit(Struct, frozen=True, tag=True):
+class Exit(Struct, frozen=True, tag=True, array_like=True):
     """End the process."""
 
 
-FromNode = Setup | Start | Stop | Revoke | Drain | Ping | ShowStack | CallHooks | Exit
+FromNode = Setup | Start | Stop | Drain | Ping | ShowStack | CallHooks | Exit
 
 # ── from the process ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Definition(Struct, frozen=True, kw_only=True, tag=True):
+class Definition(Struct, frozen=True, kw_only=True, tag=True, array_like=True):
     """An app, as far as a node needs to know it."""
 
     store: str
@@ -105,17 +99,17 @@ class Definition(Struct, frozen=True, kw_only=True, tag=True):
     """The keys themselves; like the store's password, they only cross the socket."""
 
 
-class Ready(Struct, frozen=True, tag=True):
+class Ready(Struct, frozen=True, tag=True, array_like=True):
     """The app is imported, and jobs may come."""
 
 
-class SetupFailed(Struct, frozen=True, tag=True):
+class SetupFailed(Struct, frozen=True, tag=True, array_like=True):
     """The app could not be imported, or its definitions do not fit together."""
 
     error: str
 
 
-class RunEnded(Struct, frozen=True, tag=True):
+class RunEnded(Struct, frozen=True, tag=True, array_like=True):
     """A run has ended."""
 
     id: str
@@ -127,7 +121,7 @@ class RunEnded(Struct, frozen=True, tag=True):
     """Whether the run was given up on while its function goes on."""
 
 
-class Progressed(Struct, frozen=True, tag=True):
+class Progressed(Struct, frozen=True, tag=True, array_like=True):
     """A run has made progress."""
 
     id: str
@@ -135,7 +129,7 @@ class Progressed(Struct, frozen=True, tag=True):
     progress: Progress
 
 
-class StackShown(Struct, frozen=True, tag=True):
+class StackShown(Struct, frozen=True, tag=True, array_like=True):
     """What a run is doing: the answer to `ShowStack`."""
 
     id: str
@@ -143,7 +137,7 @@ class StackShown(Struct, frozen=True, tag=True):
     stack: str
 
 
-class Pong(Struct, frozen=True, tag=True):
+class Pong(Struct, frozen=True, tag=True, array_like=True):
     """A sign of life."""
 
 
@@ -153,8 +147,6 @@ FromProcess = Definition | Ready | SetupFailed | RunEnded | Progressed | StackSh
 class ProcessFrame(Struct, frozen=True, array_like=True):
     """The messages that a process sends at a time."""
 
-    seen: int
-    """How many `Start` messages the process has read."""
     messages: list[FromProcess]
 
 

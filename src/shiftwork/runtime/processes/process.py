@@ -57,6 +57,7 @@ class Process:
             spawned = SpawnedProcess(on_failure)
             self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
             self.pid = self._popen.pid
+            self.page = spawned.page
             self._watch()
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,
@@ -203,6 +204,7 @@ class Process:
             self._ended(status)
         finally:
             self._stacks.close()
+            self.page.close()
 
 
 CUT_OFF_WORDS: Final = "closed its connection with the node: a job must close only what it has opened"

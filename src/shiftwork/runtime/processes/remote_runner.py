@@ -29,7 +29,6 @@ from shiftwork.runtime.processes.messages import (
     ProcessFrame,
     Progressed,
     Ready,
-    Revoke,
     RunEnded,
     Setup,
     SetupFailed,
@@ -56,6 +55,10 @@ START_SECONDS: Final = 120.0
 """How long importing the app may take."""
 MOST_NAMED: Final = 3
 """How many of the workers are named that ran in a process that died."""
+PLACES: Final = 16
+"""How many runs may wait in a process that runs one at a time, so that it need not wait for the next one."""
+LONGEST_TURN_SECONDS: Final = 0.1
+"""How long runs wait for a run that takes longer than expected, before they are handed back; twice as long at most."""
 BURSTING: Final = 1.5
 """A process whose memory is this many times its limit is killed, whatever it runs."""
 
@@ -89,8 +92,8 @@ class RemoteRunner:
         self._numbers: dict[str, int] = {}
         """The number of the `Start` message of each run."""
         self._started = 0
-        self._seen = 0
-        """How many `Start` messages the process has read, as far as it has reported."""
+        self._turn: Timer | None = None
+        """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
         self._answer = Lateness(clock.monotonic)
@@ -139,12 +142,20 @@ class RemoteRunner:
         """How hard the process works. Its event loop is late by as much as it takes to answer a ping."""
         return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._answer.seconds)
 
+    @property
+    def places(self) -> int:
+        return PLACES if self._alone else 0
+
+    @property
+    def waiting(self) -> int:
+        return max(0, len(self._runs) - 1) if self._alone else 0
+
     def attach(self, listener: RunnerListener) -> None:
         self._listener = listener
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, run: Run) -> None:
+    def start(self, run: Run) -> bool:
         """Send the run to the process."""
         if self.dead:
             message = f"process {self.pid} has just ended"
@@ -153,9 +164,20 @@ class RemoteRunner:
         self._runs[run.job.id] = run
         self._numbers[run.job.id] = self._started
         self._process.send(Start(run.job, self._started, run.state))
+        if not self.waiting:
+            return True
+        if self._turn is None:
+            self._watch_turn()
+        return False
 
     def stop(self, run: Run) -> None:
-        """Ask the process to stop the run; if that does not help, kill the process."""
+        """Ask the process to stop the run; if that does not help, kill the process. One that waits just ends."""
+        if self._waits(run):
+            self._stop_waiting(run)
+        else:
+            self._tell_to_stop(run)
+
+    def _tell_to_stop(self, run: Run) -> None:
         assert run.stopped_as is not None  # noqa: S101 - set by all who stop a run
         self._process.send(Stop(run.job.id, run.job.fence, run.stopped_as))
         patience = STUBBORN_SECONDS
@@ -170,20 +192,24 @@ class RemoteRunner:
             self.kill(f"job {run.job.id} of {run.job.worker} was told to stop ({run.stopped_as}) and did not")
 
     def take_back(self) -> list[Run]:
-        """The runs of which the process has not even read the `Start`."""
-        with self._process.frozen() as frozen:  # otherwise it might begin one just now
+        """The runs that the process has not begun. It never will: it is held still while they are withdrawn."""
+        with self._process.frozen() as frozen:
             self._process.catch_up()
-            unread = [run for run in self._runs.values() if self._numbers[run.job.id] > self._seen]
-            if not frozen or not unread or self._process.unsent:
+            if not frozen:
                 return []
-            self._process.send(Revoke([run.job.id for run in unread]))
-            if not self._process.flush():  # it may read the `Start` without the `Revoke`: leave it the runs
-                return []
-        for run in unread:
+            self._process.page.withdraw(self._started)
+        unbegun = self._unbegun()
+        for run in unbegun:
             self._forget(run)
-        return unread
+        return unbegun
+
+    def _unbegun(self) -> list[Run]:
+        begun = self._process.page.begun
+        return [run for run in self._runs.values() if self._numbers[run.job.id] > begun]
 
     async def stack(self, run: Run) -> str:
+        if self._waits(run):
+            return "it has not begun: it waits until another run has ended in its process\n"
         return await self._questions.ask(run)
 
     def _forget(self, run: Run) -> None:
@@ -195,9 +221,54 @@ class RemoteRunner:
             run.patience = None
 
     def _end(self, run: Run, end: End) -> None:
+        next_begins = self._alone and not self._waits(run)
         self._forget(run)
         run.ended = True
+        if next_begins and self._runs:
+            self._begins(next(iter(self._runs.values())))
         run.owner.run_ended(run, end)
+
+    # ── runs that wait for their turn ────────────────────────────────────────────────────────────────────────────
+
+    def _waits(self, run: Run) -> bool:
+        """Whether a run waits until another one has ended."""
+        return self._alone and next(iter(self._runs.values()), run) is not run
+
+    def _begins(self, run: Run) -> None:
+        run.started_at = self._clock.now()
+        run.owner.run_begun(run)
+        if run.stopped_as is not None:
+            self._tell_to_stop(run)
+
+    def _stop_waiting(self, run: Run) -> None:
+        """End a run that has not begun. If the process cannot be held still, it is stopped when it begins."""
+        for one in self.take_back():
+            if one is run:
+                self._hand_back(one)
+            elif self.start(one):
+                one.owner.run_begun(one)
+
+    def _hand_back(self, run: Run) -> None:
+        run.ended = True
+        run.owner.run_ended(run, End(run.stopped_as or EndKind.DRAINED))
+
+    def _watch_turn(self) -> None:
+        first = next(iter(self._runs.values()))
+        self._turn = self._clock.call_in(LONGEST_TURN_SECONDS, partial(self._look_at_turn, first))
+
+    def _look_at_turn(self, watched: Run) -> None:
+        """Hand back what waits for a run that takes longer than those before it: others may have room."""
+        self._turn = None
+        if self.dead or not self.waiting:
+            return
+        if self._waits(watched) or watched.ended:
+            self._watch_turn()
+        else:
+            self._hand_back_waiting()
+
+    def _hand_back_waiting(self) -> None:
+        for run in self.take_back() if self.waiting else ():
+            self._hand_back(run)
 
     def _refused(self, message: FromNode, why: str) -> None:
         """A message is too long for the process. Only a payload that was stored under another limit is."""
@@ -213,7 +284,6 @@ class RemoteRunner:
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
         for frame in frames:
-            self._seen = max(self._seen, frame.seen)
             for message in frame.messages:
                 try:
                     self._handle(message)
@@ -293,14 +363,15 @@ class RemoteRunner:
         """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
         why = f"its process used {used:,} bytes of memory; max_memory_per_instance is {limit:,}"
         if self._alone and self._runs and self._why_killed is None:
-            for run in self._runs.values():
-                run.stopped_as = run.stopped_as or EndKind.RAISED
+            first = next(iter(self._runs.values()))
+            first.stopped_as = first.stopped_as or EndKind.RAISED
             self.kill(why)
         elif used > BURSTING * limit:
             self.kill(why)
 
     def drain(self) -> None:
         self._process.send(Drain())
+        self._hand_back_waiting()
 
     # ── death ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -348,10 +419,15 @@ class RemoteRunner:
             stack=self._stack or self._process.last_words() or None,
         )
         self.killed_from_outside = death.from_outside
+        unbegun = self._unbegun()
+        for run in unbegun:
+            self._forget(run)
         self._log_death(death)
         if not self.ready and self.error is None:
             self.error = death.before_ready
         suspected = self._end_runs(death)
+        for run in unbegun:
+            self._hand_back(run)
         if self._listener is not None:
             self._listener.runner_gone(self, suspected)
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
+from shiftwork.runtime.processes.begun_page import BegunPage, page_file
 from shiftwork.runtime.processes.stack_file import StackFile
 
 ENTRY: Final = "shiftwork.serve.spawned"
 
 
 class SpawnedProcess:
-    """A process and our ends of its socket, its lifeline and its stack file. What fails while it starts is closed."""
+    """A process and our ends of what connects us. What fails while it starts is closed."""
 
     def __init__(self, on_failure: ExitStack) -> None:
         with ExitStack() as theirs:
@@ -34,7 +35,11 @@ class SpawnedProcess:
             os.set_blocking(self.lifeline, False)
             self.stacks = StackFile()
             on_failure.callback(self.stacks.close)
-            inherited = [their_socket.fileno(), alive, self.stacks.fileno()]
+            page = page_file()
+            theirs.callback(os.close, page)
+            self.page = BegunPage(page)
+            on_failure.callback(self.page.close)
+            inherited = [their_socket.fileno(), alive, self.stacks.fileno(), page]
             self.popen = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,

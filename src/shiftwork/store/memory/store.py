@@ -144,7 +144,8 @@ class MemoryStore:
                 return Claims([], stale=True)
             if instance in self._instances.lost or self._docs.pools.get(pool, PoolDoc()).paused:
                 return Claims([])
-            candidates = {name: heads for name in workers if (heads := lanes.heads(table, pool, worker=name, n=n))}
+            ready = table.ready.keys() & frozenset(workers)
+            candidates = {name: heads for name in ready if (heads := lanes.heads(table, pool, worker=name, n=n))}
             choice = choose(candidates, self._facts(candidates, now), limit=n, now=now)
             for worker in choice.started:
                 self._note_start(table, worker, choice, now)

@@ -83,18 +83,25 @@ class CallQueue:
         self.task: asyncio.Task[None] | None = None
         """The task that makes the calls, while there are any."""
         self._last: asyncio.Future[Any] | None = None
+        self._last_before_claims: asyncio.Future[Any] | None = None
         self._closed = False
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def call(self, work: Work[T], patience: float = CALL_SECONDS, *, behind: "Sequence[CallQueue]" = ()) -> T:
-        """Do this work after everything that was called before, here and in the queues `behind` which it comes.
+    async def call(
+        self,
+        work: Work[T],
+        patience: float = CALL_SECONDS,
+        *,
+        after: "Sequence[asyncio.Future[Any]]" = (),
+        passable: bool = False,
+    ) -> T:
+        """Do this work after everything that was called before here, and `after` these calls of other queues.
 
-        It may take `patience` seconds from then.
+        It may take `patience` seconds from then. Claims do not wait for it if it is `passable`.
         """
         done: asyncio.Future[T] = self.loop.create_future()
-        after = [pending for queue in behind if (pending := queue.pending()) is not None]
-        return await self._enqueue(PendingCall(work, done, patience, after))
+        return await self._enqueue(PendingCall(work, done, patience, after), passable=passable)
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork) -> list[Any]:
         """Do this work on the items, together with the items of other callers, and return the answers to one's own."""
@@ -107,15 +114,21 @@ class CallQueue:
         """Whether a call is under way or waits."""
         return self.task is not None
 
-    def pending(self) -> "asyncio.Future[Any] | None":
+    def pending(self) -> "list[asyncio.Future[Any]]":
         """Return the latest call, unless it is done."""
-        return self._last if self._last is not None and not self._last.done() else None
+        return _undone(self._last)
 
-    async def _enqueue(self, call: PendingCall[T]) -> T:
+    def pending_for_claims(self) -> "list[asyncio.Future[Any]]":
+        """Return the latest call that a claim must not overtake, unless it is done."""
+        return _undone(self._last_before_claims)
+
+    async def _enqueue(self, call: PendingCall[T], *, passable: bool = False) -> T:
         if self._closed:
             raise StoreUnavailableError(f"{self._address.place}: the store was closed before this call was made")
         self._calls.append(call)
         self._last = call.done
+        if not passable:
+            self._last_before_claims = call.done
         if self.task is None:
             self.task = self.loop.create_task(self._run(), name="shiftwork postgres")
         try:
@@ -269,6 +282,10 @@ class CallQueue:
     def abandon(self) -> None:
         """Close the connection after its event loop has ended; from any thread."""
         self._disconnect()
+
+
+def _undone(last: "asyncio.Future[Any] | None") -> "list[asyncio.Future[Any]]":
+    return [] if last is None or last.done() else [last]
 
 
 def _succeed(call: PendingCall[Any], answer: Any) -> None:

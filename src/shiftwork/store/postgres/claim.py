@@ -12,6 +12,7 @@ from msgspec import json
 
 from shiftwork.core.admission import Choice, Head, choose
 from shiftwork.core.model import Claimed
+from shiftwork.store import crews
 from shiftwork.store.postgres import arrays, rows
 from shiftwork.store.postgres.facts import decode
 from shiftwork.store.postgres.rows import StartedRow
@@ -24,6 +25,9 @@ _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 STALE: Final = "stale"
 """The cause in the row that `shiftwork.claim` returns if the store has another edition."""
+UNKNOWN: Final = "unknown"
+"""The same, if the store does not know the crew."""
+CREW_SECONDS: Final = 7 * 86_400.0
 
 
 class Claimer:
@@ -46,18 +50,31 @@ class Claimer:
         """Start up to `n` jobs of these workers in this pool for the instance, if the store has this edition."""
         if n <= 0 or not workers:
             return Claims([])
-        args = (session.namespace, instance, pool, n, now, arrays.texts(list(workers)), edition)
+        crew = crews.digest(workers)
+        names = arrays.texts([] if crew else list(workers))
+        args = (session.namespace, instance, pool, n, now, names, edition, crew)
+        claims = await self._claim(session, pool, args)
+        if claims is None:
+            told = (session.namespace, crew, arrays.texts(list(workers)), now, CREW_SECONDS)
+            await session.rows("introduce_crew", told)
+            claims = await self._claim(session, pool, args)
+        return claims or Claims([])
+
+    async def _claim(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims | None:
+        """Claim; None if the store does not know the crew."""
         if pool not in self._gated:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
+            if found[0].cause == UNKNOWN:
+                return None
             if found[0].cause == STALE:
                 return Claims([], stale=True)
             self._gated.add(pool)
         return await self._choose(session, pool, args)
 
-    async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims:
-        namespace, instance, _, n, now, _, _ = args
+    async def _choose(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims | None:
+        namespace, instance, _, n, now, *_ = args
         choice, sent = NO_CHOICE, None
         async with session.quick_transaction():
             known, ahead, stale = await session.row("consider", args)
@@ -66,6 +83,8 @@ class Claimer:
             if choice.ids:
                 started = await session.send("start", (namespace, instance, pool, now, arrays.texts(choice.ids)))
                 sent = started, await session.send("note_starts", _starts(namespace, choice))
+        if stale is None:
+            return None
         if sent is None:
             return Claims([], choice.next_at, stale=stale)
         started, noted = sent

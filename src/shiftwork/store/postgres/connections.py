@@ -94,20 +94,22 @@ class Connections:
         """Run an operation on so many items after the calls of this event loop, and ring its topics when it is done."""
         here = self.of_this_loop()
         patience = CALL_SECONDS + ITEM_SECONDS * items
-        return await here.calls.call(
-            lambda conn: self._run_and_ring(conn, operation), patience, behind=here.claims.queues
-        )
+        claims = [pending for queue in here.claims.queues for pending in queue.pending()]
+        return await here.calls.call(lambda conn: self._run_and_ring(conn, operation), patience, after=claims)
 
     async def claim(self, operation: Operation[T]) -> T:
-        """Run an operation beside the calls, once those made before it are done, and beside other claims."""
+        """Run an operation beside other claims and outcomes, once the other calls made before it are done."""
         here = self.of_this_loop()
-        return await here.claims.next().call(lambda conn: self._run_and_ring(conn, operation), behind=[here.calls])
+        return await here.claims.next().call(
+            lambda conn: self._run_and_ring(conn, operation), after=here.calls.pending_for_claims()
+        )
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
         """Write outcomes after the calls of this event loop, but not after its claims."""
         return await self.of_this_loop().calls.call(
             lambda conn: self._run_and_ring(conn, lambda session: jobs.finish(session, outcomes, now)),
             CALL_SECONDS + ITEM_SECONDS * len(outcomes),
+            passable=True,
         )
 
     async def call_beside(self, operation: Operation[T], *, items: int = 1) -> T:
@@ -246,8 +248,8 @@ async def _nothing(_conn: AsyncConnection[Any]) -> None:
 async def _done(queue: CallQueue) -> None:
     """Wait until the calls made so far are done."""
     pending = queue.pending()
-    if pending is not None:
-        await asyncio.wait([pending])
+    if pending:
+        await asyncio.wait(pending)
 
 
 async def _close(loop: asyncio.AbstractEventLoop, connections: LoopConnections) -> None:

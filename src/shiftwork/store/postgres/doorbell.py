@@ -1,8 +1,9 @@
 """Bells across processes: a thread with one connection, which listens to others and notifies them.
 
 NOTIFY takes a lock that all commits of the server share, so it is never part of a call: topics are gathered, and each
-is sent at most once in a few milliseconds. A notification can be lost (a process dies between its commit and its
-NOTIFY, a connection breaks), so every bell also rings now and then without one. LISTEN does not work behind a proxy
+is sent at most once in a few milliseconds. What is sent need not survive a crash of the server, so its commit does not
+wait for the disk. A notification can be lost (a process dies between its commit and its NOTIFY, a connection breaks),
+so every bell also rings now and then without one. LISTEN does not work behind a proxy
 that pools by transaction: there, bells ring at intervals only.
 """
 
@@ -24,6 +25,8 @@ from shiftwork.store.postgres.address import PostgresAddress
 from shiftwork.store.postgres.connecting import hang_up
 
 DEBOUNCE_SECONDS: Final = 0.006
+POOL_DEBOUNCE_SECONDS: Final = 0.002
+"""The same for the topics of pools: a job waits for them."""
 MAX_BYTES: Final = 7_000
 """The size of a notification; the server allows 8,000 bytes."""
 FALLBACK_SECONDS: Final = (2.0, 4.0)
@@ -149,7 +152,7 @@ class Doorbell:
         try:
             conn.add_notify_handler(lambda notify: self._receive(notify.payload))
             self._conn = conn
-            conn.execute(f'LISTEN "{self._channel}"'.encode())
+            conn.execute(f'SET synchronous_commit = off; LISTEN "{self._channel}"'.encode())
             self.listens = True
             self._ready.set()
             self._bells.ring_all()  # nothing notifies of what was written before
@@ -181,11 +184,10 @@ class Doorbell:
         """Send the topics that are due, and return the seconds until the next ones are; None if there are none."""
         now = time.monotonic()
         with self._lock:
-            held = {topic for topic in self._pending if now < self._sent_at.get(topic, 0.0) + DEBOUNCE_SECONDS}
-            if self._closing:
-                held = set()
+            free_at = {topic: self._sent_at.get(topic, 0.0) + _debounce(topic) for topic in self._pending}
+            held = set() if self._closing else {topic for topic, at in free_at.items() if now < at}
             due, self._pending = self._pending - held, held
-            next_at = min((self._sent_at[topic] + DEBOUNCE_SECONDS for topic in held), default=None)
+            next_at = min((free_at[topic] for topic in held), default=None)
         if due:
             for payload in _payloads(self._sender, sorted(due)):
                 conn.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
@@ -211,6 +213,10 @@ class Doorbell:
     def _drain(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
+
+
+def _debounce(topic: str) -> float:
+    return POOL_DEBOUNCE_SECONDS if topic.startswith("pool:") else DEBOUNCE_SECONDS
 
 
 def _payloads(sender: str, topics: list[str]) -> Iterable[str]:

@@ -31,11 +31,14 @@ SELECT twins, topics FROM shiftwork.add_one(
 
 -- name: claim
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
-FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
+FROM shiftwork.claim(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
+
+-- name: introduce_crew
+SELECT shiftwork.introduce_crew(%s::int, %s::text, %s::text[], %s::float8, %s::float8);
 
 -- name: consider
 SELECT known::text, ahead::text, stale
-FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text);
+FROM shiftwork.consider(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::text[], %s::text, %s::text);
 
 -- name: start
 SELECT rank, id, worker, payload, fence, attempt, crashes, run_at, cause, trace
@@ -291,6 +294,6 @@ FROM (
     CROSS JOIN LATERAL shiftwork.add(
         n.no, %s::text::text[], %s::text::text[], %s::text::text[], %s::text::bytea[], %s::text::float8[],
         %s::text::int2[], %s::text::float8[], %s::text::text[], %s::text::text[], %s::text::int[], %s::text::text[],
-        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 8
+        %s::text::text[], %s::text::float8[], pg_current_xact_id()::text::bigint + 16
     ) AS a
 ) AS added;

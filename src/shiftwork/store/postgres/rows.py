@@ -23,7 +23,8 @@ from shiftwork.store.postgres import arrays
 
 WAITED: Final = ""
 """The name under which the table `marks` has the seconds that runs had waited."""
-VERDICTS: Final = {"success": 1, "neutral": 0, "failure": -1}
+FAILURE: Final = -1
+VERDICTS: Final = {"success": 1, "neutral": 0, "failure": FAILURE}
 
 Row = Sequence[Any]
 
@@ -95,16 +96,17 @@ def _nul_error(job: NewJob | JobRecord) -> StoreError:
 
 def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
     """Return outcomes as arguments of the function `finish`."""
+    verdicts = [VERDICTS[one.verdict] for one in outcomes]
     return (
         arrays.texts([one.id for one in outcomes]),
         arrays.numbers([one.fence for one in outcomes]),
-        arrays.numbers([NUMBERS[one.status] for one in outcomes]),
+        arrays.numbers(arrays.collapsed([NUMBERS[one.status] for one in outcomes])),
         arrays.numbers([one.ended_at for one in outcomes]),
-        arrays.numbers([one.run_at for one in outcomes]),
-        arrays.numbers([one.attempt for one in outcomes]),
-        arrays.numbers([one.crashes for one in outcomes]),
-        arrays.numbers([VERDICTS[one.verdict] for one in outcomes]),
-        arrays.optional_numbers([one.disable_after for one in outcomes]),
+        arrays.numbers(arrays.collapsed([one.run_at for one in outcomes])),
+        arrays.numbers(arrays.collapsed([one.attempt for one in outcomes])),
+        arrays.numbers(arrays.collapsed([one.crashes for one in outcomes])),
+        arrays.numbers(arrays.collapsed(verdicts)),
+        arrays.optional_numbers([one.disable_after for one in outcomes]) if FAILURE in verdicts else None,
         arrays.blobs([one.result for one in outcomes]),
         arrays.texts([storable(one.error) for one in outcomes]),
         arrays.blobs([msgpack.encode(one.report) if one.report else None for one in outcomes]),

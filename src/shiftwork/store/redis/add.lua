@@ -1,87 +1,76 @@
 -- add: the number of jobs, and the columns id, worker, pool, run_at, head_start, unique_key, key, key_limit,
--- created_at (the time of the call that adds the job); followed by i and payload of each job. Returns the topics, and
--- an empty list if all jobs are new; otherwise for each job 1 (created), 0 (the id exists) or the id of the live job
--- with its unique key.
+-- created_at (the time of the call that adds the job), position of i in ARGV; followed by the payload of each job, and
+-- then by every i, once. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created),
+-- 0 (the id exists) or the id of the live job with its unique key.
 
-local many, columns = A[1], A[2]
-local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows = unpack(columns, 1, 9)
+local many, columns = A[1], {}
+for n = 1, 10 do
+  columns[n] = spread(A[2][n], many)
+end
+local ids, workers, pools, run_ats, head_starts, uniques, keys, limits, nows, infos = unpack(columns)
 local answers, all_new, mentioned = {}, true, {}
+local states, known, payloads = { n = 0 }, { n = 0 }, { n = 0 } -- of new jobs
 
--- Jobs hardly ever exist already, so one call checks many of them, and single checks follow only if any exists.
-local job_keys, seen, look = {}, {}, false
-for n = 1, many do
-  job_keys[n] = J .. ids[n]
-  look = look or seen[ids[n]]
-  seen[ids[n]] = true
-end
-for at = 1, many, SLICE do
-  look = look or call('EXISTS', unpack(job_keys, at, math.min(at + SLICE - 1, many))) > 0
-end
+local there, created = read_all(STATE, ids), {} -- states of jobs that exist, and ids of new ones
 
-local function twin_of(worker, unique)
-  local id = call('HGET', P .. 'unique', unique_field(worker, unique))
-  local twin = id and parse(id, redis.pcall('HGET', J .. id, 's'))
-  return twin and twin.status < COMPLETED and id
+-- OTHERS
+
+local packed, of_run_at, of_head_start -- the last state: jobs that are added together often have the same
+
+local function plain_state(run_at, head_start)
+  if run_at ~= of_run_at or head_start ~= of_head_start then
+    of_run_at, of_head_start = run_at, head_start
+    packed = struct.pack(LAYOUT, QUEUED, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
+  end
+  return packed
 end
 
--- Most jobs have neither key nor unique key.
+-- Most jobs have neither key nor unique key, and are due.
 local function keep_plain(n)
-  local id, run_at, head_start, now = ids[n], run_ats[n], head_starts[n], nows[n]
+  local id, run_at, head_start = ids[n], run_ats[n], head_starts[n]
   local at = lane(pools[n], workers[n])
-  local status = run_at <= now and QUEUED or SCHEDULED
-  local state = struct.pack(LAYOUT, status, 0, 0, 0, 0, 0, run_at, head_start, NONE, NONE)
-  call('HSET', job_keys[n], 's', state, 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
-  at.added = at.added + 1
-  count(at, status, 1)
-  append_pair(at.fresh, score_of(now), id)
-  if status == QUEUED then
-    append_pair(at.into, score_of(run_at - head_start), id)
-    at.moved = true
-    topics[at.topic] = true
-  else
-    mentioned[at.worker] = true -- for queued jobs, flush_line does this
-    place(P .. 'st:' .. SCHEDULED, id, now)
-    due_at(id, run_at)
-  end
+  append_pair(states, id, plain_state(run_at, head_start))
+  append_pair(at.fresh, score_of(nows[n]), id)
+  append_pair(at.into, score_of(run_at - head_start), id)
+  at.added, at.moved = at.added + 1, true
+  topics[at.topic] = true
 end
 
-local function keep(n)
-  local id, worker, pool, run_at, now = ids[n], workers[n], pools[n], run_ats[n], nows[n]
-  local job = {
-    id = id, worker = worker, pool = pool, run_at = run_at, head_start = head_starts[n], unique = uniques[n],
-    key = keys[n], limit = limits[n], created = now, status = run_at <= now and QUEUED or SCHEDULED, reports = 0,
-    attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '',
-    flags = (uniques[n] and UNIQUE or 0) + (keys[n] and KEYED or 0),
-  }
-  put_in(job)
-  local at = lane(pool, worker)
-  at.added, mentioned[worker] = at.added + 1, true
-  append_pair(at.fresh, score_of(now), id)
-  call('HSET', J .. id, 's', state_of(job), 'i', ARGV[2 * n + 1], 'p', ARGV[2 * n + 2])
-  if job.key then
-    jobs[id] = job
-    repark(group_of(job))
-  end
-end
+local others -- what few calls need
 
 for n = 1, many do
-  local twin = uniques[n] and twin_of(workers[n], uniques[n])
-  if look and call('EXISTS', job_keys[n]) == 1 then
+  local id, unique = ids[n], uniques[n]
+  local plain = not unique and not keys[n] and run_ats[n] <= nows[n]
+  others = others or not plain and load_others()
+  local twin = unique and others.twin_of(workers[n], unique)
+  if there[n] or created[id] then
     answers[n], all_new = 0, false
   elseif twin then
     answers[n], all_new = twin, false
   else
-    answers[n] = 1
-    if uniques[n] or keys[n] then
-      keep(n)
-    else
+    answers[n], created[id] = 1, true
+    append_pair(known, id, ARGV[infos[n]])
+    append_pair(payloads, id, ARGV[2 + n])
+    if plain then
       keep_plain(n)
+    else
+      others.keep(n)
     end
   end
 end
+for _, of_pool in pairs(lanes) do
+  for _, at in pairs(of_pool) do
+    count(at, QUEUED, at.into.n / 2)
+  end
+end
+in_slices('HSET', STATE, states)
+in_slices('HSET', INFO, known)
+in_slices('HSET', PAYLOAD, payloads)
 flush()
-flush_groups()
-for worker in pairs(mentioned) do
-  know(worker)
+if others then
+  others.flush_groups()
+  for worker in pairs(mentioned) do
+    others.know(worker)
+  end
 end
 return { rung(), all_new and {} or answers }

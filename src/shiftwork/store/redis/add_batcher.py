@@ -18,6 +18,9 @@ FULL_BATCH: Final = 500
 FULL_BATCH_BYTES: Final = 1_000_000
 """A batch of this size is sent at once, so that the server works while the next one gathers."""
 
+LEAST_SHARE: Final = 16
+"""With at least this many callers, half of them share a batch: the server works while the others prepare their jobs."""
+
 MAX_SCRIPT_JOBS: Final = 10_000
 MAX_SCRIPT_BYTES: Final = 64_000_000
 """More jobs than this are added by several scripts in a row, so that other scripts run in between, and the server's
@@ -30,9 +33,11 @@ Caller = tuple[asyncio.Future[list[Any]], int]
 class BatchReply(asyncio.Future[Any]):
     """The reply to a batch. The callers get their parts at once, not after a turn of the event loop."""
 
-    def __init__(self, arrived: Callable[["BatchReply"], None]) -> None:
+    def __init__(self, arrived: Callable[["BatchReply"], None], *, at_once: bool) -> None:
         super().__init__()
         self._arrived = arrived
+        self.at_once = at_once
+        """Whether the batch does not wait for the end of this turn of the loop."""
         self.sent: SentCommand | None = None
         """What asked for it, until it arrives."""
 
@@ -62,6 +67,10 @@ class AddBatcher:
         self._loop = asyncio.get_running_loop()
         self._under_way = 0
         self._is_scheduled = False
+        self._awaited = 0
+        """How many callers wait for the replies that are under way."""
+        self._alone = False
+        """Whether the last batch was sent for its first caller, without waiting for others."""
         self._callers: list[Caller] = []
         self._rows: list[tuple[Any, ...]] = []
         self._behind: list[bytes] = []
@@ -75,32 +84,36 @@ class AddBatcher:
         self._rows += rows
         self._behind += behind
         self._bytes += sum(map(len, behind))
-        if len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES:
+        is_full = len(self._rows) >= FULL_BATCH or self._bytes >= FULL_BATCH_BYTES
+        if is_full or len(self._callers) >= max(LEAST_SHARE, self._awaited):
             self._send_now()
         elif self._under_way == 0 and not self._is_scheduled:
+            self._send_now()
+            self._alone = True
+        elif self._alone:
             # Callers that were woken together add their jobs in the same turn of the loop: the first is sent at once,
             # and the others follow it together.
-            self._send_now()
             self._schedule()
         return future
 
-    def send(self) -> SentCommand | None:
+    def send(self, *, at_once: bool = False) -> None:
         """Send the batch, because another command follows that must not overtake it."""
         if not self._callers:
-            return None
+            return
         callers, self._callers = self._callers, []
         rows, self._rows = self._rows, []
         behind, self._behind, self._bytes = self._behind, [], 0
-        reply = BatchReply(partial(self._arrived, callers))
+        reply = BatchReply(partial(self._arrived, callers), at_once=at_once)
         try:
-            reply.sent = sent = self._send_batch(rows, behind, reply)
+            reply.sent = self._send_batch(rows, behind, reply)
         except LifecycleError as error:  # the store was closed meanwhile
             for future, _ in callers:
                 if not future.done():
                     future.set_exception(error)
-            return None
+            return
         self._under_way += 1
-        return sent
+        self._awaited += len(callers)
+        self._alone = False
 
     def _schedule(self) -> None:
         """Send the batch at the end of this turn of the loop."""
@@ -110,12 +123,11 @@ class AddBatcher:
 
     def _send_now(self) -> None:
         self._is_scheduled = False
-        sent = self.send()
-        if sent is not None:
-            sent.connection.flush()
+        self.send(at_once=True)
 
     def _arrived(self, callers: list[Caller], reply: BatchReply) -> None:
         self._under_way -= 1
+        self._awaited -= len(callers)
         sent, reply.sent = reply.sent, None  # they refer to each other
         if sent is not None and reply.exception() is not None:
             again = asyncio.ensure_future(self._client.reply(sent))

@@ -2,17 +2,7 @@
 -- Facts are read when they are first needed, and then updated as jobs start.
 
 local facts = {}
-local paused, served
-
-local function pool_is_paused(pool)
-  if not paused then
-    paused = {}
-    for _, name in ipairs(call('SMEMBERS', P .. 'paused')) do
-      paused[name] = true
-    end
-  end
-  return paused[pool]
-end
+local served
 
 local function facts_of(worker)
   local known = facts[worker]
@@ -31,7 +21,7 @@ end
 local function running_of(worker) -- its running jobs
   local found = {}
   for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
-    found[#found + 1] = parse(id, redis.pcall('HGET', J .. id, 's'))
+    found[#found + 1] = parse(id, state_at(id))
   end
   return found
 end
@@ -60,7 +50,7 @@ local function head_of(worker) -- its best queued job that is not parked, in any
       end
     end
     if known.head then
-      local job = parse(known.head.id, redis.pcall('HGET', J .. known.head.id, 's'))
+      local job = parse(known.head.id, state_at(known.head.id))
       known.head.run_at = job and job.run_at or known.head.rank
     end
   end
@@ -70,7 +60,7 @@ end
 local function is_retrying(worker)
   local known = facts_of(worker)
   if known.retrying == nil then
-    known.retrying = (tonumber(call('HGET', P .. 'nw', FAILED .. worker)) or 0) > 0
+    known.retrying = (tonumber(call('HGET', P .. 'numbers', 'w' .. FAILED .. worker)) or 0) > 0
   end
   return known.retrying
 end

@@ -54,13 +54,15 @@ local function requeue(job)
     return false
   end
   take_out(job)
-  call('HDEL', J .. job.id, 'r', 'g')
+  call('HDEL', RESULT, job.id)
+  call('HDEL', J .. job.id, 'g')
   set(job, HAS_RESULT, false)
   set(job, HAS_PROGRESS, false)
   job.status, job.run_at = run_at <= now and QUEUED or SCHEDULED, run_at
   job.attempt, job.crashes, job.ended = 0, 0, NONE
   if payload then
-    call('HSET', J .. job.id, 'p', payload, 'i', with_key(call('HGET', J .. job.id, 'i'), A[5]))
+    call('HSET', PAYLOAD, job.id, payload)
+    call('HSET', INFO, job.id, with_key(call('HGET', INFO, job.id), A[5]))
     job.key = A[5] or false
   end
   put_in(job)
@@ -74,8 +76,7 @@ local function discard(job)
   end
   take_out(job)
   place(P .. 'all:' .. job.worker, job.id, false)
-  call('UNLINK', J .. job.id)
-  jobs[job.id] = nil
+  erase(job.id)
   return true
 end
 

@@ -15,7 +15,7 @@ for n, beat in ipairs(beats) do
   end
 end
 for _, id in ipairs(call('SMEMBERS', P .. 'cancels')) do
-  local job = parse(id, redis.pcall('HGET', J .. id, 's'))
+  local job = parse(id, call('HGET', STATE, id))
   if job and job.status == PROCESSING and alive[job.instance] then
     cancel[#cancel + 1] = { id = id, fence = job.fence, order = alive[job.instance] }
   end

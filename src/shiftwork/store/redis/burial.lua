@@ -39,9 +39,8 @@ end
 local function bury(id, pool, why, now) -- an unknown pool is "", an unknown time is 0
   local worker = worker_of(id)
   local status, seen_in = status_by_index(id, worker)
-  local left = redis.pcall('HMGET', J .. id, 's', 'i', 'p')
-  local job = not left.err and parse(id, left[1]) or parse(id, string.rep('\0', LENGTH))
-  local info = not left.err and informed({}, left[2])
+  local job = parse(id, state_at(id)) or parse(id, string.rep('\0', LENGTH))
+  local info = informed({}, call('HGET', INFO, id))
   pool = seen_in or (info and info.pool) or pool
   local at = lane(pool, worker)
   local created = tonumber(call('ZSCORE', at.all, id)) or now
@@ -59,9 +58,11 @@ local function bury(id, pool, why, now) -- an unknown pool is "", an unknown tim
   place(P .. 'st:' .. DEAD, id, created)
   call('SREM', P .. 'cancels', id)
   call('DEL', J .. id)
-  local state = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
-  local known = cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false })
-  call('HSET', J .. id, 's', state, 'i', known, 'p', not left.err and left[3] or '', 'e', why)
+  call('HDEL', RESULT, id)
+  call('HSETNX', PAYLOAD, id, '')
+  call('HSET', INFO, id, cmsgpack.pack({ worker, pool, 1, 0, created, 'enqueued', false, false, 1, false }))
+  call('HSET', J .. id, 'e', why)
+  saved[id] = struct.pack(LAYOUT, DEAD, HAS_ERROR, 0, 0, 0, job.fence, now, 0, NONE, now)
   jobs[id] = nil
   if status < COMPLETED then
     note_end(worker, now)

@@ -41,24 +41,24 @@ class RedisConnection:
         self._task: asyncio.Task[None] | None = None
         self._waiting: list[tuple[asyncio.Future[Any], Command]] = []
 
-    def ask(self, command: Command, future: asyncio.Future[Any] | None = None) -> asyncio.Future[Any]:
-        """Send a command now, or as soon as there is a connection. The reply goes to the given future, if any."""
+    def ask(
+        self, command: Command, future: asyncio.Future[Any] | None = None, *, at_once: bool = False
+    ) -> asyncio.Future[Any]:
+        """Send a command at the end of this turn of the loop, or at once; or as soon as there is a connection.
+
+        The reply goes to the given future, if any.
+        """
         if self.before_send is not None:
             self.before_send()
         if future is None:
             future = asyncio.get_running_loop().create_future()
         if self._pipeline is not None and not self._pipeline.lost.done():
-            self._pipeline.ask_for(future, command)
+            self._pipeline.ask_for(future, command, at_once=at_once)
             return future
         self._waiting.append((future, command))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._keep(), name="shiftwork: connection")
         return future
-
-    def flush(self) -> None:
-        """Write pending commands now instead of at the end of this turn of the loop."""
-        if self._pipeline is not None:
-            self._pipeline.flush()
 
     def disconnect(self) -> None:
         """Close the connection; the next command opens a new one."""
@@ -141,11 +141,13 @@ class RedisClient:
         connection = self.connection()
         return self.reply(SentCommand(connection, connection.ask(command), command, None))
 
-    def send(self, name: str, *arguments: bytes, future: asyncio.Future[Any] | None = None) -> SentCommand:
+    def send(
+        self, name: str, *arguments: bytes, future: asyncio.Future[Any] | None = None, at_once: bool = False
+    ) -> SentCommand:
         """Send a script, and return what is needed to await its reply."""
         wanted, connection = script(name), self.connection()
         command: Command = ("EVALSHA", wanted.digest, 1, self._prefix, *arguments)
-        return SentCommand(connection, connection.ask(command, future), command, wanted)
+        return SentCommand(connection, connection.ask(command, future, at_once=at_once), command, wanted)
 
     async def reply(self, sent: SentCommand) -> Any:
         """Wait for the reply. A command that the server reports as not run is sent again."""

@@ -8,11 +8,12 @@ end
 local from = after and up_to(index, after) or 0
 local found = call('ZREVRANGE', index, from, from + limit - 1, 'WITHSCORES')
 for at = 1, #found, 2 do
-  local fields = redis.pcall('HMGET', P .. 'j:' .. found[at], 's', 'i', 'e')
-  answer[#answer + 1] = found[at]
+  local id = found[at]
+  local failure = redis.pcall('HGET', J .. id, 'e')
+  answer[#answer + 1] = id
   answer[#answer + 1] = found[at + 1]
-  for field = 1, 3 do
-    answer[#answer + 1] = fields[field] or ''
-  end
+  answer[#answer + 1] = call('HGET', STATE, id) or ''
+  answer[#answer + 1] = call('HGET', INFO, id) or ''
+  answer[#answer + 1] = type(failure) == 'string' and failure or ''
 end
 return answer

@@ -96,15 +96,16 @@ local function matches(job)
     and (not unique or job.unique == unique)
     and (not after or job.created > after)
     and (not before or job.created < before)
-    and (not text or string.find(call('HGET', J .. job.id, 'e') or '', text, 1, true))
+    and (not text or string.find(read_field(job.id, 'e') or '', text, 1, true))
 end
 
 -- The fields that lists show: all except the reports of attempts, which are long.
 local function brief(id)
   local fields = {}
-  for n, value in ipairs(call('HMGET', J .. id, 's', 'i', 'p', 'r', 'e', 'g')) do
+  for name in string.gmatch('sipreg', '.') do
+    local value = read_field(id, name)
     if value then
-      fields[#fields + 1], fields[#fields + 2] = string.sub('sipreg', n, n), value
+      fields[#fields + 1], fields[#fields + 2] = name, value
     end
   end
   local keep_until = call('ZSCORE', P .. 'end', id)
@@ -149,7 +150,7 @@ end
 local function waiting() -- returns the workers that have queued jobs, and the number of these jobs
   local names, n = {}, 0
   for _, name in ipairs(each_worker()) do
-    local queued = tonumber(call('HGET', P .. 'nw', QUEUED .. name)) or 0
+    local queued = tonumber(call('HGET', P .. 'numbers', 'w' .. QUEUED .. name)) or 0
     if queued > 0 then
       names[#names + 1], n = name, n + queued
     end
@@ -233,7 +234,7 @@ local answer, last, looked = {}, nil, 0
 local entry = next_one()
 while entry and #answer < limit and looked < look_at and not (after and entry.created <= after) do
   last, looked = entry, looked + 1
-  local state = redis.pcall('HGET', J .. entry.id, 's')
+  local state = state_at(entry.id)
   local whole = type(state) == 'string' and #state >= LENGTH
   if not whole or may_match(state) then
     local job, there = fetch(entry.id)

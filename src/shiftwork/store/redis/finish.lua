@@ -7,29 +7,13 @@ local COLUMNS = {
   'result', 'error', 'keep_until', 'cause', 'report', 'waited', 'marks',
 }
 
-local NUMBERS = {
-  completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
-  processing = PROCESSING,
-}
-local A_DAY = 86400
 local now, many, counted = A[1], A[2], A[3]
 local column = {} -- by name
 for at, name in ipairs(COLUMNS) do
-  column[name] = A[4][at]
+  column[name] = spread(A[4][at], many)
 end
-local accepted, disabled, workers, kept, done = {}, {}, {}, { n = 0 }, { n = 0 }
+local accepted, disabled, workers, kept, done, results = {}, {}, {}, { n = 0 }, { n = 0 }, { n = 0 }
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
-
-local function landing(job, said, run_at) -- the original is `shiftwork.core.landing`
-  if said >= COMPLETED then
-    return said
-  elseif is(job, CANCELLING) then
-    return CANCELLED
-  elseif run_at <= now then
-    return QUEUED
-  end
-  return said == FAILED and FAILED or SCHEDULED
-end
 
 local function mark(pool, text)
   local of_pool = marks[pool]
@@ -40,70 +24,28 @@ local function mark(pool, text)
   of_pool[text] = (of_pool[text] or 0) + 1
 end
 
-local function flush_marks()
+local function sum_up_marks()
   for pool, of_pool in pairs(marks) do
     for text, n in pairs(of_pool) do
       for name in string.gmatch(text, '%S+') do
-        call('HINCRBY', P .. 'marks', name .. ' ' .. pool, n)
+        add_up('m' .. name .. ' ' .. pool, n)
       end
     end
   end
 end
 
-local function count_run(job, said, ended_at, waited)
-  local at = lane(job.pool, job.worker)
-  if said == COMPLETED then
-    at.completed = at.completed + 1
-  elseif said == FAILED or said == DEAD then
-    at.failed = at.failed + 1
-    at.died = at.died + (said == DEAD and 1 or 0)
-  else
-    return
-  end
-  local seconds = ended_at - job.started
-  if seconds > 0 then
-    at.ran = at.ran + seconds
-  end
-  at.waited = at.waited + waited
-end
-
-local function keep_field(job, name, flag, value) -- an optional field, which few jobs have
-  if value then
-    call('HSET', J .. job.id, name, value)
-    set(job, flag, true)
-  elseif is(job, flag) then
-    call('HDEL', J .. job.id, name)
-    set(job, flag, false)
-  end
-end
-
-local function write(job, outcome)
-  keep_field(job, 'e', HAS_ERROR, outcome.error)
-  if outcome.report then
-    job.reports = job.reports + 1
-    call('HSET', J .. job.id, 'a' .. job.reports, ARGV[outcome.report])
-  end
-  if outcome.result then
-    set(job, HAS_RESULT, true)
-    call('HSET', J .. job.id, 's', state_of(job), 'r', ARGV[outcome.result])
-  else
-    keep_field(job, 'r', HAS_RESULT, nil)
-    call('HSET', J .. job.id, 's', state_of(job))
-  end
-end
+-- OTHERS
 
 -- Most jobs complete, have neither key nor unique key, and were not cancelled.
 local function complete(n, id, run_by, reports, head_start, started_at)
   local at, ended_at, result = lane(column.pool[n], column.worker[n]), column.ended_at[n], column.result[n]
   local keep_until = column.keep_until[n]
-  local state = struct.pack(
-    LAYOUT, COMPLETED, result and HAS_RESULT or 0, reports, column.attempt[n], column.crashes[n], column.fence[n],
-    column.run_at[n], head_start, started_at, ended_at
-  ) .. run_by
+  saved[id] = struct.pack(
+    WITH_INSTANCE, COMPLETED, result and HAS_RESULT or 0, reports, column.attempt[n], column.crashes[n],
+    column.fence[n], column.run_at[n], head_start, started_at, ended_at, run_by
+  )
   if result then
-    call('HSET', J .. id, 's', state, 'r', ARGV[result])
-  else
-    call('HSET', J .. id, 's', state)
+    append_pair(results, id, ARGV[result])
   end
   append(at.over, id)
   at.plain = at.plain + 1
@@ -122,65 +64,22 @@ local function complete(n, id, run_by, reports, head_start, started_at)
   after_run(at.worker, true, ended_at, column.verdict[n])
 end
 
-local function settle_outcome(job, outcome)
-  local said = NUMBERS[outcome.status]
-  local lands = landing(job, said, outcome.run_at)
-  job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
-  if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
-    -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
-    if not informed(job, call('HGET', J .. job.id, 'i')) and is(job, KEYED) then
-      leave_group(job.id, true)
-    end
-    job.created = job.created or now
-  end
-  if job.key then
-    jobs[job.id] = job
-  end
-  take_out(job)
-  count_run(job, said, outcome.ended_at, outcome.waited)
-  if is(job, CANCELLING) then
-    call('SREM', P .. 'cancels', job.id)
-    set(job, CANCELLING, false)
-  end
-  job.status, job.ended, job.run_at = lands, outcome.ended_at, outcome.run_at
-  job.attempt, job.crashes = outcome.attempt, outcome.crashes
-  local keep_until = outcome.keep_until
-  if lands ~= said then
-    keep_until = now + A_DAY
-  end
-  put_in(job, keep_until)
-  if counted and lands == COMPLETED then
-    append_pair(done, score_of(job.ended), job.id)
-  end
-  write(job, outcome)
-  if job.key then
-    repark(group_of(job))
-  end
-  workers[job.worker] = true
-  local ended = lands >= COMPLETED
-  local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
-  if after_run(job.worker, ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
-    disabled[#disabled + 1] = job.worker
-    ring('state')
-    ring('leader')
-  end
+local others -- what few calls need
+
+local function other()
+  others = others or load_others()
+  return others
 end
 
-local function row(n)
-  local outcome = {}
-  for name, values in pairs(column) do
-    outcome[name] = values[n]
-  end
-  return outcome
-end
+local states = read_all(STATE, column.id)
 
 local function finish(n) -- whether it was accepted
   local id = column.id[n]
-  local state = redis.pcall('HGET', J .. id, 's')
-  if not state then
+  local state = saved[id] or states[n]
+  if not state and call('HEXISTS', INFO, id) == 0 then
     return 0
-  elseif type(state) ~= 'string' or #state < LENGTH then
-    bury(id, column.pool[n], DAMAGED, now)
+  elseif not state or #state < LENGTH or string.byte(state) > CANCELLED then
+    other().bury(n, id)
     return 0
   elseif string.byte(state) ~= PROCESSING then
     return 0
@@ -194,7 +93,7 @@ local function finish(n) -- whether it was accepted
   if plain and not column.error[n] and not column.report[n] then
     complete(n, id, string.sub(state, LENGTH + 1), reports, head_start, started_at)
   else
-    settle_outcome(parse(id, state), row(n))
+    other().settle(n, id, state)
   end
   return 1
 end
@@ -208,13 +107,19 @@ for _, of_pool in pairs(lanes) do
     count(at, COMPLETED, at.plain)
   end
 end
+in_slices('HSET', RESULT, results)
 in_slices('ZADD', P .. 'end', kept)
 in_slices('ZADD', P .. 'done', done)
+sum_up_marks()
 flush()
-flush_marks()
-flush_groups()
+if others then
+  others.flush_groups()
+end
 flush_states()
 for worker in pairs(workers) do
-  wake_tied(worker)
+  local gate = gate_of(worker)
+  if gate and not gate.open then
+    other().wake_tied(worker)
+  end
 end
 return { rung(), accepted, disabled }

@@ -1,29 +1,23 @@
--- Jobs: their state as a string of fixed layout, and the indices each belongs to. Every change of a job's status goes
--- through `take_out` and `put_in`, so that no index is forgotten. This part owns which jobs are parked.
---
--- s = status, flags, number of reports, attempt, crashes, fence, run_at, head_start, started_at, ended_at, followed by
---     the instance; NaN means none.
--- i = msgpack of worker, pool, priority, head_start, created_at, cause, unique_key, key, key_limit, trace.
-
-local LAYOUT, LENGTH = '<BBHIIddddd', 52
-local PARKED, CANCELLING, KEYED, UNIQUE, HAS_ERROR, HAS_RESULT, HAS_PROGRESS = 1, 2, 4, 8, 16, 32, 64
-local NONE = 0 / 0
-local band, bor, bnot = bit.band, bit.bor, bit.bnot
+-- Jobs, and the indices each belongs to. Every change of a job's status goes through `take_out` and `put_in`, so that no
+-- index is forgotten. This part owns which jobs are parked.
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
 local due_head
-
-local J = P .. 'j:'
+local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT } -- fields that have a hash of their own
 
 local function state_of(job)
   return struct.pack(
-    LAYOUT, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start,
-    job.started, job.ended
-  ) .. job.instance
+    WITH_INSTANCE, job.status, job.flags, job.reports, job.attempt, job.crashes, job.fence, job.run_at, job.head_start,
+    job.started, job.ended, job.instance
+  )
 end
 
 local function save(job)
-  call('HSET', J .. job.id, 's', state_of(job))
+  saved[job.id] = state_of(job)
+end
+
+local function state_at(id) -- false if there is none
+  return saved[id] or call('HGET', STATE, id)
 end
 
 local function parse(id, state)
@@ -60,14 +54,32 @@ local function fetch(id) -- returns the job; or nil, and whether there is a reco
   if job then
     return job
   end
-  local found = redis.pcall('HMGET', J .. id, 's', 'i')
-  if not found.err and not found[1] and not found[2] then
+  local state, info = state_at(id), call('HGET', INFO, id)
+  if not state and not info then
     return nil, false
   end
-  job = not found.err and parse(id, found[1])
-  job = job and informed(job, found[2])
+  job = parse(id, state)
+  job = job and informed(job, info)
   jobs[id] = job
   return job, true
+end
+
+local function read_field(id, name)
+  local hash = HASHES[name]
+  return call('HGET', hash or J .. id, hash and id or name)
+end
+
+local function write_field(id, name, value)
+  local hash = HASHES[name]
+  call('HSET', hash or J .. id, hash and id or name, value)
+end
+
+local function erase(id) -- what is stored of a job, apart from indices
+  for _, hash in pairs(HASHES) do
+    call('HDEL', hash, id)
+  end
+  call('UNLINK', J .. id)
+  jobs[id], saved[id] = nil, nil
 end
 
 local function is(job, flag)
@@ -76,10 +88,6 @@ end
 
 local function set(job, flag, on)
   job.flags = on and bor(job.flags, flag) or band(job.flags, bnot(flag))
-end
-
-local function count(at, status, n)
-  at.counts[status] = (at.counts[status] or 0) + n
 end
 
 -- ── queues and parked jobs ─────────────────────────────────────────────────────────────────────────────────────────
@@ -183,13 +191,6 @@ local function due_at(id, run_at)
   place(P .. 'due', id, run_at)
 end
 
-local function ring_ended(cause)
-  topics['ended'] = true
-  if cause ~= 'enqueued' then
-    topics['leader'] = true
-  end
-end
-
 local function take_out(job)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, -1)
@@ -275,6 +276,12 @@ local function all_fields(id)
   if fields.err then
     return { 's', '' }
   end
+  for name, hash in pairs(HASHES) do
+    local value = call('HGET', hash, id)
+    if value then
+      fields[#fields + 1], fields[#fields + 2] = name, value
+    end
+  end
   local keep_until = #fields > 0 and call('ZSCORE', P .. 'end', id)
   if keep_until then
     fields[#fields + 1], fields[#fields + 2] = 'k', keep_until
@@ -282,12 +289,3 @@ local function all_fields(id)
   return fields
 end
 
-local function next_fences(n) -- reserves n fences, and returns the first
-  -- A server that has lost its last second, or a replica that took over, must not issue a fence twice. Fences are at
-  -- least its clock in microseconds, which has moved on.
-  local clock = call('TIME')
-  local last = tonumber(call('GET', P .. 'fence') or 0)
-  local first = math.max(last + 1, clock[1] * 1000000 + clock[2])
-  call('SET', P .. 'fence', string.format('%.0f', first + n - 1))
-  return first
-end

@@ -63,12 +63,25 @@ class UnreadableError(Exception):
 
 
 def new_jobs(jobs: Sequence[NewJob], now: float) -> tuple[list[tuple[Any, ...]], list[bytes]]:
-    """Return jobs as rows for `add.lua`, and the bytes that follow them."""
-    behind: list[bytes] = []
+    """Return jobs as rows for `added_together`, and their payloads."""
+    rows, payloads = [], []
     for job in jobs:
         job.id.encode()  # an id that cannot be sent fails here, not for all jobs of the batch
-        behind += (_never_changes(job, now), job.payload)
-    return [(*_new(job), now) for job in jobs], behind
+        rows.append((*_new(job), now, _never_changes(job, now)))
+        payloads.append(job.payload)
+    return rows, payloads
+
+
+def added_together(rows: Sequence[tuple[Any, ...]], payloads: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
+    """Return the rows of a batch as arguments of `add.lua`, and the bytes that follow them."""
+    first = OWN_ARGUMENTS + len(payloads) + 1
+    if len(rows) == 1:
+        [(*row, info)] = rows
+        return _encode((1, (*row, first))), [*payloads, info]
+    *given, infos = zip(*rows, strict=True)
+    at = {info: first + n for n, info in enumerate(dict.fromkeys(infos))}
+    given.append(tuple(map(at.__getitem__, infos)))
+    return _encode((len(rows), [_brief(column) for column in given])), [*payloads, *at]
 
 
 async def added(new: Sequence[NewJob], reply: Awaitable[list[Any]]) -> list[Added]:
@@ -82,9 +95,14 @@ async def added(new: Sequence[NewJob], reply: Awaitable[list[Any]]) -> list[Adde
     ]
 
 
-def columns(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def columns(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Turn rows into columns, which the server unpacks several times faster."""
-    return list(zip(*rows, strict=True))
+    return [_brief(column) for column in zip(*rows, strict=True)]
+
+
+def _brief(column: tuple[Any, ...]) -> Any:
+    """Return the one value that a whole column has, or the column: most columns of a batch have one value."""
+    return column[0] if column.count(column[0]) == len(column) else column
 
 
 def _never_changes(job: NewJob | JobRecord, now: float) -> bytes:

@@ -41,22 +41,24 @@ class Pipeline(asyncio.Protocol):
         self.ask_for(future, command)
         return future
 
-    def ask_for(self, future: asyncio.Future[Any], command: tuple[Argument, ...]) -> None:
-        """Send a command whose reply goes to the given future."""
+    def ask_for(self, future: asyncio.Future[Any], command: tuple[Argument, ...], *, at_once: bool = False) -> None:
+        """Send a command whose reply goes to the given future: at the end of this turn of the loop, or at once."""
         if self.lost.done():
             future.set_exception(ConnectionLostError("the connection has ended"))
             return
-        if not self._unsent:
+        if not self._unsent and not at_once:
             self._loop.call_soon(self.flush)
         if not self._unreplied:
             self._received_at = self._loop.time()
         self._unsent.append(pack_command(command))  # type: ignore[arg-type]
         self._unreplied.append(future)
+        if at_once:
+            self.flush()
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._check_timeout)
 
     def flush(self) -> None:
-        """Write pending commands now instead of at the end of this turn of the loop."""
+        """Write pending commands."""
         unsent, self._unsent = self._unsent, []
         if unsent and self._transport is not None:
             self._transport.write(b"".join(unsent) if len(unsent) > 1 else unsent[0])

@@ -18,7 +18,7 @@ local function orphans(of) -- their jobs, by start, then by id
   local found = {}
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do
     for _, id in ipairs(call('SMEMBERS', P .. 'run:' .. worker)) do
-      local job = parse(id, redis.pcall('HGET', J .. id, 's'))
+      local job = parse(id, state_at(id))
       if not job then
         bury(id, '', DAMAGED, now)
       elseif of[job.instance] then
@@ -40,7 +40,7 @@ local function take(job, fence)
   holding[holder] = (holding[holder] or 0) + 1
   job.fence, job.instance = fence, holder
   save(job)
-  return { lost_by, job.id, call('HGETALL', J .. job.id) }
+  return { lost_by, job.id }
 end
 
 local function any(of)
@@ -70,6 +70,9 @@ for at = 1, math.min(n, #found) do
 end
 flush()
 flush_groups()
+for _, one in ipairs(taken) do
+  one[3] = all_fields(one[2])
+end
 
 -- Forget instances without a lease that have lost their jobs, or have none.
 local forgotten = false

@@ -18,9 +18,21 @@ COUNTED: Final = {
     JobStatus.DEAD: "dead",
 }
 """Statuses that statistics count, and under which name."""
-TOTALS: Final = {"a": "added", "c": "completed", "f": "failed"}
-SECONDS: Final = {"r": "run_seconds", "w": "wait_seconds"}
-WORK: Final = {"c": "completed", "f": "failed", "d": "died"}
+Number = type[int] | type[float]
+OF_POOLS: Final[dict[str, tuple[str, Number]]] = {
+    "a": ("added", int),
+    "c": ("completed", int),
+    "f": ("failed", int),
+    "r": ("run_seconds", float),
+    "q": ("wait_seconds", float),
+}
+OF_WORKERS: Final[dict[str, tuple[str, Number]]] = {
+    "C": ("completed", int),
+    "F": ("failed", int),
+    "D": ("died", int),
+    "R": ("run_seconds", float),
+}
+"""Which number a field of the hash `numbers` has, by its first letter."""
 LEASE: Final = struct.Struct("<dd")
 NUMBER: Final = 8
 """The number of bytes that precede a stored event: its number, so that no two events are equal."""
@@ -64,7 +76,7 @@ def state_fields(known: WorkerState) -> tuple[str, list[str]]:
 def mark_fields(totals: Mapping[str, PoolStats]) -> list[str]:
     """Return the marks of pools as an argument of `take_over.lua`: names of fields and values in turn."""
     return [
-        part for pool, one in totals.items() for mark, n in one.marks.items() for part in (f"{mark} {pool}", f"{n}")
+        part for pool, one in totals.items() for mark, n in one.marks.items() for part in (f"m{mark} {pool}", f"{n}")
     ]
 
 
@@ -104,36 +116,33 @@ def _head(rank: bytes, id: bytes, run_at: bytes) -> Head:
 
 def stats(reply: Sequence[Any]) -> Stats:
     """Return the statistics of a reply of `stats.lua`."""
-    by_pool, by_worker, totals, seconds, marks, heads, work = reply
+    numbers, heads = reply
     found = Stats()
-    for field, n in _pairs(totals):
-        pool = found.pools.setdefault(field[1:], PoolStats())
-        setattr(pool, TOTALS[field[0]], int(n))
-    for field, n in _pairs(seconds):
-        setattr(found.pools.setdefault(field[1:], PoolStats()), SECONDS[field[0]], float(n))
-    for field, n in _pairs(marks):
-        mark, _, name = field.partition(" ")
-        found.pools.setdefault(name, PoolStats()).marks[mark] = int(n)
     for name, run_at in _pairs(heads):
         found.pools.setdefault(name, PoolStats()).oldest_run_at = float(run_at)
-    for field, n in _pairs(by_pool):
-        _count(found.pools.setdefault(field[1:], PoolStats()), field, int(n))
-    for field, n in _pairs(by_worker):
-        if int(n):
-            _count(found.workers.setdefault(field[1:], WorkerStats()), field, int(n))
-    for field, n in _pairs(work):
-        numbers = found.workers.setdefault(field[1:], WorkerStats())
-        if field[0] == "r":
-            numbers.run_seconds = float(n)
+    for field, n in _pairs(numbers):
+        kind, name = field[0], field[1:]
+        if kind == "p":
+            _count(found.pools.setdefault(name[1:], PoolStats()), name, int(n))
+        elif kind == "w":
+            if int(n):
+                _count(found.workers.setdefault(name[1:], WorkerStats()), name, int(n))
+        elif kind == "m":
+            mark, _, pool = name.partition(" ")
+            found.pools.setdefault(pool, PoolStats()).marks[mark] = int(n)
+        elif kind in OF_POOLS:
+            what, number = OF_POOLS[kind]
+            setattr(found.pools.setdefault(name, PoolStats()), what, number(n))
         else:
-            setattr(numbers, WORK[field[0]], int(n))
+            what, number = OF_WORKERS[kind]
+            setattr(found.workers.setdefault(name, WorkerStats()), what, number(n))
     return found
 
 
-def _count(numbers: PoolStats | WorkerStats, field: str, n: int) -> None:
-    name = COUNTED.get(STATUSES[int(field[0])])
-    if name is not None:
-        setattr(numbers, name, n)
+def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
+    status = COUNTED.get(STATUSES[int(name[0])])
+    if status is not None:
+        setattr(numbers, status, n)
 
 
 def instances(flat: Sequence[bytes]) -> list[InstanceRecord]:

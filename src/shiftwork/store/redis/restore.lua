@@ -15,8 +15,7 @@ for _, one in ipairs(given) do -- remove existing jobs with the same ids
     place(P .. 'all:' .. job.worker, job.id, false)
     call('SREM', P .. 'cancels', job.id)
   end
-  call('UNLINK', J .. id)
-  jobs[id] = nil
+  erase(id)
 end
 flush()
 
@@ -29,12 +28,10 @@ local workers, at = {}, 3
 for _, one in ipairs(given) do
   local id, keep_until, size = one[1], one[2], 2 * one[3]
   local job = informed(parse(id, ARGV[at + 1]), ARGV[at + 3])
-  if not is_taken(job) and call('EXISTS', J .. id) == 0 then
-    local fields = {}
-    for n = 1, size do
-      fields[n] = ARGV[at + n - 1]
+  if not is_taken(job) and call('HEXISTS', STATE, id) == 0 and not saved[id] then
+    for n = at, at + size - 1, 2 do
+      write_field(id, ARGV[n], ARGV[n + 1])
     end
-    in_slices('HSET', J .. id, fields)
     jobs[id] = job
     put_in(job, keep_until)
     local here = lane(job.pool, job.worker)

@@ -12,32 +12,43 @@ from typing import Final
 
 from msgspec import Struct
 
+_ALL: Final = ("keys", "states", "changes")
+_JOBS: Final = (*_ALL, "jobs")
+_GATES: Final = ("gates", "waking")
 PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "add": ("keys", "jobs", "worker_state"),
-    "claim": ("keys", "jobs", "burial", "gates", "admission"),
-    "finish": ("keys", "jobs", "burial", "worker_state", "gates"),
-    "beat": ("keys", "jobs"),
-    "note": ("keys", "jobs"),
-    "promote": ("keys", "jobs", "burial"),
-    "reap": ("keys", "jobs", "burial", "gates"),
-    "prune": ("keys", "jobs"),
-    "leave": ("keys", "gates"),
+    "add": ("keys", "states", "add_plain", "changes"),
+    "claim": ("keys", "states", "claim_plain", "changes", "gates"),
+    "finish": ("keys", "states", "finish_plain", "changes", "worker_state", "gates"),
+    "beat": _JOBS,
+    "note": _JOBS,
+    "promote": (*_JOBS, "burial"),
+    "reap": (*_JOBS, "burial", *_GATES),
+    "prune": _JOBS,
+    "leave": (*_ALL, *_GATES),
     "hold": ("keys",),
     "drop": ("keys",),
-    "put": ("keys", "gates"),
-    "switch": ("keys", "worker_state", "gates"),
-    "restore": ("keys", "jobs", "worker_state", "gates"),
-    "take_over": ("keys", "jobs", "worker_state", "gates"),
-    "survey": ("keys", "jobs", "worker_state", "gates", "admission"),
-    "get": ("keys", "jobs"),
-    "find": ("keys", "jobs", "paging"),
-    "dead": ("keys", "paging"),
-    "amend": ("keys", "jobs", "burial", "worker_state", "gates"),
-    "rewrite": ("keys",),
-    "bury": ("keys", "jobs", "burial"),
-    "stats": ("keys", "jobs"),
+    "put": (*_ALL, *_GATES),
+    "switch": (*_ALL, "worker_state", *_GATES),
+    "restore": (*_JOBS, "worker_state", *_GATES),
+    "take_over": (*_JOBS, "worker_state", *_GATES),
+    "survey": (*_JOBS, "worker_state", *_GATES, "admission"),
+    "get": _JOBS,
+    "find": (*_JOBS, "paging"),
+    "dead": (*_ALL, "paging"),
+    "amend": (*_JOBS, "burial", "worker_state", *_GATES),
+    "rewrite": _JOBS,
+    "bury": (*_JOBS, "burial"),
+    "stats": _JOBS,
     "record": ("keys",),
 }
+OTHERS: Final[dict[str, tuple[str, ...]]] = {
+    "add": ("jobs", "worker_state", "add_others"),
+    "claim": ("jobs", "burial", "waking", "admission", "claim_others"),
+    "finish": ("jobs", "burial", "waking", "finish_others"),
+}
+"""Parts that many calls do not need, and that are made only when they are: the server makes every function of a script
+anew in each call, which costs more than running a small one. They are the function `load_others` of the script, at the
+line `-- OTHERS`, and the last of them returns what the script needs."""
 READERS: Final = ("survey", "get", "find", "dead", "stats")
 REFUSED_WHEN_FULL: Final = ("add", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
@@ -57,9 +68,17 @@ def script(name: str) -> Script:
     """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    text = (first + "\n".join(_part(part) for part in (*PARTS[name], name))).encode()
+    text = (first + "\n".join(_part(part) for part in PARTS[name]) + _main(name)).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
+
+
+def _main(name: str) -> str:
+    text = _part(name)
+    if name in OTHERS:
+        others = "\n".join(map(_part, OTHERS[name]))
+        text = text.replace("-- OTHERS\n", f"local function load_others()\n{others}end\n", 1)
+    return text
 
 
 @cache

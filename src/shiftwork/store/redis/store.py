@@ -43,10 +43,11 @@ from shiftwork.core.model import (
 )
 from shiftwork.core.statuses import STATUSES
 from shiftwork.errors import SchemaVersionError
+from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
 from shiftwork.store.redis import doctor, jobs, replies
-from shiftwork.store.redis.add_batcher import AddBatcher, Rows, in_parts
+from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
@@ -140,14 +141,19 @@ class RedisStore:
             self._batchers[connection] = batcher
         return jobs.added(new, batcher.add(*jobs.new_jobs(new, now)))
 
-    def _send_jobs(self, rows: Rows, behind: Sequence[bytes], future: "asyncio.Future[Any]") -> SentCommand:
-        arguments = msgpack.encode((len(rows), jobs.columns(rows)))
-        return self._client.send("add", arguments, self._origin, *behind, future=future)
+    def _send_jobs(self, rows: Rows, payloads: Sequence[bytes], reply: BatchReply) -> SentCommand:
+        arguments, behind = jobs.added_together(rows, payloads)
+        return self._client.send("add", arguments, self._origin, *behind, future=reply, at_once=reply.at_once)
 
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        next_at, taken = await self._write("claim", now, instance, pool, n, list(workers), edition or False)
+        crew = crews.digest(workers)
+        wanted = {"digest": crew} if crew else list(workers)
+        next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
+        if next_at == b"unknown":
+            told = {"digest": crew, "names": list(workers)}
+            next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
         found = FoundJobs()

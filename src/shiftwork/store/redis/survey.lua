@@ -15,8 +15,11 @@ local function eldest_of(worker)
 end
 
 local function is_live(worker)
-  local names = { SCHEDULED .. worker, FAILED .. worker, QUEUED .. worker, PROCESSING .. worker }
-  for _, n in ipairs(call('HMGET', P .. 'nw', unpack(names))) do
+  local fields = {}
+  for status = SCHEDULED, PROCESSING do
+    fields[#fields + 1] = 'w' .. status .. worker
+  end
+  for _, n in ipairs(call('HMGET', P .. 'numbers', unpack(fields))) do
     if n and tonumber(n) > 0 then
       return true
     end

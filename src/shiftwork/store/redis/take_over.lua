@@ -3,7 +3,7 @@
 -- texts. Returns the topics, and a fence above the given one.
 
 local states, totals, marks, given_fence = A[1], A[2], A[3], A[4]
-local replaced_pools, replaced_marks = {}, {}
+local replaced_pools, replaced_marks, NUMBERS = {}, {}, P .. 'numbers'
 
 for _, state in ipairs(states) do
   local worker, fields = state[1], state[2]
@@ -14,17 +14,17 @@ for _, state in ipairs(states) do
 end
 for _, total in ipairs(totals) do
   local pool, added, completed, failed, run_seconds, wait_seconds = unpack(total)
-  call('HSET', P .. 'totals', 'a' .. pool, added, 'c' .. pool, completed, 'f' .. pool, failed)
-  call('HSET', P .. 'seconds', 'r' .. pool, run_seconds, 'w' .. pool, wait_seconds)
+  call('HSET', NUMBERS, 'a' .. pool, added, 'c' .. pool, completed, 'f' .. pool, failed)
+  call('HSET', NUMBERS, 'r' .. pool, run_seconds, 'q' .. pool, wait_seconds)
   replaced_pools[pool] = true
 end
-for _, field in ipairs(call('HKEYS', P .. 'marks')) do
-  if replaced_pools[string.match(field, ' (.*)')] then
+for _, field in ipairs(call('HKEYS', NUMBERS)) do
+  if string.sub(field, 1, 1) == 'm' and replaced_pools[string.match(field, ' (.*)')] then
     replaced_marks[#replaced_marks + 1] = field
   end
 end
-in_slices('HDEL', P .. 'marks', replaced_marks)
-in_slices('HSET', P .. 'marks', marks)
+in_slices('HDEL', NUMBERS, replaced_marks)
+in_slices('HSET', NUMBERS, marks)
 if given_fence > tonumber(call('GET', P .. 'fence') or 0) then
   call('SET', P .. 'fence', string.format('%.0f', given_fence))
 end

@@ -3,14 +3,14 @@
 -- w:WORKER = on ("0" if disabled), why, at (changed_at), failures, started, ended, success, error, wrong
 -- (last_error_at), rate (rate_at)
 
-local STATE = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'wrong', 'rate' }
+local WORKER_FIELDS = { 'on', 'why', 'at', 'failures', 'started', 'ended', 'success', 'error', 'wrong', 'rate' }
 
 local function know(worker)
   call('SADD', P .. 'known', worker)
 end
 
 local function fields_of_worker(worker)
-  return call('HMGET', P .. 'w:' .. worker, unpack(STATE))
+  return call('HMGET', P .. 'w:' .. worker, unpack(WORKER_FIELDS))
 end
 
 local states = {}
@@ -27,10 +27,15 @@ local function known_state(worker)
   return state
 end
 
-local function after_end(worker, ended_at)
-  local state = known_state(worker)
-  state.ended = math.max(state.ended, ended_at)
+local function note_last_end(state, ended_at)
+  if ended_at > state.ended then
+    state.ended = ended_at
+  end
   state.changes.ended = state.ended
+end
+
+local function after_end(worker, ended_at)
+  note_last_end(known_state(worker), ended_at)
 end
 
 -- Returns whether the end of this run disabled the worker. `retried`: whether the run failed and its job runs again.
@@ -38,13 +43,15 @@ local function after_run(worker, ended, ended_at, verdict, failure, disable_afte
   local state = known_state(worker)
   local changes = state.changes
   if ended then
-    after_end(worker, ended_at)
+    note_last_end(state, ended_at)
   end
   if (retried or verdict == 'failure') and ended_at >= state.wrong then
     state.wrong, changes.wrong, changes.error = ended_at, ended_at, failure or false
   end
   if verdict == 'success' then
-    state.success = math.max(state.success, ended_at)
+    if ended_at > state.success then
+      state.success = ended_at
+    end
     changes.success = state.success
     state.failures, changes.failures = 0, 0
     return false

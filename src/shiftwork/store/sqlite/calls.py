@@ -28,7 +28,7 @@ CALLS_SPARED: Final = 100
 """How many quick calls go to the thread after a slow one."""
 CALLS_AT_ONCE: Final = 16
 """How many quick calls a task may have served in a row before the event loop gets its turn."""
-CALLS_PER_LOOK: Final = 16
+CALLS_PER_LOOK: Final = 8
 """After how many calls that were served at once to look whether upkeep is due."""
 
 
@@ -284,6 +284,7 @@ class CallThread:
         with self._serving:
             if self._server is not None and self._server.upkeep_due():
                 self._server.upkeep()
+                self._calls_to_look = 1  # it may have failed
         self._count_served(sum(1 for each in groups if not each))
         return not last
 

@@ -1,5 +1,6 @@
 """Turns jobs into rows, and rows into jobs. It owns `add`, `get`, and the burial of rows that cannot be read."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -250,8 +251,8 @@ def replace_payload(session: SqliteSession, seq: int, payload: bytes) -> None:
 def delete(session: SqliteSession, doomed: Iterable[tuple[int, int, int, int]]) -> int:
     """Delete these jobs (number, pool, worker, status) and everything that belongs to them. Returns how many."""
     doomed = list(doomed)
-    for _, pool, worker, status in doomed:
-        session.count(pool, worker, status, -1)
+    for (pool, worker, status), n in Counter((pool, worker, status) for _, pool, worker, status in doomed).items():
+        session.count(pool, worker, status, -n)
     seqs = (as_list(seq for seq, _, _, _ in doomed),)
     for what in ("delete_jobs", "delete_payloads", "delete_results", "delete_attempts"):
         session.run(what, seqs)

@@ -31,7 +31,7 @@ def stats(session: SqliteSession) -> Stats:
         if worker and any(counts):
             _add_worker(answer.workers.setdefault(worker, WorkerStats()), counts)
     for name, pool in pools.items():
-        answer.pools[name].oldest_run_at = _oldest(session, pool)
+        answer.pools[name].oldest_run_at = session.value("oldest_ready", (pool,))
         answer.pools[name].marks = dict(session.run("read_marks", (pool,)).fetchall())
     return answer
 
@@ -50,14 +50,6 @@ def _add_worker(numbers: WorkerStats, counts: Sequence[int]) -> None:
     numbers.failed += counts[FAILURES]
     numbers.died += counts[DIED]
     numbers.run_seconds += counts[RUN_SECONDS]
-
-
-def _oldest(session: SqliteSession, pool: int) -> float | None:
-    """When the job at the head of the pool's queue became due."""
-    workers = session.values("ready_lanes", (pool,))
-    heads = [session.run("heads_of_lane", (pool, worker, 1)).fetchone() for worker in workers]
-    _, _, run_at, _ = min(heads, default=(None, None, None, None))
-    return run_at
 
 
 def record(session: SqliteSession, events: Sequence[Event]) -> None:

@@ -210,6 +210,22 @@ UPDATE jobs SET parked = ? WHERE seq = ?;
 
 -- ── claim ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+-- name: next_jobs
+-- serves: jobs_next
+SELECT seq, id, payload, attempt, crashes, run_at, cause, trace, worker, rank, key FROM jobs INDEXED BY jobs_next
+WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+
+-- name: oldest_ready
+-- When the job at the head of a pool's queue became due.
+-- serves: jobs_next
+SELECT run_at FROM jobs INDEXED BY jobs_next
+WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT 1;
+
+-- name: next_workers
+-- serves: jobs_next
+SELECT seq, worker FROM jobs INDEXED BY jobs_next
+WHERE pool = ? AND status = 2 AND parked = 0 ORDER BY rank, id LIMIT ?;
+
 -- name: ready_lanes
 -- A loose index scan: one step for each worker that has ready jobs in the pool, however many jobs there are.
 -- serves: jobs_ready

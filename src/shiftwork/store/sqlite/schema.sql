@@ -139,6 +139,10 @@ CREATE UNIQUE INDEX jobs_by_id ON jobs (namespace, id);
 -- The jobs that could start now. Parked, scheduled, running and ended jobs are not in it, however many there are.
 CREATE INDEX jobs_ready ON jobs (pool, worker, rank, id) WHERE status = 2 AND parked = 0;
 
+-- The same jobs in the order of their pool, whatever the number of workers. Claims read it as far as nothing holds its
+-- jobs back.
+CREATE INDEX jobs_next ON jobs (pool, rank, id, worker) WHERE status = 2 AND parked = 0;
+
 -- The running jobs, by start, with their holders.
 CREATE INDEX jobs_running ON jobs (worker, started_at, holder) WHERE status = 3;
 

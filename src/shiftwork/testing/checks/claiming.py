@@ -1,6 +1,8 @@
 """`claim`: order, limits, fences, and what it writes. What holds jobs back is in `gates` and `keys`."""
 
+import tracemalloc
 from itertools import pairwise
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,6 +29,9 @@ from shiftwork.testing.acts import (
 from shiftwork.testing.expect import equal, holds
 from shiftwork.testing.lab import Lab
 
+LARGE: Final = 1_000_000
+"""Bytes of a payload whose copies can be told from everything else."""
+
 
 async def check_jobs_come_by_rank_and_then_by_id(lab: Lab) -> None:
     await add(lab.store, job("d", run_at=NOW - 1), job("c"), job("a", run_at=NOW - 1), job("b", run_at=NOW - 2))
@@ -51,6 +56,17 @@ async def check_priority_is_a_head_start(lab: Lab) -> None:
         job("normal, new", priority=JobPriority.NORMAL, head_start=aging),
     )
     equal(await claim_ids(lab.store), ["low, old", "high, new", "normal, new", "low, new"], "the order")
+
+
+async def check_a_large_payload_is_copied_once(lab: Lab) -> None:
+    await add(lab.store, job("1"), job("2", payload=bytes(LARGE)))
+    await claim_one(lab.store, "1")  # what is loaded once is loaded
+    tracemalloc.start()
+    claimed = await claim_one(lab.store, "2")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    equal(len(claimed.payload), LARGE, "the payload")
+    holds(peak < 2.5 * LARGE, f"a claim of {LARGE} bytes needs {peak} bytes of memory at most at a time")
 
 
 async def check_never_more_than_asked_for(lab: Lab) -> None:

@@ -23,6 +23,8 @@ class PoolShape(Struct, frozen=True, kw_only=True):
     kind: str | None
     min_workers: int | None
     max_workers: int | None
+    processes: int | Literal["auto"] | None
+    """Over how many processes its slots are spread on each node, as registered; None for a process pool."""
     instances: int
     workers: int
     wanted: int
@@ -117,6 +119,7 @@ def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
         kind=config.kind if config else None,
         min_workers=config.min_workers if config else None,
         max_workers=config.max_workers if config else None,
+        processes=config.processes if config and config.kind != "process" else None,
         instances=pool.instances,
         workers=pool.workers,
         wanted=pool.wanted,

@@ -30,6 +30,17 @@ DECLARE
     left_over integer[];
     rounds integer := 0;
 BEGIN
+    IF keys IS NULL AND unique_keys IS NULL THEN
+        BEGIN
+            topics := shiftwork.add_new(
+                ns, ids, workers, pools, payloads, run_ats, priorities, head_starts, key_limits, causes, traces, ats,
+                coalesce(own_slot, pg_backend_pid() % 8)
+            );
+            RETURN;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;  -- one of them exists
+        END;
+    END IF;
     topics := '{}';
     IF parks THEN
         PERFORM shiftwork.lock_keys(ns, workers, keys);

@@ -4,19 +4,41 @@
 -- Indices: jobs_ready, lanes_pkey, instances_pkey, docs_pkey, workers_pkey.
 
 -- Returns the workers among these that are enabled and, if several were given, have a ready job in the pool. Returns
--- none if the instance is lost or the pool is paused.
-CREATE OR REPLACE FUNCTION shiftwork.open_lanes(ns integer, who text, from_pool text, names text[]) RETURNS text[]
+-- none if the instance is lost or the pool is paused, and NULL if the store holds other definitions than this edition;
+-- any will do for a caller that names none. The workers are those of a crew, if one is named.
+CREATE OR REPLACE FUNCTION shiftwork.open_lanes(
+    ns integer, who text, from_pool text, names text[], edition text, crew text
+)
+RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    alone boolean := cardinality(names) = 1;
+    stale boolean;
+    closed boolean;
 BEGIN
-    IF EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = who AND i.lost) OR EXISTS (
-        SELECT 1 FROM shiftwork.docs d WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
-    ) THEN
+    SELECT
+        edition IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM shiftwork.docs d
+            WHERE d.namespace = ns AND d.kind = 'edition' AND d.name = 'definitions' AND d.guard = edition
+        ),
+        EXISTS (SELECT 1 FROM shiftwork.instances i WHERE i.namespace = ns AND i.name = who AND i.lost)
+        OR EXISTS (
+            SELECT 1 FROM shiftwork.docs d
+            WHERE d.namespace = ns AND d.kind = 'pool' AND d.name = from_pool AND d.paused
+        )
+        OR alone AND EXISTS (
+            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = names[1] AND NOT s.enabled
+        )
+    INTO stale, closed;
+    IF stale THEN
+        RETURN NULL;
+    ELSIF closed THEN
         RETURN '{}';
+    ELSIF alone THEN  -- the caller finds out whether it has a job
+        RETURN names;
     END IF;
-    IF cardinality(names) = 1 THEN  -- the caller finds out whether it has a job
-        RETURN ARRAY(SELECT w FROM unnest(names) AS w WHERE NOT EXISTS (
-            SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = w AND NOT s.enabled
-        ));
+    IF crew IS NOT NULL THEN
+        RETURN shiftwork.crew_lanes(ns, from_pool, crew);
     END IF;
     RETURN ARRAY(
         SELECT w FROM unnest(names) AS w
@@ -31,21 +53,11 @@ BEGIN
     );
 END $$;
 
--- Returns whether the store holds these definitions; any will do for a caller that names none.
-CREATE OR REPLACE FUNCTION shiftwork.holds_edition(ns integer, edition text) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN edition IS NULL OR EXISTS (
-        SELECT 1 FROM shiftwork.docs d
-        WHERE d.namespace = ns AND d.kind = 'edition' AND d.name = 'definitions' AND d.guard = edition
-    );
-END $$;
-
 -- Start the first ready jobs by rank, where only pausing and disabling can hold them back. Where a gate has a say,
 -- returns one row without an id; the caller then goes through `consider`. Where the edition is another one, the cause
--- of that row is 'stale'.
+-- of that row is 'stale'; where the crew is unknown, it is 'unknown'.
 CREATE OR REPLACE FUNCTION shiftwork.claim(
-    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text
+    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text, crew text
 )
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
@@ -58,46 +70,52 @@ AS $$
 #variable_conflict use_column
 DECLARE
     lanes text[];
+    lane text;
+    places tid[];
+    now_started text[];
+    started text[] := '{}';
     reach integer := n;
-    got integer := 0;
     seen integer;
-    now_got integer;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
-    IF NOT shiftwork.holds_edition(ns, edition) THEN
+    IF crew IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest = crew
+    ) THEN
         RETURN QUERY SELECT
             NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
-            NULL::double precision, 'stale', NULL;
+            NULL::double precision, 'unknown', NULL;
         RETURN;
     END IF;
-    lanes := shiftwork.open_lanes(ns, who, from_pool, names);
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition, crew);
     IF lanes = '{}' THEN
         RETURN;
     END IF;
-    IF EXISTS (
+    IF lanes IS NULL OR EXISTS (
         SELECT 1 FROM shiftwork.docs d
         WHERE d.namespace = ns AND d.kind = 'gates' AND d.name = ANY (lanes) AND d.ties IS NOT NULL
     ) THEN
         RETURN QUERY SELECT
             NULL::double precision, NULL, NULL, NULL::bytea, NULL::bigint, NULL::integer, NULL::integer,
-            NULL::double precision, NULL, NULL;
+            NULL::double precision, CASE WHEN lanes IS NULL THEN 'stale' END, NULL;
         RETURN;
     END IF;
     IF cardinality(lanes) = 1 THEN
-        RETURN QUERY
-        WITH taken AS MATERIALIZED (
-            SELECT j.ctid AS place FROM shiftwork.jobs j
-            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lanes[1] AND j.status = 2 AND NOT j.parked
+        lane := lanes[1];
+        places := ARRAY(
+            SELECT j.ctid FROM shiftwork.jobs j
+            WHERE j.namespace = ns AND j.pool = from_pool AND j.worker = lane AND j.status = 2 AND NOT j.parked
             ORDER BY j.rank, j.id LIMIT n FOR UPDATE SKIP LOCKED
-        )
-        SELECT s.* FROM shiftwork.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
+        );
+        IF places <> '{}' THEN
+            RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
+            PERFORM shiftwork.count_starts(ns, from_pool, at, array_fill(lane, ARRAY[cardinality(places)]));
+        END IF;
         RETURN;
     END IF;
     -- Merge the heads of all lanes. Jobs that other claims have locked are skipped; then look further down each lane.
     LOOP
-        RETURN QUERY
-        WITH taken AS MATERIALIZED (
-            SELECT j.ctid AS place FROM (
+        SELECT array_agg(t.place), array_agg(t.worker) INTO places, now_started FROM (
+            SELECT j.ctid AS place, j.worker FROM (
                 SELECT b.rank, b.id, b.place FROM unnest(lanes) AS w CROSS JOIN LATERAL (
                     SELECT r.rank, r.id, r.ctid AS place FROM shiftwork.jobs r
                     WHERE r.namespace = ns AND r.pool = from_pool AND r.worker = w AND r.status = 2 AND NOT r.parked
@@ -106,12 +124,13 @@ BEGIN
             ) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
             WHERE j.status + 0 = 2 AND NOT j.parked
-            ORDER BY best.rank, best.id LIMIT n - got FOR UPDATE OF j SKIP LOCKED
-        )
-        SELECT s.* FROM shiftwork.start_at(ns, who, from_pool, at, ARRAY(SELECT t.place FROM taken t)) AS s;
-        GET DIAGNOSTICS now_got = ROW_COUNT;
-        got := got + now_got;
-        EXIT WHEN got >= n;
+            ORDER BY best.rank, best.id LIMIT n - cardinality(started) FOR UPDATE OF j SKIP LOCKED
+        ) AS t;
+        IF places IS NOT NULL THEN
+            RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
+            started := started || now_started;
+        END IF;
+        EXIT WHEN cardinality(started) >= n;
         SELECT max(ahead.n) INTO seen FROM unnest(lanes) AS w CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (
                 SELECT 1 FROM shiftwork.jobs r
@@ -122,4 +141,5 @@ BEGIN
         EXIT WHEN seen < reach;
         reach := reach * 4;
     END LOOP;
+    PERFORM shiftwork.count_starts(ns, from_pool, at, started);
 END $$;

@@ -5,9 +5,10 @@
 -- Indices: jobs_ready, docs_pkey, workers_pkey.
 
 -- Lock the workers concerned, so that no other claim starts their jobs until the transaction ends. Returns the facts,
--- and the first ready jobs of each lane; nothing but `stale` if the edition is another one.
+-- and the first ready jobs of each lane; nothing but `stale` if the edition is another one, and not even that if the
+-- crew is unknown.
 CREATE OR REPLACE FUNCTION shiftwork.consider(
-    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text,
+    ns integer, who text, from_pool text, n integer, at double precision, names text[], edition text, crew text,
     OUT known json, OUT ahead json, OUT stale boolean
 )
 LANGUAGE plpgsql
@@ -21,12 +22,14 @@ BEGIN
     -- If the process is stopped while it chooses, other claims must not wait for it for ever.
     PERFORM set_config('idle_in_transaction_session_timeout', '5s', true);
     PERFORM pg_advisory_xact_lock_shared(shiftwork.lock_number(ns, 'gates', ''));
-    stale := NOT shiftwork.holds_edition(ns, edition);
-    IF stale THEN
+    IF crew IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM shiftwork.crews c WHERE c.namespace = ns AND c.digest = crew
+    ) THEN
         RETURN;
     END IF;
-    lanes := shiftwork.open_lanes(ns, who, from_pool, names);
-    IF lanes = '{}' THEN
+    lanes := shiftwork.open_lanes(ns, who, from_pool, names, edition, crew);
+    stale := lanes IS NULL;
+    IF stale OR lanes = '{}' THEN
         RETURN;
     END IF;
     FOR number IN

@@ -1,4 +1,5 @@
--- Counters per lane (worker and pool), in eight slots so that connections rarely wait for each other.
+-- Counters per lane (worker and pool), in eight slots, and another eight for claims (start.sql), so that connections
+-- rarely wait for each other.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: lanes_pkey.
@@ -41,7 +42,7 @@ CREATE OR REPLACE FUNCTION shiftwork.fold(ns integer, n integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     WITH loose AS MATERIALIZED (
-        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 8
+        SELECT l.worker, l.pool, l.slot FROM shiftwork.lanes l WHERE l.namespace = ns AND l.slot >= 16
         LIMIT n FOR UPDATE SKIP LOCKED
     ),
     taken AS (

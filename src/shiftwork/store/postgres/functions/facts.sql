@@ -71,7 +71,7 @@ BEGIN
                 FROM shiftwork.docs d
                 WHERE d.namespace = ns AND (
                     d.kind IN ('pool', 'breaker')
-                    OR d.kind = 'gates' AND (names IS NULL OR d.name = ANY (ARRAY(SELECT w.name FROM wanted w)))
+                    OR d.kind = 'gates' AND (names IS NULL OR d.name IN (SELECT w.name FROM wanted w))
                 )
             ), '[]'),
             'served', coalesce((

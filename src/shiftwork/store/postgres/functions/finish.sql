@@ -5,7 +5,9 @@
 
 -- Write the outcomes of claimed jobs. Returns the positions of the accepted outcomes, and of those that disabled
 -- their worker. What the outcomes add to the marks of their pools arrives summed up, and outcome by outcome in
--- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much.
+-- `one_by_one`, which is read only if one is rejected: summing up here would cost three times as much. Statuses, times
+-- to run at, numbers of attempts and crashes, and verdicts may have one element if all are equal. Limits are given if a
+-- run has failed.
 CREATE OR REPLACE FUNCTION shiftwork.finish(
     ns integer, at double precision, ids text[], fences bigint[], statuses smallint[], ends double precision[],
     run_ats double precision[], tries integer[], falls integer[], verdicts smallint[], limits integer[],
@@ -18,6 +20,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    calm boolean := 1 = ALL (verdicts) AND 1 <> ALL (statuses);  -- all succeeded
     workers text[];
     keys text[];
     keyed text[];
@@ -29,7 +32,12 @@ BEGIN
         PERFORM pg_advisory_xact_lock(shiftwork.lock_number(ns, 'gates', ''));
     END IF;
     WITH given AS MATERIALIZED (
-        SELECT DISTINCT ON (t.id, t.fence) * FROM unnest(
+        SELECT DISTINCT ON (t.id, t.fence)
+            t.id, t.fence, coalesce(t.status, statuses[1]) AS status, t.ended_at,
+            coalesce(t.run_at, run_ats[1]) AS run_at, coalesce(t.attempt, tries[1]) AS attempt,
+            coalesce(t.crashes, falls[1]) AS crashes, coalesce(t.verdict, verdicts[1]) AS verdict, t.result, t.error,
+            t.report, t.keep_until, t.ord
+        FROM unnest(
             ids, fences, statuses, ends, run_ats, tries, falls, verdicts, results, errors, reports, keeps
         ) WITH ORDINALITY AS t (
             id, fence, status, ended_at, run_at, attempt, crashes, verdict, result, error, report, keep_until, ord
@@ -119,7 +127,14 @@ BEGIN
         PERFORM shiftwork.lock_keys(ns, keyed, keys);
         topics := topics || ARRAY(SELECT 'pool:' || p FROM unnest(shiftwork.repark(ns, keyed, keys)) AS p);
     END IF;
-    disabled := shiftwork.apply_verdicts(ns, accepted, workers, statuses, ends, verdicts, limits, errors);
+    IF NOT calm OR EXISTS (
+        SELECT 1 FROM shiftwork.workers s WHERE s.namespace = ns AND s.name = ANY (workers) AND s.failures <> 0
+    ) THEN
+        disabled := shiftwork.apply_verdicts(
+            ns, accepted, workers, shiftwork.spread(statuses, cardinality(ids)), ends,
+            shiftwork.spread(verdicts, cardinality(ids)), limits, errors
+        );
+    END IF;
     IF disabled <> '{}' THEN
         topics := topics || ARRAY['state', 'leader'];
     END IF;
@@ -136,6 +151,11 @@ BEGIN
     FROM unnest(mark_pools, mark_names, mark_numbers) AS t (pool, name, n)
     ON CONFLICT (namespace, pool, name, slot) DO UPDATE SET n = m.n + excluded.n;
 END $$;
+
+-- Return a column of `n` values that has one element if all are equal.
+CREATE OR REPLACE FUNCTION shiftwork.spread(given smallint[], n integer) RETURNS smallint[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN cardinality(given) = n THEN given ELSE array_fill(given[1], ARRAY[n]) END;
 
 -- Sum up what the outcomes at these positions add to the marks of their pools, by pool and name, sorted. `one_by_one`
 -- has, for each outcome, its pool, its marks separated by spaces, and the seconds it waited.

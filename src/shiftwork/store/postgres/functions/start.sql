@@ -14,45 +14,50 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
+DECLARE
+    places tid[];
+    started text[];
 BEGIN
-    RETURN QUERY
-    WITH ready AS MATERIALIZED (
-        SELECT j.ctid AS place FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
+    SELECT array_agg(r.place), array_agg(r.worker) INTO places, started FROM (
+        SELECT j.ctid AS place, j.worker FROM unnest(ids) WITH ORDINALITY AS u (id, ord)
         JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = u.id
         WHERE j.status + 0 = 2 AND NOT j.parked ORDER BY u.ord FOR UPDATE OF j
-    )
-    SELECT s.* FROM shiftwork.start_at(ns, who, from_pool, at, ARRAY(SELECT r.place FROM ready r)) AS s;
+    ) AS r;
+    IF places IS NOT NULL THEN
+        RETURN QUERY SELECT s.* FROM shiftwork.start_at(who, at, places) AS s;
+        PERFORM shiftwork.count_starts(ns, from_pool, at, started);
+    END IF;
 END $$;
 
--- Start the rows at these places. The caller has just locked them, so they have not moved.
-CREATE OR REPLACE FUNCTION shiftwork.start_at(ns integer, who text, from_pool text, at double precision, places tid[])
+-- Start the rows at these places, in any order. The caller has locked them in an earlier statement, so they have not
+-- moved.
+CREATE OR REPLACE FUNCTION shiftwork.start_at(who text, at double precision, places tid[])
 RETURNS TABLE (
     rank double precision, id text, worker text, payload bytea, fence bigint, attempt integer, crashes integer,
     run_at double precision, cause text, trace text
 )
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
-AS $$
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH started AS (
-        UPDATE shiftwork.jobs j SET
-            status = 3, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
-            ended_at = NULL, progress = NULL
-        FROM unnest(places) AS p (place)
-        WHERE j.ctid = p.place
-        RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace
-    ),
-    counted AS (
-        INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
-        SELECT ns, s.worker, from_pool, pg_backend_pid() % 8, -count(*), count(*), at
-        FROM started s GROUP BY s.worker ORDER BY s.worker
-        ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
-            queued = l.queued + excluded.queued,
-            processing = l.processing + excluded.processing,
-            last_started = greatest(l.last_started, excluded.last_started)
-    )
-    SELECT * FROM started;
+    UPDATE shiftwork.jobs j SET
+        status = 3, instance = who, fence = nextval('shiftwork.fences'), attempt = j.attempt + 1, started_at = at,
+        ended_at = NULL, progress = NULL
+    WHERE j.ctid = ANY (places)
+    RETURNING j.rank, j.id, j.worker, j.payload, j.fence, j.attempt, j.crashes, j.run_at, j.cause, j.trace;
+END $$;
+
+-- Count jobs as started; `workers` has one element for each of them. Claims count in slots 8 to 15, all others in 0 to
+-- 7, because a process claims while it adds jobs and writes outcomes.
+CREATE OR REPLACE FUNCTION shiftwork.count_starts(ns integer, from_pool text, at double precision, workers text[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shiftwork.lanes AS l (namespace, worker, pool, slot, queued, processing, last_started)
+    SELECT ns, s.worker, from_pool, pg_backend_pid() % 8 + 8, -count(*), count(*), at
+    FROM unnest(workers) AS s (worker) GROUP BY s.worker ORDER BY s.worker COLLATE "C"
+    ON CONFLICT (namespace, worker, pool, slot) DO UPDATE SET
+        queued = l.queued + excluded.queued,
+        processing = l.processing + excluded.processing,
+        last_started = greatest(l.last_started, excluded.last_started);
 END $$;

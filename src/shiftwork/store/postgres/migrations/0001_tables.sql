@@ -11,6 +11,7 @@
 --               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
 --               ├─▶ instances   leases. Lost instances stay, so that they remain lost
 --               ├─▶ places      names held until a time
+--               ├─▶ crews       the workers that instances serve, where they are many
 --               ├─▶ docs        small records, written by compare-and-set
 --               └─▶ events
 --   migrations      the phases of these files that were done
@@ -56,8 +57,8 @@ CREATE TABLE shiftwork.jobs (
     key_limit  integer NOT NULL,
     attempt    integer NOT NULL DEFAULT 0,
     crashes    integer NOT NULL DEFAULT 0,
-    status     smallint NOT NULL CHECK (status BETWEEN 0 AND 6),
-    priority   smallint NOT NULL CHECK (priority BETWEEN 0 AND 3),
+    status     smallint NOT NULL,
+    priority   smallint NOT NULL,
     parked     boolean NOT NULL DEFAULT false,
     cancelling boolean NOT NULL DEFAULT false,
     id         text COLLATE "C" NOT NULL,
@@ -189,6 +190,14 @@ CREATE TABLE shiftwork.places (
     holder    text COLLATE "C" NOT NULL,
     until     double precision NOT NULL,
     PRIMARY KEY (namespace, name, holder)
+);
+
+CREATE TABLE shiftwork.crews (
+    namespace integer NOT NULL,
+    digest    text COLLATE "C" NOT NULL,
+    worker    text COLLATE "C" NOT NULL,
+    made_at   double precision NOT NULL,   -- the same for all of a digest
+    PRIMARY KEY (namespace, digest, worker)
 );
 
 CREATE TABLE shiftwork.docs (

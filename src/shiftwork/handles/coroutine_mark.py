@@ -1,0 +1,19 @@
+"""How an object that is called like a coroutine function says so, for frameworks that ask before they call."""
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+if sys.version_info >= (3, 12):
+
+    def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
+        """Let `inspect.iscoroutinefunction` and `asyncio.iscoroutinefunction` return True for this object."""
+        inspect.markcoroutinefunction(called)
+
+else:
+
+    def mark_as_coroutine_function(called: Callable[..., Any]) -> None:
+        """Let `asyncio.iscoroutinefunction` return True for this object; this Python's `inspect` cannot be told."""
+        called._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # noqa: SLF001

@@ -1,0 +1,108 @@
+"""Runs that take place in this process one at a time, in the order in which they arrive."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from typing import Any
+
+from shiftwork.core.model import Claimed, Progress
+from shiftwork.core.retry import End
+from shiftwork.runtime.clock import Clock
+from shiftwork.runtime.engine.local_runner import LocalRunner
+from shiftwork.runtime.engine.registry import Callee
+from shiftwork.runtime.engine.run import Run
+from shiftwork.runtime.engine.surroundings import Surroundings
+from shiftwork.runtime.engine.transactions import Transactions
+from shiftwork.runtime.processes.messages import Start
+
+
+class SerialRunner(LocalRunner):
+    """Runs one job after the other. A plain function begins in the thread in which the one before it has ended.
+
+    It never gives up on a run: the node kills the process instead.
+    """
+
+    def __init__(
+        self,
+        callees: Mapping[str, Callee],
+        clock: Clock,
+        *,
+        report: Callable[[Claimed, Progress], None],
+        transactions: Transactions,
+        surroundings: Surroundings,
+        begin: Callable[[Start], Run | None],
+        not_started: Callable[[Run, RuntimeError], None],
+    ) -> None:
+        super().__init__(
+            callees, clock, report=report, transactions=transactions, surroundings=surroundings, gives_up=False
+        )
+        self._begin = begin
+        """Makes a run of what has arrived; None if there is nothing to run."""
+        self._not_started = not_started
+        """Called with a run that could not be started."""
+        self._context = copy_context()
+        """As it was before any run, which may set variables in its own."""
+        self._line: deque[Start] = deque()
+        self._busy = False
+        self._lock = threading.Lock()
+        """Guards the line: its next run may begin on the event loop or in a thread."""
+
+    def put(self, start: Start) -> None:
+        """Run this after all that arrived before it."""
+        with self._lock:
+            self._line.append(start)
+            idle, self._busy = not self._busy, True
+        if idle:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        run = self._next()
+        if run is not None:
+            self._context.copy().run(self._start, run)
+
+    def _next(self) -> Run | None:
+        while True:
+            with self._lock:
+                if not self._line:
+                    self._busy = False
+                    return None
+                start = self._line.popleft()
+            run = self._begin(start)
+            if run is not None:
+                return run
+
+    def _start(self, run: Run) -> None:
+        try:
+            self.start(run)
+        except RuntimeError as error:  # out of threads: another instance may run it
+            self._not_started(run, error)
+            self._go_on()
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ended(self, run: Run, end: End) -> None:
+        super()._ended(run, end)
+        self._go_on()
+
+    def _in_thread(self, run: Run) -> None:
+        following = self._run_in_thread(run)
+        while following is not None:
+            context = self._context.copy() if following.span is None else following.span.variables
+            following = context.run(self._run_in_thread, following)
+
+    def _run_in_thread(self, run: Run) -> Run | None:
+        """Run a plain function; returns the next one that can run in this thread."""
+        end: End | Coroutine[Any, Any, Any] = self._end_in_thread(run)
+        if not isinstance(end, End):
+            self._loop.call_soon_threadsafe(self._thread_done, run, end)
+            return None
+        super()._ended(run, end)
+        following = self._next()
+        if following is None:
+            return None
+        if self._callees[following.job.worker].is_async:
+            self._loop.call_soon_threadsafe(self._start, following, context=self._context.copy())
+            return None
+        self._running.add(following)
+        return self._prepared(following)

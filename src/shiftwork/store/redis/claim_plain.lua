@@ -1,0 +1,74 @@
+-- claim, if at most one worker has queued jobs in the pool, and neither gates nor keys: as most calls of a busy pool are.
+-- It makes few functions and tables, because the server makes them anew in each call. If it returns nothing, it has
+-- written nothing.
+
+local UNUSUAL = PARKED + CANCELLING + KEYED + HAS_PROGRESS -- flags of a job that `claim_plain` does not start
+
+local function claim_plain(now, instance, pool, limit, wanted, edition)
+  if limit <= 0 or (edition and call('GET', P .. 'edition') ~= edition) then
+    return nil
+  end
+  local heads = call('ZRANGE', P .. 'heads:' .. pool, 0, 1, 'WITHSCORES')
+  local head, was = heads[1], heads[2]
+  if not head then
+    return { '', '', {} }
+  end
+  local worker = string.match(head, '^.*%z(.*)$')
+  local is_wanted = wanted.digest and call('SISMEMBER', P .. 'crew:' .. wanted.digest, worker) == 1
+  for n = 1, #wanted do
+    is_wanted = is_wanted or wanted[n] == worker
+  end
+  local gate = call('HGET', P .. 'gates', worker)
+  if heads[3] or not is_wanted or (gate and string.sub(gate, 1, 1) ~= 'o') then
+    return nil
+  end
+  local paused = call('SMISMEMBER', P .. 'paused', pool, gate and string.sub(gate, 2) or 'default')
+  if paused[1] == 1 or paused[2] == 1 or call('ZSCORE', P .. 'lost', instance) then
+    return nil
+  elseif call('HGET', P .. 'w:' .. worker, 'on') == '0' then
+    return nil
+  end
+  local queue = lane_key(pool, worker)
+  local ids = call('ZRANGE', queue, 0, limit - 1)
+  local many = #ids
+  if many == 0 then
+    return nil
+  end
+  local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+  for n = 1, many do
+    local state = states[n]
+    if not state or not infos[n] or #state < LENGTH then
+      return nil
+    end
+    local status, flags = string.byte(state, 1, 2)
+    if status ~= QUEUED or band(flags, UNUSUAL) ~= 0 then
+      return nil
+    end
+  end
+  local fence, answer, saved = next_fences(many) - 1, {}, {}
+  for n = 1, many do
+    local _, flags, reports, attempt, crashes, _, run_at, head_start = struct.unpack(LAYOUT, states[n])
+    local id, at = ids[n], 4 * n
+    local state = struct.pack(
+      WITH_INSTANCE, PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, head_start, now, NONE, instance
+    )
+    saved[2 * n - 1], saved[2 * n] = id, state
+    answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
+  end
+  in_slices('HSET', STATE, saved)
+  in_slices('ZREM', queue, ids)
+  move_head(pool, worker, head, was, head_in(queue, worker))
+  in_slices('SADD', P .. 'run:' .. worker, ids)
+  call('HINCRBY', P .. 'holding', instance, many)
+  call('HSET', P .. 'w:' .. worker, 'started', now)
+  change_numbers({
+    ['p' .. QUEUED .. pool] = -many, ['w' .. QUEUED .. worker] = -many, ['p' .. PROCESSING .. pool] = many,
+    ['w' .. PROCESSING .. worker] = many,
+  })
+  return { '', '', answer }
+end
+
+local claimed = claim_plain(unpack(A, 1, 6))
+if claimed then
+  return claimed
+end

@@ -1,0 +1,114 @@
+-- finish, continued: outcomes other than the completion of a plain job.
+
+local A_DAY = 86400
+local NUMBERS = {
+  completed = COMPLETED, failed = FAILED, queued = QUEUED, dead = DEAD, cancelled = CANCELLED, scheduled = SCHEDULED,
+  processing = PROCESSING,
+}
+
+local function landing(job, said, run_at) -- the original is `shiftwork.core.landing`
+  if said >= COMPLETED then
+    return said
+  elseif is(job, CANCELLING) then
+    return CANCELLED
+  elseif run_at <= now then
+    return QUEUED
+  end
+  return said == FAILED and FAILED or SCHEDULED
+end
+
+local function count_run(job, said, ended_at, waited)
+  local at = lane(job.pool, job.worker)
+  if said == COMPLETED then
+    at.completed = at.completed + 1
+  elseif said == FAILED or said == DEAD then
+    at.failed = at.failed + 1
+    at.died = at.died + (said == DEAD and 1 or 0)
+  else
+    return
+  end
+  local seconds = ended_at - job.started
+  if seconds > 0 then
+    at.ran = at.ran + seconds
+  end
+  at.waited = at.waited + waited
+end
+
+local function write(job, outcome)
+  if outcome.error then
+    call('HSET', J .. job.id, 'e', outcome.error)
+  elseif is(job, HAS_ERROR) then
+    call('HDEL', J .. job.id, 'e')
+  end
+  if outcome.report then
+    job.reports = job.reports + 1
+    call('HSET', J .. job.id, 'a' .. job.reports, ARGV[outcome.report])
+  end
+  if outcome.result then
+    append_pair(results, job.id, ARGV[outcome.result])
+  elseif is(job, HAS_RESULT) then
+    call('HDEL', RESULT, job.id)
+  end
+  set(job, HAS_ERROR, outcome.error)
+  set(job, HAS_RESULT, outcome.result)
+  settle(job)
+end
+
+local function settle_outcome(job, outcome)
+  local said = NUMBERS[outcome.status]
+  local lands = landing(job, said, outcome.run_at)
+  job.worker, job.pool, job.cause = outcome.worker, outcome.pool, outcome.cause
+  if lands ~= COMPLETED or is(job, KEYED) or is(job, UNIQUE) then
+    -- The indices depend on more than the outcome has. A record that cannot be read has neither key nor age.
+    if not informed(job, call('HGET', INFO, job.id)) and is(job, KEYED) then
+      leave_group(job.id, true)
+    end
+    job.created = job.created or now
+  end
+  if job.key then
+    jobs[job.id] = job
+  end
+  take_out(job)
+  count_run(job, said, outcome.ended_at, outcome.waited)
+  if is(job, CANCELLING) then
+    call('SREM', P .. 'cancels', job.id)
+    set(job, CANCELLING, false)
+  end
+  job.status, job.ended, job.run_at = lands, outcome.ended_at, outcome.run_at
+  job.attempt, job.crashes = outcome.attempt, outcome.crashes
+  local keep_until = outcome.keep_until
+  if lands ~= said then
+    keep_until = now + A_DAY
+  end
+  put_in(job, keep_until)
+  if counted and lands == COMPLETED then
+    append_pair(done, score_of(job.ended), job.id)
+  end
+  write(job, outcome)
+  workers[job.worker] = true
+  local ended = lands >= COMPLETED
+  local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
+  if after_run(job.worker, ended, outcome.ended_at, outcome.verdict, failure, most, retried) then
+    disabled[#disabled + 1] = job.worker
+    ring('state')
+    ring('leader')
+  end
+end
+
+local function row(n)
+  local outcome = {}
+  for name, values in pairs(column) do
+    outcome[name] = values[n]
+  end
+  return outcome
+end
+
+local function settle_other(n, id, state)
+  settle_outcome(parse(id, state), row(n))
+end
+
+local function bury_damaged(n, id)
+  bury(id, column.pool[n], DAMAGED, now)
+end
+
+return { settle = settle_other, bury = bury_damaged, flush_groups = flush_groups, wake_tied = wake_tied }

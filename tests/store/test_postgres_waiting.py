@@ -1,0 +1,73 @@
+"""What a claim does not wait for: outcomes that are being written, and the counters of others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from shiftwork.store.postgres.store import PostgresStore
+from shiftwork.testing.acts import NOW, add, claim, claim_one, finish, job, succeeded
+from shiftwork.testing.expect import soon
+from tests.store.servers.postgres import names, server_url
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[PostgresStore]:
+    made = PostgresStore(server_url(names()[0]), namespace=uuid4().hex)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def other(store: PostgresStore) -> Iterator["psycopg.Connection[Any]"]:
+    """Another session, which locks rows until it ends."""
+    with closing(psycopg.connect(server_url(names()[0]))) as conn:
+        yield conn
+
+
+async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
+    store: PostgresStore, other: "psycopg.Connection[Any]"
+) -> None:
+    held, free = uuid4().hex, uuid4().hex
+    await add(store, job(held))
+    first = await claim_one(store, held)
+    await add(store, job(free))
+    other.execute("SELECT FROM shiftwork.jobs WHERE id = %s FOR UPDATE", (held,))
+    writing = asyncio.create_task(finish(store, succeeded(first)))
+    waits = "SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+    while other.execute(waits).fetchone() is None:  # noqa: ASYNC110 - another session waits
+        await asyncio.sleep(0.005)
+    assert [one.id for one in await soon(claim(store), "the claim")] == [free]
+    assert not writing.done()
+    other.rollback()
+    await soon(writing, "the outcome")
+
+
+async def test_a_claim_counts_where_no_outcome_and_no_added_job_does(
+    store: PostgresStore, other: "psycopg.Connection[Any]"
+) -> None:
+    ended, id = uuid4().hex, uuid4().hex
+    await add(store, job(ended))
+    await finish(store, succeeded(await claim_one(store, ended)))
+    await add(store, job(id))
+    # Whatever the number of its session, an outcome or an added job counts in one of these.
+    other.execute(
+        "INSERT INTO shiftwork.lanes (namespace, worker, pool, slot) "
+        "SELECT namespace, 'w', 'p', generate_series(0, 7) FROM shiftwork.jobs WHERE id = %s ON CONFLICT DO NOTHING",
+        (id,),
+    )
+    other.commit()
+    other.execute(
+        "SELECT FROM shiftwork.lanes WHERE slot < 8 "
+        "AND namespace = (SELECT namespace FROM shiftwork.jobs WHERE id = %s) FOR UPDATE",
+        (id,),
+    )
+    assert [one.id for one in await soon(claim(store), "the claim")] == [id]
+    other.rollback()
+    numbers = (await store.stats(NOW)).pools["p"]
+    assert (numbers.added, numbers.queued, numbers.processing, numbers.completed) == (2, 0, 1, 1)
