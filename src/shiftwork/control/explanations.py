@@ -1,6 +1,7 @@
 """Why a job is not running: the questions to the store. The words are in `views.explanation`."""
 
 from collections.abc import Callable
+from typing import Final
 
 from shiftwork.control.definitions import Definitions
 from shiftwork.control.registry import LocalRegistry
@@ -10,7 +11,11 @@ from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerCo
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
+from shiftwork.views.flow_waits import is_suspended, need_wait, suspension
 from shiftwork.views.instants import clock_time
+
+MOST_LOOKED_AT: Final = 1_000
+"""How many of the jobs that a job waits for are looked at."""
 
 
 class Explanations:
@@ -89,6 +94,10 @@ class Explanations:
         return None
 
     async def _waits(self, record: JobRecord) -> list[Wait]:
+        if record.status is JobStatus.WAITING:
+            return await self._needs(record)
+        if record.status is JobStatus.SCHEDULED and is_suspended(record):
+            return [suspension(record, self._now())]
         if record.status in {JobStatus.SCHEDULED, JobStatus.FAILED}:
             return [Wait("later", record.worker, f"due at {clock_time(record.run_at)}", until=record.run_at)]
         if record.status is not JobStatus.QUEUED:
@@ -108,6 +117,17 @@ class Explanations:
             )
             return [Wait("unserved", record.pool, why)]
         return waits or _behind(record, facts)
+
+    async def _needs(self, record: JobRecord) -> list[Wait]:
+        """Return what a job waits for that needs other jobs. Those that have ended badly are looked for apart."""
+        store = await self._access.open()
+        record = (await store.get([record.id]))[0] or record
+        ids = [need.id for need in record.unmet]
+        some = await store.find(JobFilter(ids=tuple(ids[:MOST_LOOKED_AT]), limit=MOST_LOOKED_AT)) if ids else []
+        bad = (JobStatus.DEAD, JobStatus.CANCELLED)
+        ended = await store.find(JobFilter(flow=record.flow, status=bad, limit=MOST_LOOKED_AT)) if record.flow else []
+        needed = {job.id: job for job in (*some, *ended) if job.id in set(ids)}
+        return [need_wait(record, list(needed.values()))]
 
     async def _key_wait(self, record: JobRecord) -> Wait:
         store = await self._access.open()

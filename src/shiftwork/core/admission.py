@@ -123,7 +123,8 @@ class Wait(Struct, frozen=True):
     """Why a job does not start."""
 
     code: str
-    """One of paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked and precedence."""
+    """One of paused, disabled, breaker, dependency, max_running, rate_limit, turn, blocked and precedence; in an
+    explanation also later, queue, concurrency_key, unserved, needs, sleep and signal."""
     by: str
     """The worker, pool or breaker it waits for."""
     why: str

@@ -9,7 +9,7 @@ import string
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,6 +25,7 @@ from shiftwork.errors import (
     PayloadTypeError,
     ResultEncodingError,
     SignatureError,
+    StepError,
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
@@ -243,6 +244,39 @@ class Signature:
                 )
                 raise SignatureError(message)
 
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Encode the result of a step."""
+        try:
+            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+        except (TypeError, ValueError, OverflowError, RecursionError, OutputArgumentError) as error:
+            message = (
+                f"step {name!r} of {self._worker} returned {type(value).__name__}, which cannot be kept: {error}; "
+                "return numbers, text, lists, dicts or dataclasses, or nothing"
+            )
+            raise StepError(message) from None
+        if len(result) > self._max_bytes:
+            message = (
+                f"step {name!r} of {self._worker} returned {len(result):,} bytes; {self._max_bytes:,} are allowed: "
+                "return a reference to it instead"
+            )
+            raise StepError(message)
+        if is_too_deep(result):
+            message = f"step {name!r} of {self._worker} returned a value that is nested more than {DEEPEST} levels deep"
+            raise StepError(message)
+        return result
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it."""
+        try:
+            return _result_decoder(_returns(function)).decode(result)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
+            why = why_unreadable(result)
+            misfit = f"is not what its function is annotated to return: {error}"
+            message = f"the result of step {name!r} of {self._worker} {f'cannot be read: {why}' if why else misfit}"
+            raise StepError(message) from None
+
     # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def encode_result(self, value: Any) -> bytes | None:
@@ -409,6 +443,13 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)
+
+
+def _returns(function: Callable[..., Any]) -> Any:
+    try:
+        return get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
+        return Any
 
 
 def _type_schema(wanted: type[Any]) -> dict[str, Any]:

@@ -27,17 +27,19 @@ def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | Non
     attempt = f"attempt {record.attempt}" + (f" of {attempts}" if attempts is not None else "")
     if record.status is JobStatus.FAILED:
         return f"{attempt} failed ({record.error}), next in {max(0.0, record.run_at - now):.0f} s"
-    if record.status is JobStatus.SCHEDULED:
+    if record.status is JobStatus.SCHEDULED and all(wait.code == "later" for wait in waits):
         return f"it is due in {max(0.0, record.run_at - now):.0f} s"
     if record.status is JobStatus.PROCESSING:
         seconds = max(0.0, now - (record.started_at or now))
         return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
-    return "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+    start = "it waits for " if waits and waits[0].code == "needs" else ""
+    return start + ("; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}")
 
 
 def _text(record: JobRecord, waits: list[Wait]) -> str:
     if waits:
-        return "waits: " + "; ".join(_wait_text(wait) for wait in waits)
+        start = "waits for " if waits[0].code == "needs" else "waits: "
+        return start + "; ".join(_wait_text(wait) for wait in waits)
     if record.status is JobStatus.PROCESSING:
         how = "is being cancelled" if record.cancelling else "runs"
         return f"{how}: attempt {record.attempt}, since {clock_time(record.started_at or 0.0)} on {record.instance}"

@@ -10,16 +10,19 @@ job is handed back until its time or its signal comes.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, get_type_hints
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
 from shiftwork.core.job_parts import Signal, Step, Wait
-from shiftwork.errors import JobStateError, StepError
+from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.store.protocol import Store
+
+T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
@@ -50,7 +53,7 @@ class Steps:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.loop = loop
+        self._loop = loop
         """Where the store is reached."""
         self._run = run
         self._store = store
@@ -62,11 +65,28 @@ class Steps:
         self._waits: Counter[str] = Counter()
         self._current: str | None = None
         """The step that is running now."""
+        self._suspended: Suspended | None = None
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function, which runs in a thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        work.close()
+        message = f"ctx.blocking is for plain functions, and would stop this event loop; use `{instead}` instead"
+        raise LifecycleError(message)
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
-        kept = await self._next(name)
-        self._current = name if kept is None else None
+        self._enter(name)
+        try:
+            kept = await self._next(name)
+        except BaseException:
+            self._current = None
+            raise
+        if kept is not None:
+            self._current = None
         return kept
 
     def failed(self) -> None:
@@ -75,32 +95,32 @@ class Steps:
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
-        self._current = None
-        return await self._keep(name, _encoded(name, value), started_at)
+        try:
+            return await self._keep(name, self._run.worker_values.encode_step(name, value), started_at)
+        finally:
+            self._current = None
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
-        try:
-            return msgpack.decode(step.result, type=_returns(function))
-        except (MsgspecError, TypeError) as error:
-            message = f"the kept result of step {step.name!r} is not what its function is annotated to return: {error}"
-            raise StepError(message) from None
+        return self._run.worker_values.decode_step(step.name, function, step.result)
 
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
-        until = await self._noted("sleep", lambda: self._clock.now() + seconds)
-        now = self._clock.now()
-        if until > now:
-            raise Suspended(now, until)
+        with self._turn("sleep"):
+            until = await self._noted("sleep", lambda: self._clock.now() + seconds)
+            now = self._clock.now()
+            if until > now:
+                raise Suspended(now, until)
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
-        self._waits[name] += 1
-        patience = FOREVER if seconds is None else seconds
-        until = await self._noted(f"wait for {name}", lambda: self._clock.now() + patience)
-        kept = await self._next(f"got {name}")
-        if kept is None:
-            kept = await self._arrived(name, until)
+        with self._turn(f"wait for {name}"):
+            self._waits[name] += 1
+            patience = FOREVER if seconds is None else seconds
+            until = await self._noted(f"wait for {name}", lambda: self._clock.now() + patience)
+            kept = await self._next(f"got {name}")
+            if kept is None:
+                kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
         if not came:
             message = f"no signal {name!r} came in time"
@@ -126,14 +146,31 @@ class Steps:
         noted: float = msgpack.decode(kept.result, type=float)
         return noted
 
-    async def _next(self, name: str) -> Step | None:
-        """Go on to the next step. Returns it if it was kept before."""
+    def _enter(self, name: str) -> None:
+        if self._suspended is not None:  # the function has caught it: what comes later must not run early
+            raise self._suspended
         if self._current is not None:
             message = (
                 f"step {name!r} begins while step {self._current!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
             raise StepError(message)
+        self._current = name
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Let no other step begin meanwhile."""
+        self._enter(name)
+        try:
+            yield
+        except Suspended as suspended:
+            self._suspended = suspended
+            raise
+        finally:
+            self._current = None
+
+    async def _next(self, name: str) -> Step | None:
+        """Go on to the next step. Returns it if it was kept before."""
         if self._kept is None:
             await self._load()
         assert self._kept is not None  # noqa: S101 - just loaded
@@ -173,27 +210,8 @@ class Steps:
         return f"this run of job {self._run.job.id} is stale: another run has taken over"
 
 
-def _encoded(name: str, value: Any) -> bytes:
-    try:
-        return msgpack.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        message = (
-            f"step {name!r} returned {type(value).__name__}, which cannot be kept: {error}; "
-            "return numbers, text, lists, dicts or dataclasses, or nothing"
-        )
-        raise StepError(message) from None
-
-
 def _pair(value: bytes) -> bytes:
     return b"\x92\xc3" + value  # [true, value]
-
-
-def _returns(function: Callable[..., Any]) -> Any:
-    try:
-        hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
-        return Any
-    return hints.get("return", Any)
 
 
 def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock) -> Callable[[CurrentRun], Steps]:
