@@ -110,6 +110,8 @@ def _detail(job: Job[Any], now: float) -> str | None:
     record, status, error = job.record, job.status, job.error
     if status is JobStatus.PROCESSING:
         return _running(job, now)
+    if record.wait is not None and status is JobStatus.SCHEDULED:
+        return f"waits for the signal {record.wait.name!r}"
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
@@ -151,6 +153,12 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{name}\n{_indented(json_text(value))}")
+    if whole.steps:
+        say("steps")
+    for step in whole.steps:
+        until = f", until {step.until_at}" if step.until_at else ""
+        result = "" if step.result is None else f": {one_line(json_text(step.result))}"
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
     for attempt in found.history:
         _show_attempt(attempt)
 
@@ -182,6 +190,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "progress": _how_far(job.progress),
         "unique key": record.unique_key,
         "key": record.key,
+        "flow": record.flow,
         "trace": trace_id(record.trace),
     }
 

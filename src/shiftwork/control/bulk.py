@@ -47,6 +47,7 @@ FIELDS: Final = ("ids", "worker", "pool", "key", "unique_key", "instance", "erro
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
     JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
     JobStatus.QUEUED: "queued",
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",

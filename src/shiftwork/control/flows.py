@@ -1,7 +1,9 @@
 """Flows: adding one, seeing how far it is, cancelling it, and letting it go on from where it broke."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -11,13 +13,14 @@ from shiftwork.control.job_handles import JobHandles
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
+from shiftwork.core.flow_graph import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.job_parts import Input, Need, OwnOptions
 from shiftwork.core.model import Cancel, Change, Claimed, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
 from shiftwork.core.own_options import pack, unpack
 from shiftwork.core.plurals import counted
-from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError
+from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
 from shiftwork.handles.call import Call
-from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order, state_of
+from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.ids import new_id
 from shiftwork.handles.job import Job
 
@@ -25,6 +28,8 @@ PAGE: Final = 1_000
 FIRST_LOOK_SECONDS: Final = 0.25
 LOOK_SECONDS: Final = 10.0
 """How often a caller that waits for a result looks whether the flow is broken, in the end."""
+MANY: Final = 500
+"""A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
@@ -124,7 +129,7 @@ class FlowCommands:
         async for job in self._jobs(flow_id):
             counts[job.status] = counts.get(job.status, 0) + 1
         if not counts:
-            raise FlowError(_unknown(flow_id))
+            raise UnknownFlowError(_unknown(flow_id))
         return FlowStatus(state_of(counts), counts)
 
     async def newest(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
@@ -135,9 +140,23 @@ class FlowCommands:
         """Return a flow by its id. Raises `FlowError` if it does not exist."""
         records = [record async for record in self._jobs(flow_id)]
         if not records:
-            raise FlowError(_unknown(flow_id))
+            raise UnknownFlowError(_unknown(flow_id))
         jobs = await self._handles.of(list(reversed(records)))
         return self._flow(flow_id, jobs, _last(jobs))
+
+    async def picture(self, flow_id: str) -> tuple[FlowRecord, FlowGraph]:
+        """Return a flow with what is needed to draw it. Raises `UnknownFlowError` if it does not exist."""
+        jobs: list[FlowJob] = []
+        created_at = inf
+        async for record in self._jobs(flow_id):
+            jobs.append(FlowJob.of(record))
+            created_at = min(created_at, record.created_at)
+        if not jobs:
+            raise UnknownFlowError(_unknown(flow_id))
+        counts = Counter(job.status for job in jobs)
+        known = {status.value: counts[status] for status in JobStatus if counts[status]}
+        graph = draw(jobs) if len(jobs) < MANY else await asyncio.to_thread(draw, jobs)
+        return FlowRecord(flow_id, created_at, known), graph
 
     async def results(self, flow_id: str, jobs: Sequence[Job[Any]], timeout_seconds: float | None) -> list[Any]:
         """Wait for these jobs of the flow, and return their results."""

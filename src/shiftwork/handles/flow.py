@@ -8,7 +8,6 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 from msgspec import Struct, msgpack
 
 from shiftwork.core.durations import Duration, timeout_of
-from shiftwork.core.model import JobStatus
 from shiftwork.errors import FlowError
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking
@@ -163,12 +162,3 @@ def child_ids(parent: str, calls: Sequence[Call[Any]], before: Sequence[str]) ->
 def _cycle(call: Call[Any], open_: Sequence[Call[Any]]) -> str:
     names = [one.worker.name for one in open_[open_.index(call) :]]
     return f"these calls wait for each other: {' → '.join([*names, call.worker.name])}"
-
-
-def state_of(counts: dict[str, int]) -> Literal["running", "broken", "completed", "cancelled"]:
-    """Return how far a flow with jobs in these statuses is."""
-    if any(counts.get(status) for status in ("scheduled", "failed", "queued", "processing")):
-        return "running"
-    if counts.get(JobStatus.DEAD):
-        return "broken"
-    return "cancelled" if counts.get(JobStatus.CANCELLED) else "completed"

@@ -8,6 +8,7 @@ from shiftwork.core.admission import Wait
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
 from shiftwork.core.plurals import counted
+from shiftwork.core.waits import SLEEP
 
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
 """A job that is due later than this waits without an end."""
@@ -17,7 +18,7 @@ _DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retri
 
 def is_suspended(record: JobRecord) -> bool:
     """Whether a scheduled job was handed back by its own function, which sleeps or waits for a signal."""
-    return record.wait is not None or (bool(record.steps) and record.steps[-1].name == "sleep")
+    return record.wait is not None or (bool(record.steps) and record.steps[-1].name == SLEEP)
 
 
 def suspension(record: JobRecord, now: float) -> Wait:

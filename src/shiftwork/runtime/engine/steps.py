@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from msgspec import msgpack
 
 from shiftwork.core.job_parts import Signal, Step, Wait
+from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting
 from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
@@ -79,6 +80,8 @@ class Steps:
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
+        if name.startswith(MARK):
+            raise StepError(f"a step cannot have a name that begins with a colon, such as {name!r}")
         self._enter(name)
         try:
             kept = await self._next(name)
@@ -106,19 +109,19 @@ class Steps:
 
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
-        with self._turn("sleep"):
-            until = await self._noted("sleep", lambda: self._clock.now() + seconds)
+        with self._turn(SLEEP):
+            until = await self._noted(SLEEP, lambda: self._clock.now() + seconds)
             now = self._clock.now()
             if until > now:
                 raise Suspended(now, until)
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
-        with self._turn(f"wait for {name}"):
+        with self._turn(waiting(name)):
             self._waits[name] += 1
             patience = FOREVER if seconds is None else seconds
-            until = await self._noted(f"wait for {name}", lambda: self._clock.now() + patience)
-            kept = await self._next(f"got {name}")
+            until = await self._noted(waiting(name), lambda: self._clock.now() + patience)
+            kept = await self._next(got(name))
             if kept is None:
                 kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
@@ -133,9 +136,9 @@ class Steps:
         now = self._clock.now()
         if len(sent) >= wait.nth:
             signal = sent[wait.nth - 1]
-            return await self._keep(f"got {name}", _pair(signal.value), now)
+            return await self._keep(got(name), _pair(signal.value), now)
         if now >= until:
-            return await self._keep(f"got {name}", msgpack.encode((False, None)), now)
+            return await self._keep(got(name), msgpack.encode((False, None)), now)
         raise Suspended(now, until, wait)
 
     async def _noted(self, name: str, make: Callable[[], float]) -> float:
@@ -150,8 +153,9 @@ class Steps:
         if self._suspended is not None:  # the function has caught it: what comes later must not run early
             raise self._suspended
         if self._current is not None:
+            running = in_words(self._current)
             message = (
-                f"step {name!r} begins while step {self._current!r} is running: steps run one after another. "
+                f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
             raise StepError(message)
@@ -180,8 +184,9 @@ class Steps:
             return None
         step = self._kept[self._done]
         if step.name != name:
+            was, is_now = in_words(step.name), in_words(name)
             message = (
-                f"step {step.number} was {step.name!r} when it ran, and is {name!r} now: the steps of a function must "
+                f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
                 "keep their names and their order while jobs of it are under way. Deploy the old function again, or "
                 "discard the job and enqueue it anew"
             )

@@ -27,7 +27,7 @@ from shiftwork.web.routing import Body, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 MOST_CHANGED: Final = 100_000
-_WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+_WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
