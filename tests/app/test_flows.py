@@ -201,6 +201,12 @@ async def test_wrong_types_are_refused_now_where_they_are_known_and_when_the_job
 
     with pytest.raises(PayloadTypeError, match="text: argument 'times': Expected `int`, got `str`"):
         text.call(value=number.call().output, times="three")  # type: ignore[arg-type]
+
+    @app.task(concurrency_key="{value}-{times}")
+    async def keyed(value: int, times: int) -> None: ...
+
+    with pytest.raises(PayloadTypeError, match="'value' is the output of another call, which is not known by then"):
+        keyed.call(value=number.call().output, times=1)
     with pytest.raises(PayloadTypeError, match="colour"):
         text.call(value=number.call().output, times=1, colour="red")  # type: ignore[call-arg,arg-type]
     async with app.testing() as test:

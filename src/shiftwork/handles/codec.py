@@ -225,15 +225,25 @@ class Signature:
             message = f"{self._worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
             raise PayloadTypeError(message) from None
 
+    def early_key(self, template: str, arguments: Mapping[str, Any], unknown: Collection[str]) -> str:
+        """Return the concurrency key of a job of which these arguments will be known only when it runs."""
+        for name in {_parameter(field) for field in _key_fields(template)}.intersection(unknown):
+            message = (
+                f"{self._worker}: its concurrency key {template!r} is made when the job is added, and {name!r} is "
+                "the output of another call, which is not known by then; pass a value"
+            )
+            raise PayloadTypeError(message)
+        return self.key(template, arguments)
+
     def check_key(self, template: str) -> None:
         """Reject a concurrency key that does not name a required parameter."""
         try:
-            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+            names = _key_fields(template)
         except ValueError as error:
             message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
             raise SignatureError(message) from None
-        for name in fields if "{" in template else [template]:
-            parameter = name.split(".")[0].split("[")[0]
+        for name in names:
+            parameter = _parameter(name)
             if is_secret(self._hints.get(parameter)):
                 message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
                 raise SignatureError(message)
@@ -320,6 +330,17 @@ class Signature:
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
             message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
+
+
+def _key_fields(template: str) -> list[str]:
+    """Return the fields in a concurrency key. Raises `ValueError` if it cannot be read."""
+    if "{" not in template:
+        return [template]
+    return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+
+
+def _parameter(field: str) -> str:
+    return field.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0]
 
 
 def plain(payload: bytes) -> Any:

@@ -84,9 +84,9 @@ class Worker(Generic[P, R]):
 
     def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
         known, inputs = take_outputs(arguments)
-        template = self.config.concurrency_key
-        key = self.signature.key(template, arguments) if template else None
-        payload = self.signature.encode_known(known, {str(path[0]) for _, path in inputs})
+        template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
+        key = self.signature.early_key(template, known, later) if template else None
+        payload = self.signature.encode_known(known, later)
         return Call(self, payload, key, self._options, inputs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:

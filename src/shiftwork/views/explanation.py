@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from shiftwork.core.admission import Wait
+from shiftwork.core.admission import Obstacle
 from shiftwork.core.model import JobRecord, JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
@@ -14,15 +14,15 @@ class Explanation(Struct, frozen=True):
     job_id: str
     status: JobStatus
     text: str
-    waits: list[Wait]
+    waits: list[Obstacle]
 
 
-def explanation_of(record: JobRecord, waits: list[Wait]) -> Explanation:
+def explanation_of(record: JobRecord, waits: list[Obstacle]) -> Explanation:
     """Return the explanation of a job that waits for these things, or for nothing."""
     return Explanation(record.id, record.status, _text(record, waits), waits)
 
 
-def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | None, now: float) -> str:
+def unfinished_text(record: JobRecord, waits: list[Obstacle], *, attempts: int | None, now: float) -> str:
     """Return what a job that has not ended is doing. `attempts`: how many it has at most, if that is known."""
     attempt = f"attempt {record.attempt}" + (f" of {attempts}" if attempts is not None else "")
     if record.status is JobStatus.FAILED:
@@ -36,7 +36,7 @@ def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | Non
     return start + ("; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}")
 
 
-def _text(record: JobRecord, waits: list[Wait]) -> str:
+def _text(record: JobRecord, waits: list[Obstacle]) -> str:
     if waits:
         start = "waits for " if waits[0].code == "needs" else "waits: "
         return start + "; ".join(_wait_text(wait) for wait in waits)
@@ -50,7 +50,7 @@ def _text(record: JobRecord, waits: list[Wait]) -> str:
     return f"{record.status} at {at}"
 
 
-def _wait_text(wait: Wait) -> str:
+def _wait_text(wait: Obstacle) -> str:
     since = f", since {clock_time(wait.since)}" if wait.since else ""
     until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
     return f"{wait.why}{since}{until}"

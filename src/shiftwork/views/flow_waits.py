@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from shiftwork.core.admission import Wait
+from shiftwork.core.admission import Obstacle
 from shiftwork.core.model import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.own_options import unpack
 from shiftwork.core.plurals import counted
@@ -21,24 +21,24 @@ def is_suspended(record: JobRecord) -> bool:
     return record.wait is not None or (bool(record.steps) and record.steps[-1].name == SLEEP)
 
 
-def suspension(record: JobRecord, now: float) -> Wait:
+def suspension(record: JobRecord, now: float) -> Obstacle:
     """Return what a job waits for whose function sleeps or waits for a signal."""
     until = record.run_at if record.run_at < now + FOR_EVER else None
     since = record.steps[-1].ended_at if record.steps else None
     if record.wait is None:
-        return Wait("sleep", record.worker, "its function sleeps", until=until, since=since)
+        return Obstacle("sleep", record.worker, "its function sleeps", until=until, since=since)
     name = record.wait.name
     why = f"its function waits for the signal {name!r}: send it with `shiftwork send {record.id} {name}`"
-    return Wait("signal", name, why, until=until, since=since)
+    return Obstacle("signal", name, why, until=until, since=since)
 
 
-def need_wait(record: JobRecord, needed: Sequence[JobRecord]) -> Wait:
+def need_wait(record: JobRecord, needed: Sequence[JobRecord]) -> Obstacle:
     """Return what a job waits for that needs other jobs, of which these are known."""
     unmet = {need.id for need in record.unmet}
     of = len(unmet | set(unpack(record.options).needs))
     parts = [*_under_way(needed), *_ended_badly([job for job in needed if job.status in BAD])]
     words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
-    return Wait("needs", record.flow or "", f"{words}: {', '.join(parts)}" if parts else words)
+    return Obstacle("needs", record.flow or "", f"{words}: {', '.join(parts)}" if parts else words)
 
 
 def _under_way(needed: Sequence[JobRecord]) -> list[str]:

@@ -127,8 +127,8 @@ function filterOf(params: URLSearchParams): JobFilter {
     "worker",
     "pool",
     "key",
+    "flow",
     "error",
-
     "payload",
     "created_after",
     "created_before",
@@ -252,7 +252,7 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
   );
 }
 
-const LIVE = ["queued", "processing", "scheduled", "failed"];
+const LIVE = ["queued", "processing", "waiting", "scheduled", "failed"];
 const STOPPED = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {

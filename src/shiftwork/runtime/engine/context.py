@@ -257,7 +257,7 @@ class Context:
         The result comes back as the function is annotated to return it. Steps run one after another, and keep their
         names and their order.
         """
-        steps = self.durable
+        steps = self._durable
         kept = await steps.begin(name)
         if kept is None:
             started_at = self._services.clock.now()
@@ -279,7 +279,7 @@ class Context:
         if given is None:
             message = f'ctx.sleep takes a time, such as 30, "5m" or a timedelta, not {seconds!r}'
             raise ConfigurationError(message)
-        await self.durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+        await self._durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
 
     async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
@@ -290,15 +290,15 @@ class Context:
         if seconds is None and timeout_seconds is not None:
             message = f'ctx.wait_for takes a time, such as 30, "5m" or a timedelta, not {timeout_seconds!r}'
             raise ConfigurationError(message)
-        return await self.durable.wait_for(name, seconds)
+        return await self._durable.wait_for(name, seconds)
 
     @property
     def blocking(self) -> "BlockingContext":
         """The coroutines of this context as plain calls, for a plain function."""
-        return BlockingContext(self, self._services)
+        return BlockingContext(self, self._durable, self._services.clock.now)
 
     @property
-    def durable(self) -> RunSteps:
+    def _durable(self) -> RunSteps:
         """The steps of this run; for `step` and its like."""
         if self._steps is None:
             self._steps = self._services.steps_of(self._run)
@@ -320,15 +320,16 @@ class Context:
 class BlockingContext:
     """The coroutines of a context as plain calls, for a function that runs in a thread."""
 
-    __slots__ = ("_context", "_now")
+    __slots__ = ("_context", "_now", "_steps")
 
-    def __init__(self, context: Context, services: ContextServices) -> None:
+    def __init__(self, context: Context, steps: RunSteps, now: Callable[[], float]) -> None:
         self._context = context
-        self._now = services.clock.now
+        self._steps = steps
+        self._now = now
 
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a part of this function once, in this thread, and keep its result. See `Context.step`."""
-        steps = self._context.durable
+        steps = self._steps
         kept = self._wait(steps.begin(name), "await ctx.step(…)")
         if kept is None:
             started_at = self._now()
@@ -353,4 +354,4 @@ class BlockingContext:
         return self._wait(self._context.enqueue_flow(*calls), "await ctx.enqueue_flow(…)")
 
     def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
-        return self._context.durable.wait(work, instead)
+        return self._steps.wait(work, instead)
