@@ -32,7 +32,7 @@ export function FlowView({ flow }: { flow: WholeFlow }) {
           {flow.boxes.map((box, place) =>
             box.needs.map((need) => (
               <Edge
-                key={`${need} ${place}`}
+                key={`${flow.boxes[need]?.depth} ${flow.boxes[need]?.worker} ${box.depth} ${box.worker}`}
                 one={spots[need] as Spot}
                 two={spots[place] as Spot}
                 critical={box.critical && (flow.boxes[need]?.critical ?? false)}
