@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import count, repeat
 from typing import Any, Final, NamedTuple
 
 from shiftwork.core.admission import Choice, Head, choose, neighbours
@@ -56,6 +57,25 @@ class ReadyJob(NamedTuple):
     rank: float
     key: str | None
     flow: int | None
+
+
+class ReadyColumns(NamedTuple):
+    """Rows of `ReadyJob` by column: most of what a claim does, it does with one value of each job."""
+
+    seq: tuple[int, ...]
+    id: tuple[str, ...]
+    payload: tuple[bytes, ...]
+    attempt: tuple[int, ...]
+    crashes: tuple[int, ...]
+    run_at: tuple[float, ...]
+    cause: tuple[str, ...]
+    trace: tuple[str | None, ...]
+    expires_at: tuple[float | None, ...]
+    options: tuple[bytes | None, ...]
+    worker: tuple[int, ...]
+    rank: tuple[float, ...]
+    key: tuple[str | None, ...]
+    flow: tuple[int | None, ...]
 
 
 def claim(
@@ -264,29 +284,39 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
     rows = _readable(session, rows, now)
     if not rows:
         return []
-    first = session.next_fences(len(rows))
-    session.run("start_jobs", (first, holder, now, as_list(job.seq for job in rows)))
-    started = Counter(job.worker for job in rows)
-    for worker, n in started.items():
-        counts = session.lane(pool, worker)
-        counts[QUEUED] -= n
-        counts[PROCESSING] += n
+    n = len(rows)
+    ready = ReadyColumns(*zip(*rows, strict=True))
+    fence = session.next_fences(n)
+    session.run("start_jobs", (fence, holder, now, as_list(ready.seq)))
+    started = Counter(ready.worker)
+    for worker, jobs in started.items():
+        _count_started(session.lane(pool, worker), jobs)
         session.state(worker).last_started = now
         session.state_changed(worker)
-    for job in rows:
-        if job.flow is not None:
-            counted = session.flow(job.flow)
-            counted[QUEUED] -= 1
-            counted[PROCESSING] += 1
-    keyed = {(job.worker, job.key) for job in rows if job.key is not None}
-    if keyed:  # limits may differ: a queued job that was free beside it may not be free while it runs
-        keys.repark(session, keyed)
-    pool_name = session.pools.name(pool)
+    if ready.flow.count(None) < n:
+        for flow, jobs in Counter(flow for flow in ready.flow if flow is not None).items():
+            _count_started(session.flow(flow), jobs)
+    if ready.key.count(None) < n:
+        # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
+        keys.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
     names = {worker: session.workers.name(worker) for worker in started}
-    return [
-        Claimed(id, names[worker], pool_name, payload, fence, attempt + 1, crashes, run_at, cause, *own)
-        for fence, (_, id, payload, attempt, crashes, run_at, cause, *own, worker, _, _, _) in enumerate(rows, first)
-    ]
+    return list(
+        map(
+            Claimed,
+            ready.id,
+            map(names.__getitem__, ready.worker),
+            repeat(session.pools.name(pool)),
+            ready.payload,
+            count(fence),
+            [attempt + 1 for attempt in ready.attempt],
+            *(ready.crashes, ready.run_at, ready.cause, ready.trace, ready.expires_at, ready.options),
+        )
+    )
+
+
+def _count_started(counts: list[Any], n: int) -> None:
+    counts[QUEUED] -= n
+    counts[PROCESSING] += n
 
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:

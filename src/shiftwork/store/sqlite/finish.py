@@ -54,7 +54,8 @@ def finish(session: SqliteSession, outcomes: Sequence[Outcome], now: float) -> F
     keyed = {(job.worker, job.key) for _, job, _, _ in landed if job.key is not None}
     if keyed:
         keys.repark(session, keyed)
-    flows.meet(session, {outcome.id: status for outcome, _, status, number in landed if number >= COMPLETED}, now)
+    if flows.anything_waits(session):
+        flows.meet(session, {outcome.id: status for outcome, _, status, _ in ended}, now)
     accepted = {job.place for _, job, _, _ in landed}
     return Finished([place in accepted for place in range(len(outcomes))], _judge(session, landed))
 

@@ -101,12 +101,15 @@ def need_all(session: SqliteSession, needs: Mapping[tuple[int, str], bool]) -> N
 # ── release ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
-    """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
+def anything_waits(session: SqliteSession) -> bool:
+    """Whether any job waits for another one. It is remembered until something may have changed that."""
     if session.any_needs is None:
         session.any_needs = bool(session.value("any_needs"))
-    if not session.any_needs or not ended:
-        return
+    return session.any_needs
+
+
+def meet(session: SqliteSession, ended: Mapping[str, JobStatus], now: float) -> None:
+    """Meet the needs that the ends of these jobs meet, and release the jobs that need nothing else."""
     needs = session.run("needs_of_ids", (session.namespace, as_list(ended))).fetchall()
     met = [(seq, id) for id, seq, whatever in needs if meets(ended[id], Need(id, bool(whatever)))]
     if met:

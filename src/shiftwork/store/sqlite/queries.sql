@@ -786,8 +786,8 @@ UPDATE jobs SET
     fence = CAST(fence AS INTEGER), holder = CAST(holder AS INTEGER), cause = CAST(cause AS TEXT),
     unique_key = CAST(unique_key AS TEXT), key = CAST(key AS TEXT), trace = CAST(trace AS TEXT),
     payload = coalesce(CAST(payload AS BLOB), CASE WHEN seq NOT IN (SELECT job FROM payloads) THEN x'' END),
-    result = CAST(result AS BLOB), expires_at = CAST(expires_at AS REAL), flow = CAST(flow AS INTEGER), wait = NULL,
-    options = CAST(options AS BLOB),
+    result = CAST(result AS BLOB), expires_at = CAST(expires_at AS REAL), wait = NULL,
+    options = CAST(options AS BLOB), flow = (SELECT no FROM flows WHERE no = jobs.flow),
     tags = CASE WHEN tags IS NOT NULL THEN (SELECT json_group_array(tag) FROM tags WHERE tags.job = jobs.seq) END
 WHERE seq = ?;
 

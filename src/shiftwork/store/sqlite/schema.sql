@@ -341,7 +341,7 @@ SELECT
     jobs.keep_until,
     jobs.expires_at,
     jobs.tags,
-    flows.name AS flow,
+    CASE WHEN jobs.flow IS NOT NULL THEN coalesce(flows.name, 0) END AS flow,   -- 0 is no text: a broken number
     jobs.wait,
     jobs.options
 FROM jobs
