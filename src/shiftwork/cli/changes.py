@@ -16,7 +16,7 @@ from shiftwork.core.plurals import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.instants import clock_time, iso
 
-WAITING: Final = (JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
 One = Callable[[Control, str], Awaitable[str]]
@@ -36,6 +36,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask for confirmation."),
         click.option("--error", metavar="TEXT", help="In bulk: jobs whose last error contains this (case-sensitive)."),
+        click.option("--tag", metavar="TAG", help="In bulk: jobs with this tag."),
         click.option("--pool", metavar="NAME", help="In bulk: jobs of this pool."),
         click.option("--worker", metavar="NAME", help="In bulk: jobs of this worker."),
         click.argument("ids", metavar="[ID]...", nargs=-1),

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
-from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
-from shiftwork.core.job_parts import Input, Need, OwnOptions
+from shiftwork.core.job_parts import Input, Need
 from shiftwork.core.model import Cancel, Change, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
+from shiftwork.core.own_options import pack
 from shiftwork.core.plurals import counted
 from shiftwork.errors import FlowError, ResultTimeoutError
 from shiftwork.handles.call import Call
@@ -76,7 +76,8 @@ class Flows:
 
     def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
         needed = call.needed()
-        options = OwnOptions(
+        options = replace(
+            call.options.own,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
             parent=parent,
@@ -87,7 +88,7 @@ class Flows:
             flow=flow,
             needs=tuple(Need(ids[one], whatever) for one, whatever in needed.items()),
             parent=parent,
-            options=msgpack.encode(options),
+            options=pack(options),
         )
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ class JobSearch(TypedDict, total=False):
     key: str | None
     unique_key: str | None
     instance: str | None
+    tag: str | None
     error: str | None
     """A part of the last error's text."""
     created_after: float | datetime | None

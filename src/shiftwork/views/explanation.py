@@ -3,6 +3,8 @@
 from msgspec import Struct
 
 from shiftwork.core.admission import Wait
+from shiftwork.core.durations import in_words
+from shiftwork.core.expiry import EXPIRED, expiry
 from shiftwork.core.model import JobRecord, JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
@@ -15,11 +17,14 @@ class Explanation(Struct, frozen=True):
     status: JobStatus
     text: str
     waits: list[Wait]
+    expires_at: float | None = None
+    """When it is cancelled if it has not started by then; None is never."""
 
 
-def explanation_of(record: JobRecord, waits: list[Wait]) -> Explanation:
+def explanation_of(record: JobRecord, waits: list[Wait], now: float) -> Explanation:
     """Return the explanation of a job that waits for these things, or for nothing."""
-    return Explanation(record.id, record.status, _text(record, waits), waits)
+    text = _text(record, waits) + _expiry_text(record, now)
+    return Explanation(record.id, record.status, text, waits, expiry(record))
 
 
 def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | None, now: float) -> str:
@@ -32,7 +37,7 @@ def unfinished_text(record: JobRecord, waits: list[Wait], *, attempts: int | Non
     if record.status is JobStatus.PROCESSING:
         seconds = max(0.0, now - (record.started_at or now))
         return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
-    return "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+    return ("; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}") + _expiry_text(record, now)
 
 
 def _text(record: JobRecord, waits: list[Wait]) -> str:
@@ -45,7 +50,16 @@ def _text(record: JobRecord, waits: list[Wait]) -> str:
     if record.status is JobStatus.DEAD:
         how_often = f"{counted(record.attempt, 'attempt')} and {counted(record.crashes, 'crash', 'crashes')}"
         return f"dead since {at} after {how_often}: {record.error}"
+    if record.status is JobStatus.CANCELLED and record.error == EXPIRED:
+        return f"cancelled at {at}: {EXPIRED}"
     return f"{record.status} at {at}"
+
+
+def _expiry_text(record: JobRecord, now: float) -> str:
+    at = expiry(record)
+    if at is None:
+        return ""
+    return f"; it expires in {in_words(max(0.0, at - now))} if it has not started"
 
 
 def _wait_text(wait: Wait) -> str:

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 
-from msgspec import msgpack
 from msgspec.structs import replace
 
 from shiftwork.core.inputs import insert
-from shiftwork.core.job_parts import OwnOptions
 from shiftwork.core.model import Claimed
+from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.store.protocol import Store
-
-_decoder = msgpack.Decoder(OwnOptions)
 
 
 async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed]:
@@ -19,9 +16,7 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed
     if all(job.options is None for job in jobs):
         return jobs
     inputs = {
-        job.id: _decoder.decode(job.options).inputs
-        for job in jobs
-        if job.options is not None and not is_sealed(job.payload)
+        job.id: unpack(job.options).inputs for job in jobs if job.options is not None and not is_sealed(job.payload)
     }
     ids = sorted({one.job for wanted in inputs.values() for one in wanted})
     if not ids:
