@@ -66,6 +66,7 @@ export interface JobFilter {
   worker?: string;
   pool?: string;
   key?: string;
+  tag?: string;
   error?: string;
   /** The key of a group of dead jobs. */
   group?: string;

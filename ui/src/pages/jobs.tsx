@@ -22,6 +22,7 @@ const TEXTS: [keyof JobFilter & string, string][] = [
   ["payload", "Payload contains"],
   ["error", "Error contains"],
   ["key", "Key"],
+  ["tag", "Tag"],
 ];
 
 export function JobsPage() {
@@ -123,16 +124,7 @@ function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
   if (status.length) filter.status = status;
-  for (const name of [
-    "worker",
-    "pool",
-    "key",
-    "error",
-
-    "payload",
-    "created_after",
-    "created_before",
-  ] as const) {
+  for (const name of ["worker", "pool", "key", "tag", "error", "payload", "created_after", "created_before"] as const) {
     const value = params.get(name);
     if (value) filter[name] = value;
   }
@@ -176,7 +168,7 @@ function Filters({
           );
         })}
       </div>
-      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
+      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-7">
         <Typed
           label="Worker"
           value={params.get("worker") ?? ""}
