@@ -433,11 +433,11 @@ async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
 REPEATED_IN_SQL: list[tuple[str, str, str, str]] = [
     ("requeue_job", "attempt = 0, ", "", "changes_are_allowed_and_made"),
     ("requeue_job", "progress = NULL", "progress = progress", "changes_are_allowed_and_made"),
-    ("cancel_job", "status = 6", "status = 5", "changes_are_allowed_and_made"),
+    ("cancel_job", "status = 7", "status = 6", "changes_are_allowed_and_made"),
     ("return_job", "crashes = ?4", "crashes = crashes", "outcomes_land"),
     ("change_texts", "error = ?, progress = ?", "error = error, progress = ?2", "rewrites_are_made"),
     ("change_attempt", "body = ? WHERE", "body = body WHERE 1 OR ?1 = ?1 AND", "rewrites_are_made"),
-    ("count_key_running", "status = 3", "status = 4", "keys_are_parked"),
+    ("count_key_running", "status = 4", "status = 5", "keys_are_parked"),
     ("key_parked", "ORDER BY rank, id", "ORDER BY rank DESC, id", "keys_are_parked"),
 ]
 

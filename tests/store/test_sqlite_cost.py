@@ -60,8 +60,9 @@ CROWDS = {
     "scheduled": "UPDATE jobs SET status = 0 WHERE worker <> 1",
     "failed": "UPDATE jobs SET status = 1 WHERE worker <> 1",
     "parked": "UPDATE jobs SET parked = 1, key = 'k' WHERE worker <> 1",
-    "completed": "UPDATE jobs SET status = 4 WHERE worker <> 1",
-    "dead": "UPDATE jobs SET status = 5 WHERE worker <> 1",
+    "waiting": "UPDATE jobs SET status = 2 WHERE worker <> 1",
+    "completed": "UPDATE jobs SET status = 5 WHERE worker <> 1",
+    "dead": "UPDATE jobs SET status = 6 WHERE worker <> 1",
     "disabled": "UPDATE workers SET enabled = 0 WHERE no <> 1",
 }
 
@@ -84,7 +85,7 @@ async def test_a_crowd_costs_nothing(store: SqliteStore, crowd: str, *, gated: b
 async def test_people_s_searches_do_not_look_at_everything(store: SqliteStore) -> None:
     steps = Steps()
     await add(store, *(job(f"{n:06}", "crowd") for n in range(CROWD)))
-    await store._write(lambda session: session.db.execute("UPDATE jobs SET status = 4"))
+    await store._write(lambda session: session.db.execute("UPDATE jobs SET status = 5"))
     await store._write(lambda session: session.db.execute("UPDATE lanes SET completed = queued, queued = 0"))
     await add(store, job("queued"), job("scheduled", run_at=NOW + 1))
     await store._read(steps.watch)

@@ -307,6 +307,14 @@ DAMAGE = {
     "cause of another kind": "UPDATE jobs SET cause = x'00' WHERE id = 'broken'",
     "key_limit": "UPDATE jobs SET key_limit = 'x' WHERE id = 'broken'",
     "worker": "UPDATE jobs SET worker = 4711 WHERE id = 'broken'",
+    "expires_at": "UPDATE jobs SET expires_at = 'soon' WHERE id = 'broken'",
+    "options": "UPDATE jobs SET options = 'text' WHERE id = 'broken'",
+    "tags": "UPDATE jobs SET tags = '{\"a\": 1' WHERE id = 'broken'",
+    "tags of another kind": "UPDATE jobs SET tags = '[1]' WHERE id = 'broken'",
+    "flow": "UPDATE jobs SET flow = 'which' WHERE id = 'broken'",
+    "wait": "UPDATE jobs SET wait = x'c1' WHERE id = 'broken'",
+    "a step": "INSERT INTO steps (job, number, body) SELECT seq, 1, x'c1' FROM jobs WHERE id = 'broken'",
+    "a signal": "INSERT INTO signals (job, number, name, body) SELECT seq, 1, '', x'c1' FROM jobs WHERE id = 'broken'",
 }
 UNCLAIMABLE = {
     "progress",
@@ -316,6 +324,11 @@ UNCLAIMABLE = {
     "status",
     "status of another kind",
     "worker",
+    "tags",
+    "tags of another kind",
+    "wait",
+    "a step",
+    "a signal",
 }
 """What a claim does not look at, or where the row is in no lane any more."""
 

@@ -35,5 +35,10 @@ def meets(status: JobStatus | None, need: Need) -> bool:
 
 def released(job: JobRecord, now: float) -> JobRecord:
     """A waiting job whose last need was met just now."""
-    run_at = max(job.run_at, now)
+    run_at = due_when_released(job.run_at, now)
     return replace(job, status=JobStatus.by_time(run_at, now), run_at=run_at)
+
+
+def due_when_released(run_at: float, now: float) -> float:
+    """When a waiting job is due whose last need was met just now."""
+    return max(run_at, now)

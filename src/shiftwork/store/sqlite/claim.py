@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import count, repeat
 from typing import Any, Final, NamedTuple
 
 from shiftwork.core.admission import Choice, Head, choose, neighbours
@@ -17,8 +18,10 @@ from shiftwork.core.breaker import BreakerState
 from shiftwork.core.model import Claimed, PoolDoc
 from shiftwork.core.statuses import PROCESSING, QUEUED
 from shiftwork.store.protocol import Claims
-from shiftwork.store.sqlite import jobs, keys
+from shiftwork.store.sqlite import keys
+from shiftwork.store.sqlite.burial import bury
 from shiftwork.store.sqlite.facts import facts
+from shiftwork.store.sqlite.records import Unreadable
 from shiftwork.store.sqlite.session import SqliteSession, as_list
 from shiftwork.store.sqlite.sql import SQL
 
@@ -26,10 +29,12 @@ MOST_AHEAD: Final = 1_000
 """How far a claim looks past the jobs at the front of a pool that are held."""
 MOST_BRANCHES: Final = 100
 """How many lanes one statement merges; SQLite allows 500."""
-_TEXT_OR_NONE: Final = frozenset({str, type(None)})
 TYPES: Final = tuple(
-    kind if isinstance(kind, frozenset) else frozenset({kind})
-    for kind in (int, str, bytes, int, int, float, str, _TEXT_OR_NONE, int, float, _TEXT_OR_NONE)
+    frozenset(kinds if isinstance(kinds, tuple) else (kinds,))
+    for kinds in (
+        *(int, str, bytes, int, int, float, str, (str, type(None)), (float, type(None)), (bytes, type(None))),
+        *(int, float, (str, type(None)), (int, type(None))),
+    )
 )
 """The types in an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
 
@@ -46,9 +51,31 @@ class ReadyJob(NamedTuple):
     run_at: float
     cause: str
     trace: str | None
+    expires_at: float | None
+    options: bytes | None
     worker: int
     rank: float
     key: str | None
+    flow: int | None
+
+
+class ReadyColumns(NamedTuple):
+    """Rows of `ReadyJob` by column: most of what a claim does, it does with one value of each job."""
+
+    seq: tuple[int, ...]
+    id: tuple[str, ...]
+    payload: tuple[bytes, ...]
+    attempt: tuple[int, ...]
+    crashes: tuple[int, ...]
+    run_at: tuple[float, ...]
+    cause: tuple[str, ...]
+    trace: tuple[str | None, ...]
+    expires_at: tuple[float | None, ...]
+    options: tuple[bytes | None, ...]
+    worker: tuple[int, ...]
+    rank: tuple[float, ...]
+    key: tuple[str | None, ...]
+    flow: tuple[int | None, ...]
 
 
 def claim(
@@ -257,29 +284,46 @@ def _start(session: SqliteSession, pool: int, holder: int, *, rows: Sequence[Rea
     rows = _readable(session, rows, now)
     if not rows:
         return []
-    fence = session.next_fences(len(rows))
-    session.run("start_jobs", (fence, holder, now, as_list(job.seq for job in rows)))
-    started = Counter(job.worker for job in rows)
-    for worker, n in started.items():
-        session.move(pool, worker, out_of=QUEUED, into=PROCESSING, n=n)
+    n = len(rows)
+    ready = ReadyColumns(*zip(*rows, strict=True))
+    fence = session.next_fences(n)
+    session.run("start_jobs", (fence, holder, now, as_list(ready.seq)))
+    started = Counter(ready.worker)
+    for worker, jobs in started.items():
+        _count_started(session.lane(pool, worker), jobs)
         session.state(worker).last_started = now
         session.state_changed(worker)
-    keyed = {(job.worker, job.key) for job in rows if job.key is not None}
-    if keyed:  # limits may differ: a queued job that was free beside it may not be free while it runs
-        keys.repark(session, keyed)
-    pool_name = session.pools.name(pool)
+    if ready.flow.count(None) < n:
+        for flow, jobs in Counter(flow for flow in ready.flow if flow is not None).items():
+            _count_started(session.flow(flow), jobs)
+    if ready.key.count(None) < n:
+        # Limits may differ: a queued job that was free beside a started one may not be free while that runs.
+        keys.repark(session, {(job.worker, job.key) for job in rows if job.key is not None})
     names = {worker: session.workers.name(worker) for worker in started}
-    return [
-        Claimed(id, names[worker], pool_name, payload, fence + place, attempt + 1, crashes, run_at, cause, trace)
-        for place, (_, id, payload, attempt, crashes, run_at, cause, trace, worker, _, _) in enumerate(rows)
-    ]
+    return list(
+        map(
+            Claimed,
+            ready.id,
+            map(names.__getitem__, ready.worker),
+            repeat(session.pools.name(pool)),
+            ready.payload,
+            count(fence),
+            [attempt + 1 for attempt in ready.attempt],
+            *(ready.crashes, ready.run_at, ready.cause, ready.trace, ready.expires_at, ready.options),
+        )
+    )
+
+
+def _count_started(counts: list[Any], n: int) -> None:
+    counts[QUEUED] -= n
+    counts[PROCESSING] += n
 
 
 def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> Sequence[ReadyJob]:
     """The readable rows, with their payloads; the others are buried."""
     if _are_whole(rows):
         return rows
-    broken = jobs.Unreadable()
+    broken = Unreadable()
     readable: list[ReadyJob] = []
     for job in rows:
         payload = session.value("read_payload", (job.seq,)) if job.payload is None else job.payload
@@ -288,7 +332,7 @@ def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> S
             readable.append(whole)
         else:
             broken[job.seq] = "unreadable: its row in the store is damaged"
-    jobs.bury(session, broken, now)
+    bury(session, broken, now)
     return readable
 
 
