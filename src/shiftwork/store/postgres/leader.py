@@ -1,5 +1,6 @@
 """Calls of the leader, and leases: promoting, reaping, pruning, beats, and names held until a time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,9 +22,9 @@ INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 
 async def promote(session: PostgresSession, n: int, now: float) -> Promoted:
     """Queue up to `n` jobs whose time has come, earliest first, and cancel up to `n` that have expired."""
-    moved, next_at, topics = await session.row("promote", (session.namespace, n, now, EXPIRED))
+    moved, next_at, late, topics = await session.row("promote", (session.namespace, n, now, EXPIRED))
     session.ring(topics)
-    return Promoted(moved, next_at)
+    return Promoted(moved, next_at, dict(Counter(late)))
 
 
 async def reap(session: PostgresSession, holder: str, n: int, now: float) -> list[JobRecord]:

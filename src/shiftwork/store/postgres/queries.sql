@@ -105,7 +105,7 @@ ORDER BY f.created_at DESC, f.id DESC;
 -- ── leader ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: promote
-SELECT moved, next_at, topics FROM shiftwork.promote(%s::int, %s::int, %s::float8, %s::text);
+SELECT moved, next_at, late, topics FROM shiftwork.promote(%s::int, %s::int, %s::float8, %s::text);
 
 -- name: reap
 SELECT ids, losers, topics FROM shiftwork.reap(%s::int, %s::text, %s::int, %s::float8);

@@ -1,8 +1,9 @@
--- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, and
--- when the next one is due or expires.
+-- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
+-- worker of each that had expired, and when the next one is due and the next one expires.
 
 local now, n, expired = A[1], A[2], A[3]
 local changed = {} -- workers
+local late = {} -- the worker of each job that had expired
 
 local function first_in(index) -- the ids whose time has come
   return n > 0 and call('ZRANGE', index, '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
@@ -35,6 +36,7 @@ for _, id in ipairs(expiring) do
   if job and job.status < PROCESSING and is(job, EXPIRES) then
     cancel(job, expired, now)
     changed[job.worker] = true
+    late[#late + 1] = job.worker
   else
     place(P .. 'expiring', id, false)
   end
@@ -47,4 +49,4 @@ for worker in pairs(changed) do
 end
 local next_due = call('ZRANGE', P .. 'due', 0, 0, 'WITHSCORES')[2]
 local next_expiry = call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]
-return { rung(), #due + #expiring, next_due or '', next_expiry or '' }
+return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }

@@ -7,6 +7,7 @@ name; nothing is decided here.
 import asyncio
 import secrets
 import weakref
+from collections import Counter
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -205,8 +206,9 @@ class RedisStore:
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        moved, *next_at = await self._write("promote", now, n, EXPIRED)
-        return Promoted(moved, min((float(at) for at in next_at if at), default=None))
+        moved, late, *next_at = await self._write("promote", now, n, EXPIRED)
+        expired = dict(Counter(worker.decode() for worker in late))
+        return Promoted(moved, min((float(at) for at in next_at if at), default=None), expired)
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         [taken] = await self._write("reap", now, holder, n)

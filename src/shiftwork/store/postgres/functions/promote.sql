@@ -5,11 +5,11 @@
 -- Indices: jobs_due, jobs_expiring, jobs_pkey, loose_pkey.
 
 -- Queue up to `n` jobs whose time has come, the earliest first; cancel up to `n` that have expired, for this reason; and
--- tie up to `n` that users' transactions have added. Returns how many were queued or cancelled, and when the next one is
--- due or expires.
+-- tie up to `n` that users' transactions have added. Returns how many were queued or cancelled, when the next one is due or
+-- expires, and the worker of each that had expired.
 CREATE OR REPLACE FUNCTION shiftwork.promote(
     ns integer, n integer, at double precision, because text,
-    OUT moved integer, OUT next_at double precision, OUT topics text[]
+    OUT moved integer, OUT next_at double precision, OUT late text[], OUT topics text[]
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -21,7 +21,6 @@ DECLARE
     pools text[];
     keys text[];
     olds smallint[];
-    expired integer;
     rung text[];
 BEGIN
     topics := '{}';
@@ -51,8 +50,8 @@ BEGIN
         END IF;
         PERFORM shiftwork.tally(ns, workers, pools, olds, array_fill(3::smallint, ARRAY[moved]));
     END IF;
-    SELECT e.n, e.topics INTO expired, rung FROM shiftwork.expire(ns, n, at, because) AS e;
-    moved := moved + expired;
+    SELECT e.workers, e.topics INTO late, rung FROM shiftwork.expire(ns, n, at, because) AS e;
+    moved := moved + cardinality(late);
     topics := topics || rung;
     IF EXISTS (SELECT 1 FROM shiftwork.loose o WHERE o.namespace = ns) THEN
         topics := topics || shiftwork.tie_loose(ns, at, ARRAY(
@@ -66,15 +65,15 @@ BEGIN
     );
 END $$;
 
--- Cancel up to `most` jobs that have expired, for this reason. Returns how many.
+-- Cancel up to `most` jobs that have expired, for this reason. Returns the worker of each.
 CREATE OR REPLACE FUNCTION shiftwork.expire(
-    ns integer, most integer, at double precision, because text, OUT n integer, OUT topics text[]
+    ns integer, most integer, at double precision, because text, OUT workers text[], OUT topics text[]
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     late text[];
 BEGIN
-    n := 0;
+    workers := '{}';
     topics := '{}';
     late := ARRAY(
         SELECT j.id FROM shiftwork.jobs j
@@ -85,11 +84,10 @@ BEGIN
         RETURN;
     END IF;
     PERFORM shiftwork.lock_keys_of(ns, late);
-    late := ARRAY(  -- a claim may have started some of them
-        SELECT j.id FROM shiftwork.jobs j
+    SELECT coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.worker), '{}') INTO late, workers FROM (
+        SELECT j.id, j.worker FROM shiftwork.jobs j  -- a claim may have started some of them
         WHERE j.namespace = ns AND j.id = ANY (late) AND j.expires_at > 0 AND j.status + 0 <= 3
         ORDER BY j.id FOR UPDATE
-    );
-    n := cardinality(late);
+    ) AS l;
     SELECT c.topics INTO topics FROM shiftwork.cancel(ns, late, because, at) AS c;
 END $$;
