@@ -280,6 +280,7 @@ async def test_jobs_are_found_and_changed_by_tag(app: WorkerOrchestrator) -> Non
         assert [job.id for job in await app.find_jobs(tag="acme")] == [blue.id, red.id]
         assert [job.tags for job in await app.find_jobs(tag="red")] == [("red", "acme")]
         assert await app.find_jobs(tag="Red") == []
+        assert await app.control.bulk.count("cancel", tag="acme", status="queued") == 2
         assert await app.cancel_jobs(tag="acme", status="queued") == 2
         assert await statuses([red, blue, plain]) == ["cancelled", "cancelled", "queued"]
         assert await app.retry_jobs(tag="red", status="cancelled") == 1
