@@ -240,6 +240,8 @@ _ELSEWHERE = {
     "keep_completed_seconds": "result_ttl keep_result result_expires retention ttl expires",
     "concurrency_key": "lock lock_key group_key concurrency_group",
     "unique_key": "unique singleton dedup_key dedupe_key idempotency_key queueing_lock lock_key job_key",
+    "expires_seconds": "expires expiration expire_in expires_in time_to_live valid_until deadline",
+    "tags": "tag labels",
     "payload": "args kwargs arguments data body params parameters",
     "job_id": "id task_id _job_id custom_id",
     "enabled": "active is_active disabled paused",

@@ -132,6 +132,15 @@ SNIPPETS: Final = {
             await special.enqueue(3)  # E: arg-type
             resize.with_options(run_at=datetime.now(UTC))
             resize.with_options(delay_seconds="1h30m").with_options(priority=None)
+            limited = resize.with_options(max_retries=0, timeout_seconds="5m", expires_seconds=timedelta(hours=1))
+            assert_type(await limited.enqueue("a"), Job[str])
+            resize.with_options(tags=["red", "acme"]).with_options(tags=("red",)).with_options(tags={"red"})
+            resize.with_options(tags="red")  # E: arg-type
+            resize.with_options(max_retries="3")  # E: arg-type
+            resize.with_options(expires=3)  # E: call-arg
+            assert_type((await limited.enqueue("a")).tags, tuple[str, ...])
+            await app.find_jobs(tag="red")
+            await app.find_jobs(tag=3)  # E: arg-type
             resize.with_options(priority="high")  # E: arg-type
             resize.with_options(delay_secs=3)  # E: call-arg
             resize.with_options(run_at="tomorrow")  # E: arg-type

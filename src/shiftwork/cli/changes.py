@@ -36,6 +36,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--yes", "-y", is_flag=True, help="In bulk: do not ask for confirmation."),
         click.option("--error", metavar="TEXT", help="In bulk: jobs whose last error contains this (case-sensitive)."),
+        click.option("--tag", metavar="TAG", help="In bulk: jobs with this tag."),
         click.option("--pool", metavar="NAME", help="In bulk: jobs of this pool."),
         click.option("--worker", metavar="NAME", help="In bulk: jobs of this worker."),
         click.argument("ids", metavar="[ID]...", nargs=-1),

@@ -8,7 +8,9 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.output import Cell, aside, json_option, json_text, say, show_json, show_table
 from shiftwork.cli.words import ago, one_line, took, when
 from shiftwork.control.control import Control
+from shiftwork.core.expiry import expiry
 from shiftwork.core.model import Attempt, JobRecord, JobStatus
+from shiftwork.core.own_options import unpack
 from shiftwork.core.plurals import counted
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
@@ -24,6 +26,7 @@ _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 @click.option("--worker", metavar="NAME")
 @click.option("--pool", metavar="NAME")
 @click.option("--flow", metavar="ID", help="Jobs of this flow.")
+@click.option("--tag", metavar="TAG", help="Jobs with this tag.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--after", metavar="ID", help="Jobs older than this one: the next page.")
@@ -73,6 +76,8 @@ def explain(job_id: str, source: Source, *, as_json: bool) -> None:
         say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
         for wait in why.waits:
             say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
+        if why.expires_at is not None:
+            say(f"it expires at {clock_time(why.expires_at)} if it has not started by then")
     else:
         say(f"job {why.job_id}{' ' if why.status.live else ' is '}{one_line(why.text)}")
 
@@ -175,7 +180,7 @@ def show_logs(found: Job[Any]) -> None:
 
 def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]:
     record = job.record
-    started, ended = record.started_at, record.ended_at
+    started, ended, own = record.started_at, record.ended_at, unpack(record.options)
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
         "status": record.status + (", asked to stop" if record.cancelling else ""),
@@ -185,10 +190,14 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(record.run_at, now) if record.run_at != record.created_at else None,
+        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
         "started": f"{when(started, now)} on {record.instance}" if started else None,
         "ended": f"{when(ended, now)}, took {took(_seconds(record))}" if ended else None,
         "attempts": f"{record.attempt}{crashes}",
+        "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
+        "timeout": f"{own.timeout_seconds:g} s, for this job" if own.timeout_seconds is not None else None,
         "progress": _how_far(job.progress),
+        "tags": ", ".join(record.tags) or None,
         "unique key": record.unique_key,
         "key": record.key,
         "flow": record.flow,

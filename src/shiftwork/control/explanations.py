@@ -8,6 +8,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.core.model import Beat, JobFilter, JobRecord, JobStatus, WorkerConfig, WorkerExecutionMode, WorkerState
+from shiftwork.core.own_options import policy
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.views.explanation import Explanation, explanation_of, unfinished_text
@@ -31,13 +32,13 @@ class Explanations:
 
     async def of(self, record: JobRecord) -> Explanation:
         """Return why the job is not running, or how it ended."""
-        return explanation_of(record, await self._waits(record))
+        return explanation_of(record, await self._waits(record), self._now())
 
     async def unfinished(self, record: JobRecord) -> Unfinished:
         """Return what a job that has not ended is doing, for the error of a caller that waits for its result."""
         waits = await self._waits(record)
         config = await self._config(record.worker)
-        most = None if config is None else config.max_retries + 1
+        most = None if config is None else policy(config, record.options).max_retries + 1
         text = unfinished_text(record, waits, attempts=most, now=self._now())
         return Unfinished(text, unserved=any(wait.code == "unserved" for wait in waits))
 

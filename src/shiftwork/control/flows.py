@@ -14,7 +14,7 @@ from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.control.submission import Submission
 from shiftwork.core.flow_graph import FlowGraph, FlowJob, draw, state_of
-from shiftwork.core.job_parts import Input, Need, OwnOptions
+from shiftwork.core.job_parts import Input, Need
 from shiftwork.core.model import Cancel, Change, Claimed, FlowRecord, JobFilter, JobRecord, JobStatus, NewJob, Requeue
 from shiftwork.core.own_options import pack, unpack
 from shiftwork.core.plurals import counted
@@ -107,7 +107,8 @@ class FlowCommands:
 
     def _job(self, call: Call[Any], ids: dict[Call[Any], str], flow: str, parent: str | None, now: float) -> NewJob:
         needed = call.needed()
-        options = OwnOptions(
+        options = replace(
+            call.options.own,
             inputs=tuple(Input(ids[one], path) for one, path in call.inputs),
             needs=tuple(ids[one] for one in needed),
             parent=parent,

@@ -23,6 +23,7 @@ class JobSearch(TypedDict, total=False):
     instance: str | None
     flow: str | None
     """The id of a flow."""
+    tag: str | None
     error: str | None
     """A part of the last error's text."""
     created_after: float | datetime | None

@@ -11,6 +11,7 @@
     drained      queued again in its old place, the attempt uncounted; dead at the eleventh time within a minute if
                  nothing had asked its runs to stop
     cancelled    cancelled
+    expired      cancelled, the attempt uncounted: it was claimed too late to be started
     undecodable  dead: the same bytes would not fit next time either
     unencodable  dead: the work is done and only its result cannot be kept, so doing it again would not help
 
@@ -24,8 +25,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from shiftwork.core.expiry import EXPIRED
 from shiftwork.core.job_parts import Wait
 from shiftwork.core.model import SECONDS_A_DAY, Attempt, Claimed, JobStatus, LogLine, Outcome, Retry, WorkerConfig
+from shiftwork.core.own_options import policy
 from shiftwork.core.run_histograms import marked, timed
 
 CRASH_LIMIT: Final = 3
@@ -56,6 +59,8 @@ class EndKind(StrEnum):
     SNOOZED = "snoozed"
     """The function handed it back until a later time."""
     CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    """It was claimed when its time to start was over, and was not started."""
     UNDECODABLE = "undecodable"
     """The payload does not fit the function."""
     UNENCODABLE = "unencodable"
@@ -96,7 +101,7 @@ class _EndedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def policy(self) -> WorkerConfig:
-        return self.config or WorkerConfig(name=self.job.worker)
+        return policy(self.config or WorkerConfig(name=self.job.worker), self.job.options)
 
     def outcome(self, status: JobStatus, **changes: Any) -> Outcome:
         job = self.job
@@ -159,7 +164,8 @@ def settle(
     """The outcome for the job. `rand` is in [0, 1); `losses` is how often the job was lost before.
 
     `hand_backs` is how often it was handed back within `HAND_BACK_SECONDS` with no reason, this end included.
-    Without a `config` the worker is unknown to this process, and defaults apply.
+    Without a `config` the worker is unknown to this process, and defaults apply; what the job has of its own applies
+    anyway.
     """
     if end.kind is EndKind.RETURNED:
         return _completed(job, end, config, started_at, now)
@@ -173,10 +179,8 @@ def settle(
             return _lost(run, losses + 1)
         case EndKind.DRAINED | EndKind.SNOOZED:
             return _handed_back(run, hand_backs)
-        case EndKind.CANCELLED:
-            error = end.error or "cancelled"
-            keep_until = now + SECONDS_A_DAY
-            return run.outcome(JobStatus.CANCELLED, error=error, report=run.report(error), keep_until=keep_until)
+        case EndKind.CANCELLED | EndKind.EXPIRED:
+            return _cancelled(run)
         case EndKind.UNDECODABLE:
             return run.dead(end.error or "the payload cannot be decoded", blamed=False)
         case EndKind.UNENCODABLE:
@@ -279,6 +283,14 @@ def _lost(run: _EndedRun, losses: int) -> Outcome:
     if losses >= LOSS_LIMIT:
         return run.dead(f"lost {losses} times, the last time: {error}", attempt=attempt)
     return run.outcome(JobStatus.QUEUED, attempt=attempt, error=error, report=run.report(error))
+
+
+def _cancelled(run: _EndedRun) -> Outcome:
+    keep_until = run.now + SECONDS_A_DAY
+    if run.end.kind is EndKind.EXPIRED:
+        return run.outcome(JobStatus.CANCELLED, error=EXPIRED, attempt=_uncounted(run.job), keep_until=keep_until)
+    error = run.end.error or "cancelled"
+    return run.outcome(JobStatus.CANCELLED, error=error, report=run.report(error), keep_until=keep_until)
 
 
 def _handed_back(run: _EndedRun, hand_backs: int) -> Outcome:

@@ -5,6 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from msgspec import Struct
 
 from shiftwork.core.model import NewJob, PoolConfig, WorkerConfig, shown_without_payload
+from shiftwork.core.own_options import pack
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.codec import Packed, Signature
 from shiftwork.handles.ids import new_id
@@ -70,6 +71,7 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
     """Return a job of this worker in the form in which the store takes it."""
     priority = config.priority if options.priority is None else options.priority
     run_at = options.run_at if options.run_at is not None else now + (options.delay_seconds or 0.0)
+    expires = options.expires_seconds
     return NewJob(
         id=options.job_id or new_id(now),
         worker=config.name,
@@ -82,4 +84,7 @@ def new_job(config: WorkerConfig, pool: PoolConfig, packed: Packed, options: Opt
         key=packed.key,
         key_limit=config.max_running or 1,
         cause=options.cause,
+        expires_at=None if expires is None else max(run_at, now) + expires,
+        tags=options.tags,
+        options=pack(options.own) if options.of_run else None,
     )

@@ -122,7 +122,9 @@ class Worker(Generic[P, R]):
         """Return the same worker, whose jobs have these options.
 
         `priority`, `delay_seconds` or `run_at` (when it may start), `unique_key` (while a live job of this worker has
-        the same key, enqueueing returns that job), `job_id` (your own id, which makes an enqueue safe to repeat).
+        the same key, enqueueing returns that job), `job_id` (your own id, which makes an enqueue safe to repeat),
+        `max_retries` and `timeout_seconds` instead of the worker's, `expires_seconds` (a job that has not started this
+        long after it was due is cancelled), `tags` (to find it by).
         """
         return self._copy(changed(self._options, self.name, options))
 

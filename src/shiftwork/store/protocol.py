@@ -73,6 +73,8 @@ class Promoted(Struct, frozen=True):
 
     moved: int
     next_at: float | None = None
+    expired: dict[str, int] = {}
+    """How many of them had expired, by worker."""
 
 
 class Transaction(Protocol):
@@ -265,7 +267,7 @@ class Store(Protocol):
         """Queue up to `n` due jobs, scheduled or failed, by `run_at` (then id), and cancel up to `n` that have expired.
 
         A job that has expired and is live but not processing is cancelled as by `amend`, with the reason of
-        `core.expiry`. Returns how many jobs it moved, and when the next one is due or expires.
+        `core.expiry`. Returns how many jobs it moved, when the next one is due or expires, and how many had expired.
         """
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:

@@ -3,6 +3,8 @@
 from msgspec import Struct
 
 from shiftwork.core.admission import Obstacle
+from shiftwork.core.durations import in_words
+from shiftwork.core.expiry import EXPIRED, expiry
 from shiftwork.core.model import JobRecord, JobStatus
 from shiftwork.core.plurals import counted
 from shiftwork.views.instants import clock_time
@@ -15,11 +17,14 @@ class Explanation(Struct, frozen=True):
     status: JobStatus
     text: str
     waits: list[Obstacle]
+    expires_at: float | None = None
+    """When it is cancelled if it has not started by then; None is never."""
 
 
-def explanation_of(record: JobRecord, waits: list[Obstacle]) -> Explanation:
+def explanation_of(record: JobRecord, waits: list[Obstacle], now: float) -> Explanation:
     """Return the explanation of a job that waits for these things, or for nothing."""
-    return Explanation(record.id, record.status, _text(record, waits), waits)
+    text = _text(record, waits) + _expiry_text(record, now)
+    return Explanation(record.id, record.status, text, waits, expiry(record))
 
 
 def unfinished_text(record: JobRecord, waits: list[Obstacle], *, attempts: int | None, now: float) -> str:
@@ -33,7 +38,8 @@ def unfinished_text(record: JobRecord, waits: list[Obstacle], *, attempts: int |
         seconds = max(0.0, now - (record.started_at or now))
         return f"{attempt} has been running for {seconds:.0f} s on {record.instance}"
     start = "it waits for " if waits and waits[0].code == "needs" else ""
-    return start + ("; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}")
+    doing = "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+    return start + doing + _expiry_text(record, now)
 
 
 def _text(record: JobRecord, waits: list[Obstacle]) -> str:
@@ -47,7 +53,16 @@ def _text(record: JobRecord, waits: list[Obstacle]) -> str:
     if record.status is JobStatus.DEAD:
         how_often = f"{counted(record.attempt, 'attempt')} and {counted(record.crashes, 'crash', 'crashes')}"
         return f"dead since {at} after {how_often}: {record.error}"
+    if record.status is JobStatus.CANCELLED and record.error == EXPIRED:
+        return f"cancelled at {at}: {EXPIRED}"
     return f"{record.status} at {at}"
+
+
+def _expiry_text(record: JobRecord, now: float) -> str:
+    at = expiry(record)
+    if at is None:
+        return ""
+    return f"; it expires in {in_words(max(0.0, at - now))} if it has not started"
 
 
 def _wait_text(wait: Obstacle) -> str:

@@ -75,6 +75,7 @@ export interface JobFilter {
   pool?: string;
   key?: string;
   flow?: string;
+  tag?: string;
   error?: string;
   /** The key of a group of dead jobs. */
   group?: string;

@@ -174,6 +174,9 @@ export interface Job {
   unique_key: string | null;
   concurrency_key: string | null;
   flow: string | null;
+  tags: string[];
+  /** When it is cancelled if it has not started by then. */
+  expires_at: string | null;
   progress: { done: number; total: number | null; message: string | null; at: string } | null;
   payload: unknown;
 }
@@ -210,6 +213,9 @@ export interface WholeJob extends Job {
   attempts: Attempt[];
   fence: number;
   trace_id: string | null;
+  /** What the job has of its own, instead of its worker's. */
+  max_retries: number | null;
+  timeout_seconds: number | null;
   logs: LogLine[];
   steps: Step[];
   signals: Signal[];
@@ -271,6 +277,7 @@ export interface Explanation {
   status: Status;
   text: string;
   waits: { code: string; by: string | null; why: string; since_at: string | null; until_at: string | null }[];
+  expires_at: string | null;
 }
 
 export interface Node {

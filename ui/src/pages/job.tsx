@@ -107,6 +107,17 @@ function About({ job }: { job: WholeJob }) {
     ["Created", <Time key="c" at={job.created_at} />],
     ["Due", <Time key="d" at={job.run_at} />],
   ];
+  if (job.expires_at && !ENDED.includes(job.status))
+    items.push([
+      "Expires",
+      <span key="x">
+        <Time at={job.expires_at} />
+        <span className="text-muted"> if it has not started</span>
+      </span>,
+    ]);
+  if (job.max_retries !== null) items.push(["Retries", `${job.max_retries} at most, for this job`]);
+  if (job.timeout_seconds !== null) items.push(["Timeout", `${duration(job.timeout_seconds)}, for this job`]);
+  if (job.tags.length) items.push(["Tags", <Tags key="tags" of={job} />]);
   if (job.instance)
     items.push([
       "Runs on",
@@ -126,6 +137,24 @@ function About({ job }: { job: WholeJob }) {
   items.push(["Fence", job.fence]);
   if (job.trace_id) items.push(["Trace", <Long key="t" text={job.trace_id} what="trace id" />]);
   return <Facts items={items} />;
+}
+
+/** Each tag leads to the other jobs that have it. */
+function Tags({ of: { tags } }: { of: WholeJob }) {
+  return (
+    <span className="flex flex-wrap gap-1">
+      {tags.map((tag) => (
+        <Link
+          key={tag}
+          className="max-w-full truncate rounded-full border border-edge px-2 text-xs leading-5 hover:bg-sunken"
+          href={to(["jobs"], { tag })}
+          title={`All jobs tagged ${tag}`}
+        >
+          {tag}
+        </Link>
+      ))}
+    </span>
+  );
 }
 
 function Why({ job }: { job: WholeJob }) {

@@ -22,6 +22,7 @@ const TEXTS: [keyof JobFilter & string, string][] = [
   ["payload", "Payload contains"],
   ["error", "Error contains"],
   ["key", "Key"],
+  ["tag", "Tag"],
 ];
 
 export function JobsPage() {
@@ -128,6 +129,7 @@ function filterOf(params: URLSearchParams): JobFilter {
     "pool",
     "key",
     "flow",
+    "tag",
     "error",
     "payload",
     "created_after",
@@ -176,7 +178,7 @@ function Filters({
           );
         })}
       </div>
-      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-6">
+      <div className="grid grid-cols-2 gap-2 md:grid-cols-3 xl:grid-cols-7">
         <Typed
           label="Worker"
           value={params.get("worker") ?? ""}

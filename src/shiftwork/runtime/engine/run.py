@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, Protocol
 
 from shiftwork.core.model import Claimed, LogLine, Outcome, RunState, WorkerConfig
+from shiftwork.core.own_options import policy
 from shiftwork.core.retry import End, EndKind
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Run:
         state: RunState = _NEVER_RUN,
     ) -> None:
         self.job = job
-        self.config = config
+        self.config = config if job.options is None else policy(config, job.options)
+        """The worker's policy, with what the job has of its own."""
         self.state = state
         """The worker's state when the run began, as far as this node knew it."""
         self.started_at = started_at

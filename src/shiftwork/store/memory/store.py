@@ -5,6 +5,7 @@ directly: `core.admission`, `core.landing`, `core.amending`, `core.worker_state`
 `shiftwork.store.memory.jobs`, which keeps the indices.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -255,7 +256,8 @@ class MemoryStore:
             for id in expired:
                 self._amend(table, id, Cancel(EXPIRED), now)
             heads = [head[0] for head in (table.due.head, table.expiring.head) if head]
-            return Promoted(len(ids) + len(expired), min(heads, default=None))
+            by_worker = Counter(table.by_id[id].worker for id in expired)
+            return Promoted(len(ids) + len(expired), min(heads, default=None), dict(by_worker))
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         with self._change() as table:

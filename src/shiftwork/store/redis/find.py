@@ -9,7 +9,7 @@ from shiftwork.store.redis import jobs
 
 LOOKED_AT: Final = 2_000
 """How many jobs one script looks at, at most, so that other scripts run between the parts of a long search."""
-NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "error")
+NARROWING: Final = ("ids", "status", "pool", "key", "unique_key", "instance", "tag", "flow", "error")
 """Criteria by which a search skips jobs. Without any of them, the next jobs all match."""
 
 
@@ -51,4 +51,6 @@ def criteria(wanted: JobFilter, behind: Any, limit: int) -> tuple[Any, ...]:
         behind,
         limit,
         max(limit, LOOKED_AT) if narrowed else limit,
+        wanted.tag,
+        wanted.flow,
     )

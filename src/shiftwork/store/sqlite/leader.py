@@ -1,5 +1,6 @@
 """What the leader does: promote due jobs, take back lost ones, delete what need not be kept."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -22,9 +23,11 @@ INSTANCES_KEPT_SECONDS: Final = 30 * SECONDS_A_DAY
 def promote(session: SqliteSession, n: int, now: float) -> Promoted:
     """Queue up to `n` jobs that are due, earliest first, and cancel up to `n` that have expired."""
     moved = _queue_due(session, n, now)
-    expired = session.values("expired_jobs", (session.namespace, now, n))
-    amend(session, expired, Cancel(EXPIRED), now)
-    return Promoted(moved + len(expired), next_due(session))
+    expired = session.run("expired_jobs", (session.namespace, now, n)).fetchall()
+    amend(session, [id for id, _ in expired], Cancel(EXPIRED), now)
+    by_worker = Counter(worker for _, worker in expired)
+    counts = {session.workers.name(worker): number for worker, number in by_worker.items()}
+    return Promoted(moved + len(expired), next_due(session), counts)
 
 
 def _queue_due(session: SqliteSession, n: int, now: float) -> int:

@@ -465,7 +465,7 @@ UPDATE jobs SET status = 3, parked = ? WHERE seq = ?;
 
 -- name: expired_jobs
 -- serves: jobs_expiring
-SELECT id FROM jobs INDEXED BY jobs_expiring
+SELECT id, worker FROM jobs INDEXED BY jobs_expiring
 WHERE namespace = ? AND expires_at IS NOT NULL AND status <= 3 AND expires_at <= ? ORDER BY expires_at, id LIMIT ?;
 
 -- name: orphans

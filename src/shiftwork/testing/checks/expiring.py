@@ -21,7 +21,8 @@ async def check_a_job_that_is_not_started_in_time_is_cancelled(lab: Lab) -> None
     equal((await store.promote(10, SOON - 0.01)).moved, 0, "jobs moved too early")
     promoted = await store.promote(10, SOON)
     equal((promoted.moved, promoted.next_at), (3, SOON + 1), "jobs moved, and when the next one expires")
-    equal((await store.promote(10, SOON + 1)).moved, 1, "the last one")
+    equal(promoted.expired, {"w": 3}, "how many jobs of which worker had expired")
+    equal((await store.promote(10, SOON + 1)).expired, {"w": 1}, "the last one")
     ids = ["scheduled", "parked", "free", "waiting", "ok"]
     equal(await statuses(store, *ids), ["cancelled"] * 4 + ["queued"], "the statuses")
     expired = await get(store, "free")

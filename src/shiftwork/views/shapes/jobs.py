@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Attempt, JobStatus, LogLine
+from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
 from shiftwork.core.waits import in_words
 from shiftwork.handles.codec import plain
@@ -60,6 +61,8 @@ class JobShape(Struct, frozen=True, kw_only=True):
     concurrency_key: str | None
     flow: str | None
     """The flow that it belongs to."""
+    tags: list[str]
+    expires_at: str | None
     progress: ProgressShape | None
     payload: Any
 
@@ -113,6 +116,10 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
 
     fence: int
     trace_id: str | None
+    max_retries: int | None
+    """How many retries it has of its own; null if as many as its worker."""
+    timeout_seconds: float | None
+    """How long a run may take, if that differs from its worker; otherwise null."""
     result: Any
     why: str
     attempts: list[AttemptShape]
@@ -141,6 +148,8 @@ class ExplanationShape(Struct, frozen=True, kw_only=True):
     status: JobStatus
     text: str
     waits: list[WaitShape]
+    expires_at: str | None
+    """When the job is cancelled if it has not started by then; null is never."""
 
 
 class StackShape(Struct, frozen=True, kw_only=True):
@@ -160,11 +169,13 @@ def job_shape(job: Job[Any]) -> JobShape:
 
 def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
     """Return a whole job."""
-    attempts = [_attempt(attempt) for attempt in job.history]
+    attempts, own = [_attempt(attempt) for attempt in job.history], unpack(job.record.options)
     return WholeJobShape(
         **_job(job),
         fence=job.record.fence,
         trace_id=trace_id(job.record.trace),
+        max_retries=own.max_retries,
+        timeout_seconds=own.timeout_seconds,
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
@@ -229,6 +240,8 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
         "flow": record.flow,
+        "tags": list(record.tags),
+        "expires_at": iso(record.expires_at),
         "progress": _progress(job.progress),
         "payload": payload_shape(job),
     }
@@ -258,7 +271,9 @@ def explanation_shape(why: Explanation) -> ExplanationShape:
         WaitShape(code=wait.code, by=wait.by, why=wait.why, since_at=iso(wait.since), until_at=iso(wait.until))
         for wait in why.waits
     ]
-    return ExplanationShape(id=why.job_id, status=why.status, text=why.text, waits=waits)
+    return ExplanationShape(
+        id=why.job_id, status=why.status, text=why.text, waits=waits, expires_at=iso(why.expires_at)
+    )
 
 
 def stack_shape(seen: JobStack) -> StackShape:

@@ -1,9 +1,10 @@
 -- Adding a single job without keys, by statements that are cheap to start.
 --
 -- Tables and indices: migrations/0001_tables.sql.
--- Indices: jobs_pkey, lanes_pkey.
+-- Indices: jobs_pkey, lanes_pkey, needs_pkey.
 
--- As `add`, for one job that has neither a unique key nor a concurrency key.
+-- As `add`, for one job that has neither a unique key nor a concurrency key. A job that was pruned may be added again
+-- while others still wait for its id.
 CREATE OR REPLACE FUNCTION shiftwork.add_one(
     ns integer, new_id text, for_worker text, in_pool text, bytes bytea, due double precision, urgency smallint,
     ahead double precision, most integer, why text, trail text, at double precision,
@@ -14,25 +15,29 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    landing smallint := CASE WHEN due <= at THEN 2 ELSE 0 END;
+    landing smallint := CASE WHEN due <= at THEN 3 ELSE 0 END;
 BEGIN
     topics := '{}';
     INSERT INTO shiftwork.jobs (
-        namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace, payload
+        namespace, id, worker, pool, status, rank, run_at, head_start, created_at, priority, key_limit, cause, trace, payload,
+        needed
     )
-    VALUES (ns, new_id, for_worker, in_pool, landing, due - ahead, due, ahead, at, urgency, most, why, trail, bytes)
+    VALUES (
+        ns, new_id, for_worker, in_pool, landing, due - ahead, due, ahead, at, urgency, most, why, trail, bytes,
+        (SELECT true FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = new_id LIMIT 1)
+    )
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         twins := ARRAY[new_id];
         RETURN;
     END IF;
     UPDATE shiftwork.lanes l SET
-        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 2)::integer, added = l.added + 1
+        scheduled = l.scheduled + (landing = 0)::integer, queued = l.queued + (landing = 3)::integer, added = l.added + 1
     WHERE l.namespace = ns AND l.worker = for_worker AND l.pool = in_pool AND l.slot = pg_backend_pid() % 8;
     IF NOT FOUND THEN
         PERFORM shiftwork.tally(ns, ARRAY[for_worker], ARRAY[in_pool], NULL, ARRAY[landing]);
     END IF;
-    IF landing = 2 THEN
+    IF landing = 3 THEN
         topics := ARRAY['pool:' || in_pool];
     ELSIF shiftwork.due_first(ns, ARRAY[new_id]) THEN
         topics := ARRAY['leader'];
