@@ -6,6 +6,7 @@ local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
 local gone, extras = {}, {} -- ids, and keys of what few jobs have
+local listed = false -- whether any of them has a flow or tags
 local needed = {} -- flow -> whether one of its jobs may still need a result
 
 local function is_kept(flow)
@@ -31,6 +32,7 @@ local function forget(job)
   end
   if band(job.flags, STAYING) ~= 0 then
     delist(job)
+    listed = true
   end
   if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) or is(job, DURABLE) then
     extras[#extras + 1] = J .. id
@@ -53,7 +55,9 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
     end
   end
   for _, hash in pairs(HASHES) do
-    in_slices('HDEL', hash, gone)
+    if listed or (hash ~= FLOW and hash ~= TAGS) then
+      in_slices('HDEL', hash, gone)
+    end
   end
   for _, key in ipairs(extras) do
     call('UNLINK', key)
