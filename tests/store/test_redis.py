@@ -168,7 +168,7 @@ async def test_a_flow_that_is_pruned_leaves_no_key(store: Store, valkey_server: 
 
     async def run(flow: str, *, many: int) -> None:
         first, last = f"{flow} first", f"{flow} last"
-        tagged = {"flow": flow, "tags": (f"t{flow}",), "options": b"own", "expires_at": NOW + 9}
+        tagged: dict[str, Any] = {"flow": flow, "tags": (f"t{flow}",), "options": b"own", "expires_at": NOW + 9}
         middle = [job(f"{flow} {n}", needs=(Need(first),), **tagged) for n in range(many)]
         end = job(last, needs=tuple(Need(one.id) for one in middle), **tagged)
         given_up = job(f"{flow} cancelled", needs=(Need(first),), **tagged)
@@ -461,7 +461,7 @@ async def a_day(url: str, place: str) -> None:
     await store.open()
     await beat(store, "i", "i2")
     for n in range(3):
-        more = {"flow": "f", "tags": ("t",)} if n == 1 else {}
+        more: dict[str, Any] = {"flow": "f", "tags": ("t",)} if n == 1 else {}
         new = [job(f"{n} {k}", pool="pq"[n % 2], head_start=float(n), **more) for k in range(1 + 6 * n)]
         await store.add(new, NOW + n)
     for n, (instance, pool, many) in enumerate([("i", "p", 3), ("i2", "q", 2), ("i", "p", 20), ("i", "q", 20)]):

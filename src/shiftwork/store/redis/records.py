@@ -100,8 +100,8 @@ def _numbered(name: bytes, values: Sequence[Attempt | Step | Signal]) -> Fields:
 def _signal_counts(signals: Sequence[Signal]) -> Fields:
     if not signals:
         return {}
-    by_name = Counter(f"signals {signal.name}".encode() for signal in signals)
-    return {name: b"%d" % n for name, n in (by_name | {b"signals": len(signals)}).items()}
+    counts = {b"signals": len(signals), **Counter(f"signals {signal.name}".encode() for signal in signals)}
+    return {name: b"%d" % n for name, n in counts.items()}
 
 
 def rewrites(given: Sequence[Rewrite]) -> tuple[list[Any], list[bytes]]:
@@ -193,7 +193,7 @@ def _read_wait(text: str) -> Wait:
     return Wait(name, int(nth))
 
 
-def _parts(found: Fields) -> Fields:
+def _parts(found: Fields) -> dict[str, Any]:
     """Return the steps, the signals and the unmet needs of a job."""
     unmet = found.get(b"unmet") or ()
     needs = (Need(id.decode(), whatever == b"1") for id, whatever in zip(unmet[::2], unmet[1::2], strict=True))
