@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast
 from msgspec import Struct, msgpack
 
 from shiftwork.core.durations import Duration, timeout_of
+from shiftwork.core.plurals import counted
 from shiftwork.errors import FlowError
 from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking
@@ -87,7 +88,7 @@ class Flow(Generic[R]):
         return await self._control.retry(self.id)
 
     def __repr__(self) -> str:
-        return f"<Flow {self.id} of {len(self.jobs)} jobs>"
+        return f"<Flow {self.id} of {counted(len(self.jobs), 'job')}>"
 
 
 class BlockingFlow(Generic[R]):
