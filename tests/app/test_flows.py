@@ -12,6 +12,7 @@ from shiftwork import (
     FlowError,
     JobCancelledError,
     JobFailedError,
+    JobPriority,
     JobStateError,
     JobStatus,
     PayloadTypeError,
@@ -178,6 +179,23 @@ async def test_calls_that_cannot_be_a_flow_are_refused_and_nothing_is_added(app:
         with pytest.raises(PayloadTypeError, match=r"takes calls, as WORKER\.call"):
             mine.call().after(mine)  # type: ignore[arg-type]
         assert await app.find_jobs() == []
+
+
+async def test_a_worker_with_options_is_of_this_app_also_when_its_pool_has_changed_its_timeout(
+    app: WorkerOrchestrator,
+) -> None:
+    app.register_pool("p", job_timeout=5)
+
+    @app.task(pool="p")
+    async def work() -> int:
+        return 1
+
+    urgent = work.with_options(priority=JobPriority.HIGH)
+    async with app.testing() as test:
+        await test.run_pending()
+        flow = await app.enqueue_flow(urgent.call())
+        await test.run_pending()
+        assert await flow.result(DEADLINE) == 1
 
 
 async def test_a_flow_that_is_too_large_is_refused_in_words(app: WorkerOrchestrator) -> None:

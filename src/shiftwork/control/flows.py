@@ -94,7 +94,7 @@ class FlowCommands:
         ordered = in_order(calls)
         for call in ordered:
             known = self._registry.workers.get(call.worker.name)
-            if known is None or known.config is not call.worker.config:
+            if known is None or known.signature is not call.worker.signature:
                 message = f"{call.worker.name} is a worker of another app: a flow can only have workers of one app"
                 raise FlowError(message)
             if call.options.unique_key is not None:
