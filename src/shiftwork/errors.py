@@ -21,6 +21,7 @@
     │   ├── PayloadDecodingError        stored bytes that no longer fit the function
     │   └── ResultEncodingError         a return value that cannot be encoded
     ├── FlowError                     calls that cannot be one flow, or a flow that is broken
+    │   └── UnknownFlowError            no flow has this id, or it was pruned
     ├── StepError                     a step of a durable function that cannot be run or kept
     ├── JobError                      an error about one job
     │   ├── UnknownJobError             no job has this id, or it was pruned
@@ -131,6 +132,10 @@ class ResultEncodingError(PayloadError):
 
 class FlowError(ShiftworkError):
     """Calls cannot be added as one flow, or a flow is broken."""
+
+
+class UnknownFlowError(FlowError):
+    """No flow has this id."""
 
 
 class StepError(ShiftworkError):

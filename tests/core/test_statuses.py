@@ -58,3 +58,10 @@ def test_the_drawing_of_the_sqlite_tables_counts_as_core_does() -> None:
     drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)
     assert drawn is not None
     assert drawn[1].split("   ") == [f"{number} {status}" for status, number in NUMBERS.items()]
+
+
+def test_the_drawing_of_the_postgres_tables_counts_as_core_does() -> None:
+    text = files("shiftwork.store.postgres").joinpath("migrations/0001_tables.sql").read_text(encoding="utf-8")
+    drawn = re.search(r"^--   (0 scheduled .+)$", text, re.MULTILINE)
+    assert drawn is not None
+    assert drawn[1].split("   ") == [f"{number} {status}" for status, number in NUMBERS.items()]

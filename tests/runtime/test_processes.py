@@ -32,6 +32,7 @@ from shiftwork.runtime.processes.process import Process
 from shiftwork.runtime.processes.quarantine import LONG_SECONDS, LONGEST_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.store.memory import MemoryStore
+from shiftwork.testing.contexts import MadeValues
 
 
 def claimed(number: int = 1, **changes: Any) -> Claimed:
@@ -131,13 +132,14 @@ async def test_a_connection_that_a_job_has_closed_ends_quietly() -> None:
     theirs.close()
 
 
-class Callee:
+class Callee(MadeValues):
     config = WorkerConfig(name="nap")
     is_async = True
     retry_rule = None
     schema: bytes | None = None
 
     def __init__(self) -> None:
+        super().__init__()
         self.ran: list[int] = []
 
     async def function(self, number: int) -> None:

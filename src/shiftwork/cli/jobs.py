@@ -25,6 +25,7 @@ _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 @click.option("--status", type=click.Choice([str(one) for one in JobStatus]), multiple=True, help="May be repeated.")
 @click.option("--worker", metavar="NAME")
 @click.option("--pool", metavar="NAME")
+@click.option("--flow", metavar="ID", help="Jobs of this flow.")
 @click.option("--tag", metavar="TAG", help="Jobs with this tag.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
@@ -115,6 +116,8 @@ def _detail(job: Job[Any], now: float) -> str | None:
     record, status, error = job.record, job.status, job.error
     if status is JobStatus.PROCESSING:
         return _running(job, now)
+    if record.wait is not None and status is JobStatus.SCHEDULED:
+        return f"waits for the signal {record.wait.name!r}"
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
     if status is JobStatus.FAILED:
@@ -156,6 +159,12 @@ def show_job(found: Job[Any], why: Explanation, now: float) -> None:
     for name, value in (("payload", whole.payload), ("result", whole.result)):
         if value is not None and value != {}:
             say(f"{name}\n{_indented(json_text(value))}")
+    if whole.steps:
+        say("steps")
+    for step in whole.steps:
+        until = f", until {step.until_at}" if step.until_at else ""
+        result = "" if step.result is None else f": {one_line(json_text(step.result))}"
+        say(f"  {step.number:>3}  {step.ended_at}  {step.name}{until}{result}")
     for attempt in found.history:
         _show_attempt(attempt)
 
@@ -191,6 +200,7 @@ def _facts(job: Job[Any], why: Explanation, now: float) -> dict[str, str | None]
         "tags": ", ".join(record.tags) or None,
         "unique key": record.unique_key,
         "key": record.key,
+        "flow": record.flow,
         "trace": trace_id(record.trace),
     }
 

@@ -50,6 +50,7 @@ FIELDS: Final = (
 COUNTED: Final = {
     JobStatus.SCHEDULED: "scheduled",
     JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
     JobStatus.QUEUED: "queued",
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",

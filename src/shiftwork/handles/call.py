@@ -51,7 +51,7 @@ class Call(Struct, Generic[R_co], eq=False):
 
     def after(self, *calls: "Call[Any]", whatever: bool = False) -> "Call[R_co]":
         """Start it only after these calls have completed, or with `whatever` after they have ended. Returns itself."""
-        others: list[object] = [call for call in calls if not isinstance(call, Call)]
+        others = [call for call in cast("tuple[object, ...]", calls) if not isinstance(call, Call)]
         if others:
             message = f"{self.worker.name}: after() takes calls, as WORKER.call(…) returns them, not {others[0]!r}"
             raise PayloadTypeError(message)

@@ -9,7 +9,7 @@ import string
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import PurePath
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,6 +25,7 @@ from shiftwork.errors import (
     PayloadTypeError,
     ResultEncodingError,
     SignatureError,
+    StepError,
     nearest,
 )
 from shiftwork.handles.argument_hints import missing_argument, unexpected_payload, unknown_argument
@@ -224,15 +225,25 @@ class Signature:
             message = f"{self._worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
             raise PayloadTypeError(message) from None
 
+    def early_key(self, template: str, arguments: Mapping[str, Any], unknown: Collection[str]) -> str:
+        """Return the concurrency key of a job of which these arguments will be known only when it runs."""
+        for name in {_parameter(field) for field in _key_fields(template)}.intersection(unknown):
+            message = (
+                f"{self._worker}: its concurrency key {template!r} is made when the job is added, and {name!r} is "
+                "the output of another call, which is not known by then; pass a value"
+            )
+            raise PayloadTypeError(message)
+        return self.key(template, arguments)
+
     def check_key(self, template: str) -> None:
         """Reject a concurrency key that does not name a required parameter."""
         try:
-            fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+            names = _key_fields(template)
         except ValueError as error:
             message = f"worker {self._worker}: concurrency_key {template!r} cannot be read: {error}"
             raise SignatureError(message) from None
-        for name in fields if "{" in template else [template]:
-            parameter = name.split(".")[0].split("[")[0]
+        for name in names:
+            parameter = _parameter(name)
             if is_secret(self._hints.get(parameter)):
                 message = f"worker {self._worker}: concurrency_key {template!r} would show the secret {parameter!r}"
                 raise SignatureError(message)
@@ -242,6 +253,39 @@ class Signature:
                     f"{nearest(name, self._required)}"
                 )
                 raise SignatureError(message)
+
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Encode the result of a step."""
+        try:
+            result = msgspec.msgpack.encode(value, enc_hook=_to_plain)
+        except (TypeError, ValueError, OverflowError, RecursionError, OutputArgumentError) as error:
+            message = (
+                f"step {name!r} of {self._worker} returned {type(value).__name__}, which cannot be kept: {error}; "
+                "return numbers, text, lists, dicts or dataclasses, or nothing"
+            )
+            raise StepError(message) from None
+        if len(result) > self._max_bytes:
+            message = (
+                f"step {name!r} of {self._worker} returned {len(result):,} bytes; {self._max_bytes:,} are allowed: "
+                "return a reference to it instead"
+            )
+            raise StepError(message)
+        if is_too_deep(result):
+            message = f"step {name!r} of {self._worker} returned a value that is nested more than {DEEPEST} levels deep"
+            raise StepError(message)
+        return result
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it."""
+        try:
+            return _result_decoder(_returns(function)).decode(result)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
+            why = why_unreadable(result)
+            misfit = f"is not what its function is annotated to return: {error}"
+            message = f"the result of step {name!r} of {self._worker} {f'cannot be read: {why}' if why else misfit}"
+            raise StepError(message) from None
 
     # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -286,6 +330,17 @@ class Signature:
             misfit = f"is not what the function is annotated to return: {_in_words(error)}"
             message = f"the result of {self._worker} {f'cannot be read: {sealed}' if sealed else misfit}"
             raise PayloadDecodingError(message) from None
+
+
+def _key_fields(template: str) -> list[str]:
+    """Return the fields in a concurrency key. Raises `ValueError` if it cannot be read."""
+    if "{" not in template:
+        return [template]
+    return [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+
+
+def _parameter(field: str) -> str:
+    return field.split(".", maxsplit=1)[0].split("[", maxsplit=1)[0]
 
 
 def plain(payload: bytes) -> Any:
@@ -409,6 +464,13 @@ def _result_decoder(wanted: Any) -> msgspec.msgpack.Decoder[Any]:
         return msgspec.msgpack.Decoder(wanted, dec_hook=_from_plain)
     except TypeError:
         return msgspec.msgpack.Decoder(Any)
+
+
+def _returns(function: Callable[..., Any]) -> Any:
+    try:
+        return get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
+        return Any
 
 
 def _type_schema(wanted: type[Any]) -> dict[str, Any]:

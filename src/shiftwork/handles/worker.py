@@ -1,11 +1,11 @@
 """A `Worker`: what registering a function returns."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import Claimed, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.retry_options import RetryRule
 from shiftwork.errors import nearest
 from shiftwork.handles.call import Call
@@ -48,6 +48,8 @@ class Worker(Generic[P, R]):
         self.retry_rule = retry_rule
         self.bind = signature.bind
         self.encode_result = signature.encode_result
+        self.encode_step = signature.encode_step
+        self.decode_step = signature.decode_step
         self._submitter = submitter
         self._options = Options()
 
@@ -82,9 +84,9 @@ class Worker(Generic[P, R]):
 
     def _call_with_outputs(self, arguments: Mapping[str, Any]) -> Call[R]:
         known, inputs = take_outputs(arguments)
-        template = self.config.concurrency_key
-        key = self.signature.key(template, arguments) if template else None
-        payload = self.signature.encode_known(known, {str(path[0]) for _, path in inputs})
+        template, later = self.config.concurrency_key, {str(path[0]) for _, path in inputs}
+        key = self.signature.early_key(template, known, later) if template else None
+        payload = self.signature.encode_known(known, later)
         return Call(self, payload, key, self._options, inputs)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
@@ -111,6 +113,10 @@ class Worker(Generic[P, R]):
         `connection` is psycopg's, SQLAlchemy's or Django's connection, or SQLAlchemy's Session.
         """
         return self._submitter.submit_with_blocking(connection, [self.call(*args, **kwargs)])[0]
+
+    async def add_calls(self, job: Claimed, calls: Sequence[Call[Any]], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job of this worker. For `Context.enqueue_flow`."""
+        return await self._submitter.extend_flow(job, calls, before)
 
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return the same worker, whose jobs have these options.

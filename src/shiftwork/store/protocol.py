@@ -78,7 +78,7 @@ class Promoted(Struct, frozen=True):
 
 
 class Transaction(Protocol):
-    """A transaction in the store's database that includes the end of a job."""
+    """A transaction in the store's database that includes a step or the end of a job."""
 
     connection: Any
     """The connection, made by the store's own driver."""
@@ -86,12 +86,16 @@ class Transaction(Protocol):
     async def finish(self, outcome: Outcome, now: float) -> bool:
         """Write the outcome as `Store.finish` does. False if it is rejected: then nothing must be committed."""
 
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        """Keep a step as `Store.keep_step` does. False if it is rejected: then nothing must be committed."""
+
 
 class Transactional(Protocol):
     """An optional ability of a store: jobs are added and finished within transactions of the user's own database.
 
     `add_with` and `add_with_blocking` keep jobs as `Store.add` does once the transaction of the user's connection
-    commits, and ring then. If it is rolled back, the jobs never existed.
+    commits, and ring then. If it is rolled back, the jobs never existed. The transaction holds up no other job: a job
+    that needs one which was added before waits until `promote` has compared them, even if that one has ended.
     """
 
     async def add_with(self, connection: Any, jobs: Sequence[NewJob], now: float) -> list[Added]:

@@ -124,7 +124,17 @@ function filterOf(params: URLSearchParams): JobFilter {
   const filter: JobFilter = {};
   const status = params.getAll("status");
   if (status.length) filter.status = status;
-  for (const name of ["worker", "pool", "key", "tag", "error", "payload", "created_after", "created_before"] as const) {
+  for (const name of [
+    "worker",
+    "pool",
+    "key",
+    "flow",
+    "tag",
+    "error",
+    "payload",
+    "created_after",
+    "created_before",
+  ] as const) {
     const value = params.get(name);
     if (value) filter[name] = value;
   }
@@ -244,7 +254,7 @@ function Instant({ label, value, take }: { label: string; value: string | null; 
   );
 }
 
-const LIVE = ["queued", "processing", "scheduled", "failed"];
+const LIVE = ["queued", "processing", "waiting", "scheduled", "failed"];
 const STOPPED = ["dead", "cancelled", "failed"];
 
 function Chosen({ ids }: { ids: string[] }) {

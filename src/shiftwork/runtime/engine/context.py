@@ -1,11 +1,10 @@
 """What a running function may know and report: the `Context`."""
 
-import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,11 +18,20 @@ from shiftwork.runtime.engine.joblog import JobLog, JobLogger
 from shiftwork.runtime.engine.surroundings import Surroundings
 
 if TYPE_CHECKING:
+    import asyncio
+
     from shiftwork.runtime.clock import Clock
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class FlowCall(Protocol):
+    """A call of a worker, as `WORKER.call(…)` returns it."""
+
+    def needed(self) -> Mapping[Any, bool]:
+        """Return all calls that it waits for."""
 
 
 class CurrentRun(Protocol):
@@ -40,15 +48,35 @@ class CurrentRun(Protocol):
     job_log: JobLog | None
     task: "asyncio.Task[Any] | None"
 
+    @property
+    def worker_values(self) -> "WorkerValues":
+        """What its worker does with values that are not arguments."""
+
     def discreet(self, text: str) -> str:
         """Return a text that the function has produced, without the secrets of its payload."""
+
+
+class WorkerValues(Protocol):
+    """What a worker does for a run of it, besides calling its function. `handles.Worker` implements it."""
+
+    def encode_step(self, name: str, value: Any) -> bytes:
+        """Return the result of a step as it is stored. Raises `StepError`."""
+
+    def decode_step(self, name: str, function: Callable[..., Any], result: bytes) -> Any:
+        """Return the result of a step as its function is annotated to return it. Raises `StepError`."""
+
+    async def add_calls(self, job: Claimed, calls: Sequence[Any], before: Sequence[str]) -> list[str]:
+        """Add calls to the flow of a running job, and return the ids of their jobs.
+
+        `before`: the ids of all jobs that this run has added, so that equal calls make different jobs.
+        """
 
 
 class RunSteps(Protocol):
     """The steps of one run. `runtime.engine.steps` implements it."""
 
-    loop: asyncio.AbstractEventLoop
-    """Where the store is reached."""
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function and return its result. Raises `LifecycleError` on an event loop."""
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
@@ -82,13 +110,14 @@ class ContextServices(Struct, frozen=True):
 class Context:
     """Passed to the function that runs. It also has every field of the worker's configuration: `ctx.name`."""
 
-    __slots__ = ("_run", "_said", "_services", "_steps")
+    __slots__ = ("_added", "_run", "_said", "_services", "_steps")
 
     def __init__(self, run: CurrentRun, services: ContextServices) -> None:
         self._run = run
         self._services = services
         self._said: Progress | None = None
         self._steps: RunSteps | None = None
+        self._added: list[str] = []
 
     @property
     def worker(self) -> WorkerConfig:
@@ -204,27 +233,43 @@ class Context:
         """
         return self._services.transact(self._run)
 
+    async def enqueue_flow(self, *calls: FlowCall) -> list[str]:
+        """Add calls, and all that they need, to the flow of this job, in one step; return the ids of these calls' jobs.
+
+        What waits for this job waits for them too. From a job that is in no flow, they are a flow of their own, whose
+        id is the job's. If the function runs again and makes the same calls, these jobs are not added twice.
+        """
+        added = await self._run.worker_values.add_calls(self._run.job, calls, self._added)
+        self._added += added
+        return added
+
     # ── durable functions ────────────────────────────────────────────────────────────────────────────────────────
 
-    async def step(self, name: str, function: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs) -> T:
+    @overload
+    async def step(self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a part of this function once, and keep its result: a later run of the job gets it back instead.
 
         The result comes back as the function is annotated to return it. Steps run one after another, and keep their
         names and their order.
         """
-        steps = self.durable
+        steps = self._durable
         kept = await steps.begin(name)
         if kept is None:
             started_at = self._services.clock.now()
             try:
-                value: Any = function(*args, **kwargs)
+                value = function(*args, **kwargs)
                 if inspect.isawaitable(value):
                     value = await value
             except BaseException:
                 steps.failed()
                 raise
             kept = await steps.keep(name, value, started_at)
-        return cast("T", steps.value(function, kept))
+        return steps.value(function, kept)
 
     async def sleep(
         self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
@@ -234,7 +279,7 @@ class Context:
         if given is None:
             message = f'ctx.sleep takes a time, such as 30, "5m" or a timedelta, not {seconds!r}'
             raise ConfigurationError(message)
-        await self.durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
+        await self._durable.sleep(given + 60.0 * minutes + 3_600.0 * hours + 86_400.0 * days)
 
     async def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
         """Return the value that `app.send(job_id, name, value)` sends. Meanwhile the job is handed back.
@@ -245,15 +290,15 @@ class Context:
         if seconds is None and timeout_seconds is not None:
             message = f'ctx.wait_for takes a time, such as 30, "5m" or a timedelta, not {timeout_seconds!r}'
             raise ConfigurationError(message)
-        return await self.durable.wait_for(name, seconds)
+        return await self._durable.wait_for(name, seconds)
 
     @property
     def blocking(self) -> "BlockingContext":
         """The coroutines of this context as plain calls, for a plain function."""
-        return BlockingContext(self, self._services)
+        return BlockingContext(self, self._durable, self._services.clock.now)
 
     @property
-    def durable(self) -> RunSteps:
+    def _durable(self) -> RunSteps:
         """The steps of this run; for `step` and its like."""
         if self._steps is None:
             self._steps = self._services.steps_of(self._run)
@@ -275,16 +320,17 @@ class Context:
 class BlockingContext:
     """The coroutines of a context as plain calls, for a function that runs in a thread."""
 
-    __slots__ = ("_context", "_now")
+    __slots__ = ("_context", "_now", "_steps")
 
-    def __init__(self, context: Context, services: ContextServices) -> None:
+    def __init__(self, context: Context, steps: RunSteps, now: Callable[[], float]) -> None:
         self._context = context
-        self._now = services.clock.now
+        self._steps = steps
+        self._now = now
 
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a part of this function once, in this thread, and keep its result. See `Context.step`."""
-        steps = self._context.durable
-        kept = self._wait(steps.begin(name))
+        steps = self._steps
+        kept = self._wait(steps.begin(name), "await ctx.step(…)")
         if kept is None:
             started_at = self._now()
             try:
@@ -292,16 +338,20 @@ class BlockingContext:
             except BaseException:
                 steps.failed()
                 raise
-            kept = self._wait(steps.keep(name, value, started_at))
+            kept = self._wait(steps.keep(name, value, started_at), "await ctx.step(…)")
         return cast("T", steps.value(function, kept))
 
     def sleep(self, seconds: Duration = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
         """Go on after this time. See `Context.sleep`."""
-        self._wait(self._context.sleep(seconds, minutes=minutes, hours=hours, days=days))
+        self._wait(self._context.sleep(seconds, minutes=minutes, hours=hours, days=days), "await ctx.sleep(…)")
 
     def wait_for(self, name: str, timeout_seconds: Duration | None = None) -> Any:
         """Return the value that is sent. See `Context.wait_for`."""
-        return self._wait(self._context.wait_for(name, timeout_seconds))
+        return self._wait(self._context.wait_for(name, timeout_seconds), "await ctx.wait_for(…)")
 
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._context.durable.loop).result()
+    def enqueue_flow(self, *calls: FlowCall) -> list[str]:
+        """Add calls to the flow of this job. See `Context.enqueue_flow`."""
+        return self._wait(self._context.enqueue_flow(*calls), "await ctx.enqueue_flow(…)")
+
+    def _wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        return self._steps.wait(work, instead)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from shiftwork.runtime.clock import Timer
+    from shiftwork.runtime.engine.context import WorkerValues
     from shiftwork.runtime.engine.joblog import JobLog
     from shiftwork.runtime.engine.registry import Callee
     from shiftwork.telemetry.tracing import RunSpan
@@ -70,6 +71,12 @@ class Run:
         self.span: RunSpan | None = None
         self.task: asyncio.Task[End] | None = None
         self.thread: int | None = None
+
+    @property
+    def worker_values(self) -> "WorkerValues":
+        """What its worker does with values that are not arguments. Only where the function runs in this process."""
+        assert self.callee is not None  # noqa: S101 - a local runner sets it
+        return self.callee
 
     def discreet(self, text: str) -> str:
         """A text that the function has produced, without the secrets of its payload."""

@@ -10,16 +10,20 @@ job is handed back until its time or its signal comes.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, get_type_hints
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
 from shiftwork.core.job_parts import Signal, Step, Wait
-from shiftwork.errors import JobStateError, StepError
+from shiftwork.core.waits import MARK, SLEEP, got, in_words, waiting
+from shiftwork.errors import JobStateError, LifecycleError, StepError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.context import CurrentRun
 from shiftwork.store.protocol import Store
+
+T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
@@ -50,7 +54,7 @@ class Steps:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.loop = loop
+        self._loop = loop
         """Where the store is reached."""
         self._run = run
         self._store = store
@@ -62,11 +66,30 @@ class Steps:
         self._waits: Counter[str] = Counter()
         self._current: str | None = None
         """The step that is running now."""
+        self._suspended: Suspended | None = None
+
+    def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
+        """Run a coroutine for a plain function, which runs in a thread."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        work.close()
+        message = f"ctx.blocking is for plain functions, and would stop this event loop; use `{instead}` instead"
+        raise LifecycleError(message)
 
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now."""
-        kept = await self._next(name)
-        self._current = name if kept is None else None
+        if name.startswith(MARK):
+            raise StepError(f"a step cannot have a name that begins with a colon, such as {name!r}")
+        self._enter(name)
+        try:
+            kept = await self._next(name)
+        except BaseException:
+            self._current = None
+            raise
+        if kept is not None:
+            self._current = None
         return kept
 
     def failed(self) -> None:
@@ -75,32 +98,32 @@ class Steps:
 
     async def keep(self, name: str, value: Any, started_at: float) -> Step:
         """Keep what a step that ran has returned."""
-        self._current = None
-        return await self._keep(name, _encoded(name, value), started_at)
+        try:
+            return await self._keep(name, self._run.worker_values.encode_step(name, value), started_at)
+        finally:
+            self._current = None
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
-        try:
-            return msgpack.decode(step.result, type=_returns(function))
-        except (MsgspecError, TypeError) as error:
-            message = f"the kept result of step {step.name!r} is not what its function is annotated to return: {error}"
-            raise StepError(message) from None
+        return self._run.worker_values.decode_step(step.name, function, step.result)
 
     async def sleep(self, seconds: float) -> None:
         """Return once this time has passed since the function first came here."""
-        until = await self._noted("sleep", lambda: self._clock.now() + seconds)
-        now = self._clock.now()
-        if until > now:
-            raise Suspended(now, until)
+        with self._turn(SLEEP):
+            until = await self._noted(SLEEP, lambda: self._clock.now() + seconds)
+            now = self._clock.now()
+            if until > now:
+                raise Suspended(now, until)
 
     async def wait_for(self, name: str, seconds: float | None) -> Any:
         """Return the value of the next signal with this name. Raises `TimeoutError` if it does not come in time."""
-        self._waits[name] += 1
-        patience = FOREVER if seconds is None else seconds
-        until = await self._noted(f"wait for {name}", lambda: self._clock.now() + patience)
-        kept = await self._next(f"got {name}")
-        if kept is None:
-            kept = await self._arrived(name, until)
+        with self._turn(waiting(name)):
+            self._waits[name] += 1
+            patience = FOREVER if seconds is None else seconds
+            until = await self._noted(waiting(name), lambda: self._clock.now() + patience)
+            kept = await self._next(got(name))
+            if kept is None:
+                kept = await self._arrived(name, until)
         came, value = msgpack.decode(kept.result)
         if not came:
             message = f"no signal {name!r} came in time"
@@ -113,9 +136,9 @@ class Steps:
         now = self._clock.now()
         if len(sent) >= wait.nth:
             signal = sent[wait.nth - 1]
-            return await self._keep(f"got {name}", _pair(signal.value), now)
+            return await self._keep(got(name), _pair(signal.value), now)
         if now >= until:
-            return await self._keep(f"got {name}", msgpack.encode((False, None)), now)
+            return await self._keep(got(name), msgpack.encode((False, None)), now)
         raise Suspended(now, until, wait)
 
     async def _noted(self, name: str, make: Callable[[], float]) -> float:
@@ -126,14 +149,32 @@ class Steps:
         noted: float = msgpack.decode(kept.result, type=float)
         return noted
 
-    async def _next(self, name: str) -> Step | None:
-        """Go on to the next step. Returns it if it was kept before."""
+    def _enter(self, name: str) -> None:
+        if self._suspended is not None:  # the function has caught it: what comes later must not run early
+            raise self._suspended
         if self._current is not None:
+            running = in_words(self._current)
             message = (
-                f"step {name!r} begins while step {self._current!r} is running: steps run one after another. "
+                f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
             raise StepError(message)
+        self._current = name
+
+    @contextmanager
+    def _turn(self, name: str) -> Iterator[None]:
+        """Let no other step begin meanwhile."""
+        self._enter(name)
+        try:
+            yield
+        except Suspended as suspended:
+            self._suspended = suspended
+            raise
+        finally:
+            self._current = None
+
+    async def _next(self, name: str) -> Step | None:
+        """Go on to the next step. Returns it if it was kept before."""
         if self._kept is None:
             await self._load()
         assert self._kept is not None  # noqa: S101 - just loaded
@@ -143,8 +184,9 @@ class Steps:
             return None
         step = self._kept[self._done]
         if step.name != name:
+            was, is_now = in_words(step.name), in_words(name)
             message = (
-                f"step {step.number} was {step.name!r} when it ran, and is {name!r} now: the steps of a function must "
+                f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
                 "keep their names and their order while jobs of it are under way. Deploy the old function again, or "
                 "discard the job and enqueue it anew"
             )
@@ -173,27 +215,8 @@ class Steps:
         return f"this run of job {self._run.job.id} is stale: another run has taken over"
 
 
-def _encoded(name: str, value: Any) -> bytes:
-    try:
-        return msgpack.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        message = (
-            f"step {name!r} returned {type(value).__name__}, which cannot be kept: {error}; "
-            "return numbers, text, lists, dicts or dataclasses, or nothing"
-        )
-        raise StepError(message) from None
-
-
 def _pair(value: bytes) -> bytes:
     return b"\x92\xc3" + value  # [true, value]
-
-
-def _returns(function: Callable[..., Any]) -> Any:
-    try:
-        hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - whatever the annotations of a user's function raise
-        return Any
-    return hints.get("return", Any)
 
 
 def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock) -> Callable[[CurrentRun], Steps]:

@@ -63,7 +63,7 @@ async def _tie(session: PostgresSession, created: Sequence[Timed]) -> None:
         needs = [(job.id, need.id) for job in tied for need in rows.needs_of(job)]
         waiters, neededs = arrays.texts([id for id, _ in needs]), arrays.texts([id for _, id in needs])
         family = arrays.texts([job.id for job in tied]), arrays.texts([job.parent for job in tied])
-        session.ring(await session.value("tie", (session.namespace, created[0][1], waiters, neededs, *family)))
+        session.ring(await session.value("tie_jobs", (session.namespace, created[0][1], waiters, neededs, *family)))
 
 
 def split_by_id(jobs: Sequence[Timed]) -> list[list[Timed]]:

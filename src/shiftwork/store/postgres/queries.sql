@@ -30,7 +30,7 @@ SELECT twins, topics FROM shiftwork.add_any(
     %s::text[], %s::int[], %s::bool[], %s::text[], %s::text[], %s::text[], %s::bool[], %s::bool[], %s::bool
 );
 
--- name: tie
+-- name: tie_jobs
 SELECT shiftwork.tie(%s::int, %s::float8, %s::text[], %s::text[], %s::text[], %s::text[]);
 
 -- name: add_one

@@ -169,18 +169,18 @@ def in_parts(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
 
 
 def needed_first(jobs: Sequence[NewJob]) -> list[int]:
-    """Return the places of the jobs in an order in which no job precedes one that it needs.
+    """Return the places of the jobs in an order in which no job precedes one that it needs, or one with the same id.
 
     A need of a job that does not exist counts as met, so a later part must not contain what an earlier one needs.
     """
     places: dict[str, int] = {}
-    for at, job in enumerate(jobs):
-        places.setdefault(job.id, at)
-    needs = {at: [places[need.id] for need in job.needs if need.id in places] for at, job in enumerate(jobs)}
+    before = [[at] if (at := places.setdefault(job.id, place)) != place else [] for place, job in enumerate(jobs)]
+    for place, job in enumerate(jobs):
+        before[place] += [places[need.id] for need in job.needs if need.id in places]
     depths: dict[int, int] = {}
     try:
-        for at in TopologicalSorter(needs).static_order():
-            depths[at] = 1 + max((depths[needed] for needed in needs[at]), default=0)
+        for place in TopologicalSorter(dict(enumerate(before))).static_order():
+            depths[place] = 1 + max((depths[earlier] for earlier in before[place]), default=0)
     except CycleError:
         return list(range(len(jobs)))
     return sorted(range(len(jobs)), key=depths.__getitem__)

@@ -62,7 +62,7 @@ local function keep(n)
   settle(job)
 end
 
--- ── needs: the original is `shiftwork.core.releasing` ──────────────────────────────────────────────────────────────────
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local statuses = {} -- by id, false for a job that does not exist
 
@@ -81,10 +81,6 @@ local function read_statuses()
   end
 end
 
-local function meets(status, whatever)
-  return not status or status == COMPLETED or (whatever and status > COMPLETED)
-end
-
 local function tie_needs(one)
   local job, unmet = one.job, false
   for _, need in ipairs(one.needs) do
@@ -97,11 +93,7 @@ local function tie_needs(one)
     set(job, NEEDS, true)
     save(job)
   elseif one.needs[1] then
-    take_out(job)
-    job.run_at = math.max(job.run_at, one.now)
-    job.status = job.run_at <= one.now and QUEUED or SCHEDULED
-    put_in(job)
-    settle(job)
+    release(job, one.now)
   end
 end
 

@@ -13,7 +13,7 @@ for at, name in ipairs(COLUMNS) do
   column[name] = spread(A[4][at], many)
 end
 local accepted, disabled, workers, kept, done, results = {}, {}, {}, { n = 0 }, { n = 0 }, { n = 0 }
-local in_flow, ended = {}, {} -- completed jobs of flows, and pairs of a needed job and whether it has completed
+local in_flow, ended = {}, {} -- completed jobs of flows, and pairs of a needed job and its status
 local marks = {} -- pool -> all marks of an outcome, as one text -> how many outcomes have the same
 
 local function mark(pool, text)
@@ -49,7 +49,7 @@ local function complete(n, id, run_by, flags, reports, head_start, started_at)
     in_flow[#in_flow + 1] = id
   end
   if band(flags, NEEDED) ~= 0 then
-    ended[#ended + 1] = { id, true }
+    ended[#ended + 1] = { id, COMPLETED }
   end
   if result then
     append_pair(results, id, ARGV[result])

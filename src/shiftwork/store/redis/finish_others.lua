@@ -93,7 +93,7 @@ local function settle_outcome(job, outcome)
   workers[job.worker] = true
   local has_ended = lands >= COMPLETED
   if has_ended and is(job, NEEDED) then
-    ended[#ended + 1] = { job.id, lands == COMPLETED }
+    ended[#ended + 1] = { job.id, lands }
   end
   local failure, most, retried = outcome.error, outcome.disable_after, said == FAILED
   if after_run(job.worker, has_ended, outcome.ended_at, outcome.verdict, failure, most, retried) then

@@ -1,4 +1,4 @@
--- Flows and tags: which job waits for which, and what is listed of a job under its flow and its tags.
+-- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
 
 local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 local new_flows = {} -- flow -> created_at of its first new job
@@ -6,15 +6,21 @@ local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
-local function enlist(id, flow, tags, created)
-  if flow then
-    place(P .. 'flow:' .. flow, id, created)
-    new_flows[flow] = math.min(created, new_flows[flow] or created)
-  end
-  for _, tag in ipairs(tags or {}) do
-    place(P .. 'tag:' .. tag, id, created)
-  end
+-- ── when a job is released: the original is `shiftwork.core.releasing` ────────────────────────────────────────────────
+
+local function meets(status, whatever) -- the status of the needed job, false if it does not exist
+  return not status or status == COMPLETED or (whatever and status > COMPLETED)
 end
+
+local function release(job, now)
+  take_out(job)
+  job.run_at = math.max(job.run_at, now)
+  job.status = job.run_at <= now and QUEUED or SCHEDULED
+  put_in(job)
+  settle(job)
+end
+
+-- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function tie_to(needed, waiting, whatever) -- `whatever`: "1" if any end of the needed job will do, otherwise "0"
   local of_needed, of_waiting = tied.needed[needed] or {}, tied.waiting[waiting] or {}
@@ -64,6 +70,18 @@ local function give_up_needs(id)
     end
   end
   call('UNLINK', UNMET .. id)
+end
+
+-- ── lists ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function enlist(id, flow, tags, created)
+  if flow then
+    place(P .. 'flow:' .. flow, id, created)
+    new_flows[flow] = math.min(created, new_flows[flow] or created)
+  end
+  for _, tag in ipairs(tags or {}) do
+    place(P .. 'tag:' .. tag, id, created)
+  end
 end
 
 local function delist(job) -- a job that is deleted; what is stored of it is still there

@@ -6,7 +6,10 @@ local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
 local gone, extras = {}, {} -- ids, and keys of what few jobs have
+local others -- what few jobs need
 local needed = {} -- flow -> whether one of its jobs may still need a result
+
+-- OTHERS
 
 local function is_kept(flow)
   if needed[flow] == nil then
@@ -30,7 +33,8 @@ local function forget(job)
     count_in_flow(flow_of(job), job.status, -1)
   end
   if band(job.flags, STAYING) ~= 0 then
-    delist(job)
+    others = others or load_others()
+    others.delist(job)
   end
   if job.reports > 0 or is(job, HAS_ERROR) or is(job, HAS_PROGRESS) or is(job, DURABLE) then
     extras[#extras + 1] = J .. id
@@ -53,7 +57,9 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
     end
   end
   for _, hash in pairs(HASHES) do
-    in_slices('HDEL', hash, gone)
+    if others or (hash ~= FLOW and hash ~= TAGS) then
+      in_slices('HDEL', hash, gone)
+    end
   end
   for _, key in ipairs(extras) do
     call('UNLINK', key)
@@ -63,7 +69,9 @@ local function prune(of) -- all that is stored of these jobs, if they have ended
   in_slices('ZREM', P .. 'done', of)
   in_slices('ZADD', P .. 'end', put_off)
   flush()
-  flush_flows()
+  if others then
+    others.flush_flows()
+  end
 end
 
 prune(ids)

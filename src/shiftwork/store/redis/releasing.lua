@@ -1,5 +1,4 @@
--- The end of a job meets needs of other jobs, and releases those that need nothing else. The original is
--- `shiftwork.core.releasing`.
+-- The end of a job meets needs of other jobs, and releases those that need nothing else.
 
 local function fetch_all(ids)
   local states, infos, flows = read_all(STATE, ids), read_all(INFO, ids), read_all(FLOW, ids)
@@ -12,23 +11,19 @@ local function fetch_all(ids)
   end
 end
 
-local function release(id, now)
+local function release_if_waiting(id, now)
   local job, there = fetch(id)
   if job and job.status == WAITING then
-    take_out(job)
-    job.run_at = math.max(job.run_at, now)
-    job.status = job.run_at <= now and QUEUED or SCHEDULED
-    put_in(job)
-    settle(job)
+    release(job, now)
   elseif there and not job then
     bury(id, '', DAMAGED, now)
   end
 end
 
-local function met_by(id, completed) -- the waiting jobs whose need this end of a job meets
+local function met_by(id, status) -- the jobs whose need of this job its end meets
   local waiters, met, unmet = call('HGETALL', NEED .. id), {}, false
   for at = 1, #waiters, 2 do
-    if completed or waiters[at + 1] == '1' then
+    if meets(status, waiters[at + 1] == '1') then
       met[#met + 1] = waiters[at]
     else
       unmet = true
@@ -42,7 +37,7 @@ local function met_by(id, completed) -- the waiting jobs whose need this end of 
   return met
 end
 
-meet_needs = function(ended, now) -- pairs of id, and whether it has completed
+meet_needs = function(ended, now) -- pairs of id and status
   local met, free = {}, {}
   for _, one in ipairs(ended) do
     for _, waiting in ipairs(met_by(one[1], one[2])) do
@@ -58,6 +53,6 @@ meet_needs = function(ended, now) -- pairs of id, and whether it has completed
   end
   fetch_all(free)
   for _, id in ipairs(free) do
-    release(id, now)
+    release_if_waiting(id, now)
   end
 end

@@ -27,7 +27,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "list_flows": (*_ALL, "paging"),
     "promote": (*_ENDS, "worker_state", *_GATES, "cancelling"),
     "reap": (*_ENDS, *_GATES),
-    "prune": (*_JOBS, "flows"),
+    "prune": _JOBS,
     "leave": (*_ALL, *_GATES),
     "hold": ("keys",),
     "drop": ("keys",),
@@ -48,6 +48,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "add": ("jobs", "flows", "worker_state", "add_others"),
     "claim": ("jobs", "flows", "burial", "releasing", "waking", "admission", "claim_others"),
+    "prune": ("flows", "prune_others"),
     "finish": ("jobs", "flows", "burial", "releasing", "waking", "signals", "finish_others"),
 }
 """Parts that many calls do not need, and that are made only when they are: the server makes every function of a script

@@ -53,14 +53,14 @@ from shiftwork.errors import SchemaVersionError
 from shiftwork.store import crews
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import doctor, jobs, replies
+from shiftwork.store.redis import doctor, jobs, records, replies
 from shiftwork.store.redis.add_batcher import AddBatcher, BatchReply, Rows, in_parts, needed_first
 from shiftwork.store.redis.address import RedisAddress
 from shiftwork.store.redis.bell_listener import BellListener
 from shiftwork.store.redis.client import RedisClient, RedisConnection, SentCommand
 from shiftwork.store.redis.docs import claim_view, stored
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
-from shiftwork.store.redis.jobs import whole_jobs
+from shiftwork.store.redis.records import fields, whole_jobs
 
 VERSION: Final = b"1"
 """The version of the key dictionary in `keys.lua`."""
@@ -212,7 +212,7 @@ class RedisStore:
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         [taken] = await self._write("reap", now, holder, n)
-        found = FoundJobs((id.decode(), jobs.fields(flat)) for _, id, flat in taken)
+        found = FoundJobs((id.decode(), fields(flat)) for _, id, flat in taken)
         records = decoded(found, whole=True)
         await self._bury(found, now)
         lost_by = {id.decode(): name.decode() for name, id, _ in taken}
@@ -275,7 +275,7 @@ class RedisStore:
 
     async def get(self, ids: Sequence[str]) -> list[JobRecord | None]:
         answer = await self._run("get", ids)
-        found = FoundJobs((id, jobs.fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
+        found = FoundJobs((id, fields(flat)) for id, flat in zip(ids, answer, strict=True) if flat)
         records = {record.id: record for record in decoded(found, whole=True)}
         await self._bury(found, 0.0)
         return [records.get(id) for id in ids]
@@ -285,7 +285,7 @@ class RedisStore:
         behind: Any = wanted.after
         while len(records) < wanted.limit:
             answer, behind = await self._run("find", *criteria(wanted, behind, wanted.limit - len(records)))
-            found = FoundJobs((id.decode(), jobs.fields(flat)) for id, flat in answer)
+            found = FoundJobs((id.decode(), fields(flat)) for id, flat in answer)
             records += decoded(found, whole=False)
             await self._bury(found, 0.0)
             if not behind:
@@ -294,7 +294,7 @@ class RedisStore:
         return records
 
     async def dead(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[DeadJob]:
-        return jobs.dead(await self._run("dead", behind, limit))
+        return records.dead(await self._run("dead", behind, limit))
 
     async def _bury(self, found: FoundJobs, now: float, pool: str = "") -> None:
         """Move unreadable jobs to the dead-letter queue."""
@@ -317,7 +317,7 @@ class RedisStore:
         ]
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
-        given, behind = jobs.rewrites(rewrites)
+        given, behind = records.rewrites(rewrites)
         return [one == 1 for one in await self._run("rewrite", given, behind=behind)]
 
     async def stats(self, now: float) -> Stats:  # noqa: ARG002 - the counters do not depend on it

@@ -228,7 +228,7 @@ class SealedStore:
 
 
 class SealedTransaction:
-    """A transaction in which the end of a job is encrypted."""
+    """A transaction in which the steps and the end of a job are encrypted."""
 
     def __init__(self, inner: Transaction, sealer: Sealer) -> None:
         self.connection = inner.connection
@@ -237,6 +237,9 @@ class SealedTransaction:
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
         return await self._inner.finish(self._sealer.seal_outcome(outcome), now)
+
+    async def keep_step(self, id: str, fence: int, step: Step) -> bool:
+        return await self._inner.keep_step(id, fence, self._sealer.seal_step(id, step))
 
 
 class SealedDatabase(SealedStore):

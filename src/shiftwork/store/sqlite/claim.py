@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from functools import cache
 from itertools import count, repeat
+from types import NoneType
 from typing import Any, Final, NamedTuple
 
 from shiftwork.core.admission import Choice, Head, choose, neighbours
@@ -32,8 +33,8 @@ MOST_BRANCHES: Final = 100
 TYPES: Final = tuple(
     frozenset(kinds if isinstance(kinds, tuple) else (kinds,))
     for kinds in (
-        *(int, str, bytes, int, int, float, str, (str, type(None)), (float, type(None)), (bytes, type(None))),
-        *(int, float, (str, type(None)), (int, type(None))),
+        *(int, str, bytes, int, int, float, str, (str, NoneType), (float, NoneType), (bytes, NoneType)),
+        *(int, float, (str, NoneType), (int, NoneType)),
     )
 )
 """The types in an undamaged row of `ready_jobs`. SQLite columns take any type, so a damaged row may hold anything."""
@@ -338,6 +339,8 @@ def _readable(session: SqliteSession, rows: Sequence[ReadyJob], now: float) -> S
 
 def _are_whole(rows: Sequence[ReadyJob]) -> bool:
     """Whether no row is damaged. By columns, which takes a quarter of the time."""
+    n = len(rows)
     return all(
-        types.issuperset(map(type, column)) for types, column in zip(TYPES, zip(*rows, strict=True), strict=False)
+        (column.count(None) == n and NoneType in types) or types.issuperset(map(type, column))
+        for types, column in zip(TYPES, zip(*rows, strict=True), strict=False)
     )

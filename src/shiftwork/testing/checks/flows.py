@@ -149,7 +149,8 @@ async def check_a_cancelled_waiting_job_waits_again_when_it_is_requeued(lab: Lab
     await finish(store, succeeded(first))
     equal(await statuses(store, "c"), ["cancelled"], "a met need leaves it cancelled")
     await store.amend(["c"], Requeue(run_at=NOW), NOW)
-    equal((await get(store, "c")).unmet, (Need("b"),), "what it waits for")
+    again = await get(store, "c")
+    equal((again.status, again.unmet), (JobStatus.WAITING, (Need("b"),)), "what it waits for")
     await finish(store, succeeded(await claim_one(store, "b")))
     await claim_one(store, "c")
 

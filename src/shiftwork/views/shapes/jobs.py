@@ -1,19 +1,33 @@
 """Jobs as programs see them, by `--json` and over HTTP."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.job_parts import Step
 from shiftwork.core.model import Attempt, JobStatus, LogLine
 from shiftwork.core.own_options import unpack
 from shiftwork.core.sealing import is_sealed
+from shiftwork.core.waits import in_words
 from shiftwork.handles.codec import plain
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import Explanation
+from shiftwork.views.flow_waits import FOR_EVER
 from shiftwork.views.instants import iso
 from shiftwork.views.shapes.values import json_safe, unshowable
 from shiftwork.views.stack import JobStack
+
+MOST_STEPS: Final = 1_000
+"""How many steps and signals of a job are shown, the newest."""
+MOST_STEP_BYTES: Final = 10_000
+"""How large a step's result may be that is shown."""
+_KINDS: Final[Mapping[str, Literal["step", "sleep", "wait", "signal"]]] = {
+    ":sleep": "sleep",
+    ":wait": "wait",
+    ":got": "signal",
+}
 
 
 class ProgressShape(Struct, frozen=True, kw_only=True):
@@ -45,6 +59,8 @@ class JobShape(Struct, frozen=True, kw_only=True):
     cancelling: bool
     unique_key: str | None
     concurrency_key: str | None
+    flow: str | None
+    """The flow that it belongs to."""
     tags: list[str]
     expires_at: str | None
     progress: ProgressShape | None
@@ -72,6 +88,29 @@ class LogShape(Struct, frozen=True, kw_only=True):
     attempt: int
 
 
+class StepShape(Struct, frozen=True, kw_only=True):
+    """A step of a durable function that has been run, or a wait of it."""
+
+    number: int
+    name: str
+    kind: Literal["step", "sleep", "wait", "signal"]
+    """`sleep` and `wait`: the function began to wait; `signal`: a wait for a signal ended, in time or not."""
+    started_at: str | None
+    ended_at: str | None
+    until_at: str | None
+    """Until when the function sleeps, or waits at most."""
+    result: Any
+    """What a step returned; the value of a signal, null if it did not come in time."""
+
+
+class SignalShape(Struct, frozen=True, kw_only=True):
+    """A value that was sent to a job."""
+
+    name: str
+    at: str | None
+    value: Any
+
+
 class WholeJobShape(JobShape, frozen=True, kw_only=True):
     """A whole job."""
 
@@ -84,6 +123,11 @@ class WholeJobShape(JobShape, frozen=True, kw_only=True):
     result: Any
     why: str
     attempts: list[AttemptShape]
+    steps: list[StepShape]
+    """The steps of a durable function that are kept, the newest 1,000."""
+    signals: list[SignalShape]
+    waits_for_signal: str | None
+    """The signal that its function waits for now."""
     logs: list[LogShape]
 
 
@@ -135,8 +179,39 @@ def whole_job_shape(job: Job[Any], why: Explanation) -> WholeJobShape:
         result=result_shape(job),
         why=why.text,
         attempts=attempts,
+        steps=[_step(step) for step in job.record.steps[-MOST_STEPS:]],
+        signals=[
+            SignalShape(name=signal.name, at=iso(signal.at), value=_small(signal.value))
+            for signal in job.record.signals[-MOST_STEPS:]
+        ],
+        waits_for_signal=job.record.wait.name if job.record.wait and job.status is JobStatus.SCHEDULED else None,
         logs=[log_shape(line) for line in job.logs],
     )
+
+
+def _step(step: Step) -> StepShape:
+    kind = _KINDS.get(step.name.split(" ")[0], "step")
+    result = _small(step.result)
+    until = result if kind in {"sleep", "wait"} and isinstance(result, float) else None
+    if kind == "signal" and isinstance(result, list):
+        result = result[1]
+    return StepShape(
+        number=step.number,
+        name=in_words(step.name),
+        kind=kind,
+        started_at=iso(step.started_at),
+        ended_at=iso(step.ended_at),
+        until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
+        result=None if kind in {"sleep", "wait"} else result,
+    )
+
+
+def _small(value: bytes) -> Any:
+    """Return a value of which a job may have thousands: one that is not small is only described."""
+    if len(value) > MOST_STEP_BYTES:
+        return {"not shown": f"it has {len(value):,} bytes"}
+    shown = plain(value)
+    return unshowable(shown) or json_safe(shown)
 
 
 def log_shape(line: LogLine) -> LogShape:
@@ -164,6 +239,7 @@ def _job(job: Job[Any]) -> dict[str, Any]:
         "cancelling": record.cancelling,
         "unique_key": record.unique_key,
         "concurrency_key": record.key,
+        "flow": record.flow,
         "tags": list(record.tags),
         "expires_at": iso(record.expires_at),
         "progress": _progress(job.progress),

@@ -48,6 +48,7 @@ class JobsQuery(Query, frozen=True, kw_only=True):
     key: Name | None = None
     unique_key: Name | None = None
     instance: Name | None = None
+    flow: Name | None = None
     tag: Tag | None = None
     error: Text | None = None
     payload: Text | None = None

@@ -65,6 +65,11 @@ DECLARE
     rounds integer := 0;
 BEGIN
     topics := '{}';
+    IF NOT borrowed AND (parents IS NOT NULL OR true = ANY (need_outsides)) THEN
+        PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (parents || ARRAY(
+            SELECT p.needed FROM unnest(need_ids, need_outsides) AS p (needed, outside) WHERE p.outside
+        )) ORDER BY j.id FOR NO KEY UPDATE;  -- before any counter
+    END IF;
     IF parks THEN
         PERFORM shiftwork.lock_keys(ns, workers, keys);
     END IF;
