@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from shiftwork.core.job_parts import Need
 from shiftwork.core.model import Discard, JobFilter, JobStatus, Progress, ProgressNote, Requeue
 from shiftwork.errors import (
     CorruptStoreError,
@@ -25,7 +26,7 @@ from shiftwork.errors import (
     UnknownStoreError,
 )
 from shiftwork.store.sqlite import SqliteStore, driver, faults, schema, turn
-from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
+from shiftwork.testing.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 
 NOBODY = 65534
 LOCKER = """
@@ -377,6 +378,23 @@ async def test_a_buried_job_can_be_given_a_payload_and_run(store: SqliteStore) -
     [claimed] = await claim(store)
     assert (claimed.id, claimed.payload) == ("broken", b"new")
     await finish(store, succeeded(claimed))
+
+
+@pytest.mark.parametrize("read", [True, False], ids=["read", "claimed"])
+async def test_a_damaged_row_lets_go_what_needs_any_end(store: SqliteStore, *, read: bool) -> None:
+    await broken_job(store, "cause")
+    await add(store, job("1", needs=(Need("broken"),)), job("2", pool="q", needs=(Need("broken", whatever=True),)))
+    await (store.get(["broken"]) if read else claim(store))
+    await store.promote(10, NOW)
+    assert await statuses(store, "broken", "1", "2") == ["dead", "waiting", "queued"]
+
+
+async def test_a_damaged_time_does_not_stop_the_leader(store: SqliteStore) -> None:
+    await add(store, job("broken", expires_at=NOW + 1), job("later", run_at=NOW + 2))
+    await tamper(store, DAMAGE["expires_at"])
+    assert (await store.promote(10, NOW)).next_at == NOW + 2
+    await tamper(store, "UPDATE jobs SET run_at = 'soon' WHERE id = 'later'")
+    assert (await store.promote(10, NOW)).next_at is None
 
 
 async def test_a_damaged_row_can_be_discarded(store: SqliteStore) -> None:

@@ -36,4 +36,5 @@ def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
         session.ring("ended", "leader")
         ended[str(id)] = JobStatus.DEAD
     keys.repark(session, groups)
-    flows.meet(session, ended, flows.UNKNOWN if now is None else now)
+    if ended:
+        flows.meet(session, ended, flows.UNKNOWN if now is None else now)

@@ -16,9 +16,9 @@ def due_before(session: SqliteSession, statuses: Iterable[int], *, expiring: boo
 
 
 def next_due(session: SqliteSession) -> float | None:
-    """When the next job is due or expires."""
+    """When the next job is due or expires. A damaged row may hold anything instead."""
     times = [session.value(statement, (session.namespace,)) for statement in ("next_due", "next_expiry")]
-    return min((time for time in times if time is not None), default=None)
+    return min((time for time in times if isinstance(time, float)), default=None)
 
 
 def ring_if_sooner(session: SqliteSession, times: Iterable[float], due: float | None) -> None:
