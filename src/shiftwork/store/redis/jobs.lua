@@ -207,8 +207,8 @@ local function expires_at(id, time)
   place(P .. 'expiring', id, time)
 end
 
-local function flow_of(job)
-  job.flow = job.flow or call('HGET', FLOW, job.id)
+local function flow_of(job) -- of a job in a flow; '' if that field is lost
+  job.flow = job.flow or call('HGET', FLOW, job.id) or ''
   return job.flow
 end
 
