@@ -322,7 +322,7 @@ async def test_a_durable_function_is_called_with_a_made_context() -> None:
 
     @app.task
     async def work(ctx: Context) -> list[Any]:
-        got = [await ctx.step("double", lambda n: 2 * n, 4)]
+        got: list[Any] = [await ctx.step("double", lambda n: 2 * n, 4)]
         await ctx.sleep(days=3)
         got.append(await ctx.wait_for("approval"))
         await ctx.enqueue_flow(other.call(n=1), other.call(n=2))

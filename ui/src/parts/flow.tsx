@@ -82,10 +82,10 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
   const one = box.jobs === 1 ? box.samples[0] : undefined;
   const href = one ? to(["jobs", one]) : to(["jobs"], { flow, worker: box.worker });
   const look = bad ? "stroke-bad" : box.critical ? "stroke-accent" : "stroke-edge";
+  const shown = box.jobs > 1 ? compact(box.jobs) : Object.keys(box.counts)[0];
   let from = 0;
   return (
-    <a href={href} aria-label={`${box.worker}: ${words}`}>
-      <title>{`${box.worker}: ${words}`}</title>
+    <a href={href} aria-label={`${box.worker} ${shown}: ${words}`}>
       <rect
         x={spot.x}
         y={spot.y}
@@ -96,10 +96,10 @@ function BoxView({ flow, box, spot }: { flow: string; box: Box; spot: Spot }) {
         className={`fill-surface ${look}`}
       />
       <text x={spot.x + 10} y={spot.y + 19} className="fill-ink text-xs font-medium">
-        {box.worker.length > 17 ? `${box.worker.slice(0, 16)}…` : box.worker}
-      </text>
-      <text x={spot.x + width - 10} y={spot.y + 19} textAnchor="end" className="fill-muted text-xs">
-        {box.jobs > 1 ? compact(box.jobs) : Object.keys(box.counts)[0]}
+        {box.worker.length > 17 ? `${box.worker.slice(0, 16)}…` : box.worker}{" "}
+        <tspan x={spot.x + width - 10} textAnchor="end" className="fill-muted font-normal">
+          {shown}
+        </tspan>
       </text>
       <rect x={spot.x + 10} y={spot.y + 32} width={width - 20} height="6" rx="2" className="fill-sunken" />
       {FILLS.map(([status, fill]) => {

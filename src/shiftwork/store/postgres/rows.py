@@ -161,8 +161,8 @@ def outcome_columns(outcomes: Sequence[Outcome]) -> tuple[Any, ...]:
 
 def _wait_columns(waits: Sequence[Wait | None]) -> tuple[Any, ...]:
     return (
-        arrays.texts([wait and wait.name for wait in waits]),
-        arrays.optional_numbers([wait and wait.nth for wait in waits]),
+        arrays.texts([None if wait is None else wait.name for wait in waits]),
+        arrays.optional_numbers([None if wait is None else wait.nth for wait in waits]),
     )
 
 
