@@ -424,7 +424,7 @@ REPEATED_IN_FUNCTIONS: list[tuple[str, str, str]] = [
     ("attempt = 0, crashes = 0, ", "", "changes_are_allowed_and_made"),
     ("EXIT WHEN busy + cardinality", "CONTINUE WHEN busy + cardinality", "keys_are_parked"),
     ("EXIT WHEN busy + cardinality", "EXIT WHEN cardinality", "keys_are_parked"),
-    ("AND (n.whatever OR j.status + 0 = 5)", "", "a_failure_does_not_release"),
+    ("WHERE n.whatever OR j.status = 5\n", "", "a_failure_does_not_release"),
     ("ELSE greatest(j.run_at, at) END", "ELSE j.run_at END", "a_job_waits_for_all_that_it_needs"),
     ("WHEN job.unmet IS NOT NULL THEN 2 ", "", "a_cancelled_waiting_job_waits_again_when_it_is_requeued"),
     ("'{0, 1, 2, 3, 4, 6}'", "'{0, 1, 2, 3, 4}'", "results_are_kept_while_the_flow_needs_them"),

@@ -12,26 +12,28 @@ CREATE OR REPLACE FUNCTION shiftwork.release(ns integer, at double precision, id
 LANGUAGE plpgsql AS $$
 DECLARE
     topics text[] := '{}';
-    waiters text[];
+    places tid[];
 BEGIN
     IF EXISTS (SELECT 1 FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)) THEN
         topics := shiftwork.tie_loose(ns, at, ARRAY(
             SELECT o.id FROM shiftwork.loose o WHERE o.namespace = ns AND o.parent = ANY (ids)
         ));
     END IF;
-    WITH met AS (
-        DELETE FROM shiftwork.needs n
-        USING unnest(ids) AS e (id) JOIN shiftwork.jobs j ON j.namespace + 0 = ns AND j.id = e.id
-        WHERE n.namespace = ns AND n.needed = e.id AND (n.whatever OR j.status + 0 = 5)
-        RETURNING n.id
-    )
-    SELECT array_agg(m.id) INTO waiters FROM met m;
-    RETURN topics || shiftwork.lessen(ns, at, waiters);
+    places := ARRAY(
+        SELECT n.place FROM unnest(ids) AS e (id)
+        CROSS JOIN LATERAL (
+            SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = e.id OFFSET 0
+        ) AS j
+        CROSS JOIN LATERAL (  -- OFFSET keeps the planner from turning this into a join that reads all needs
+            SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n WHERE n.namespace = ns AND n.needed = e.id OFFSET 0
+        ) AS n
+        WHERE n.whatever OR j.status = 5
+    );
+    RETURN topics || shiftwork.meet(ns, at, places);
 END $$;
 
--- One need was met for each element of `ids`. Releases the waiting jobs that need nothing else. Returns the topics to
--- ring.
-CREATE OR REPLACE FUNCTION shiftwork.lessen(ns integer, at double precision, ids text[]) RETURNS text[]
+-- The needs at these places are met. Releases the waiting jobs that need nothing else. Returns the topics to ring.
+CREATE OR REPLACE FUNCTION shiftwork.meet(ns integer, at double precision, places tid[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
     topics text[];
@@ -41,11 +43,14 @@ DECLARE
     keys text[];
     news smallint[];
 BEGIN
-    IF ids IS NULL THEN
+    IF places = '{}' THEN
         RETURN '{}';
     END IF;
-    WITH less AS MATERIALIZED (
-        SELECT u.id COLLATE "C" AS id, count(*)::integer AS n FROM unnest(ids) AS u (id) GROUP BY 1 ORDER BY 1
+    WITH met AS (
+        DELETE FROM shiftwork.needs n WHERE n.ctid = ANY (places) RETURNING n.id
+    ),
+    less AS MATERIALIZED (
+        SELECT m.id, count(*)::integer AS n FROM met m GROUP BY m.id ORDER BY m.id
     ),
     moved AS (
         UPDATE shiftwork.jobs j SET
@@ -90,7 +95,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET enable_material = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
-    met_for text[];
+    topics text[];
+    places tid[];
     family record;
 BEGIN
     -- None of them can end until this transaction has.
@@ -106,12 +112,14 @@ BEGIN
         WHERE j.namespace + 0 = ns AND j.id = o.needed AND j.needed IS NULL
     ),
     met AS (
-        DELETE FROM shiftwork.needs n USING pair p
-        WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter
-            AND (p.status IS NULL OR p.status = 5 OR n.whatever AND p.status >= 5)
-        RETURNING n.id
+        SELECT n.place FROM pair p CROSS JOIN LATERAL (
+            SELECT n.ctid AS place, n.whatever FROM shiftwork.needs n
+            WHERE n.namespace = ns AND n.needed = p.needed AND n.id = p.waiter OFFSET 0
+        ) AS n
+        WHERE p.status IS NULL OR p.status = 5 OR n.whatever AND p.status >= 5
     )
-    SELECT array_agg(m.id) INTO met_for FROM met m;
+    SELECT coalesce(array_agg(m.place), '{}') INTO places FROM met m;
+    topics := shiftwork.meet(ns, at, places);
     FOR family IN
         SELECT r.parent, array_agg(r.id) AS children, array_agg(r.place) AS places FROM (
             SELECT
@@ -140,7 +148,7 @@ BEGIN
         UPDATE shiftwork.jobs j SET unmet = coalesce(j.unmet, 0) + m.n
         FROM more m WHERE j.namespace + 0 = ns AND j.id = m.id;
     END LOOP;
-    RETURN shiftwork.lessen(ns, at, met_for);
+    RETURN topics;
 END $$;
 
 -- Tie these jobs, which users' transactions have added. Returns the topics to ring.
@@ -161,5 +169,8 @@ BEGIN
     END IF;
     SELECT array_agg(n.id), array_agg(n.needed) INTO waiters, neededs
     FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = ANY (ids);
+    -- A child may be ending at this moment, too.
+    PERFORM 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.id = ANY (ids || neededs || parents)
+    ORDER BY j.id FOR NO KEY UPDATE;
     RETURN shiftwork.tie(ns, at, waiters, neededs, ids, parents);
 END $$;

@@ -35,11 +35,20 @@ BEGIN
     DELETE FROM shiftwork.needs n WHERE n.namespace = ns AND n.id = ANY (ids);
     DELETE FROM shiftwork.steps s WHERE s.namespace = ns AND s.id = ANY (ids);
     DELETE FROM shiftwork.loose o WHERE o.namespace = ns AND o.id = ANY (ids);
-    DELETE FROM shiftwork.tags g
-    USING unnest(ids, marked, ats) AS t (id, tags, at) CROSS JOIN LATERAL unnest(t.tags::text[]) AS x (tag)
-    WHERE g.namespace = ns AND g.tag = x.tag AND g.created_at = t.at AND g.id = t.id;
-    DELETE FROM shiftwork.flows f USING (SELECT DISTINCT flow FROM unnest(in_flows) AS u (flow)) AS t
-    WHERE f.namespace = ns AND f.id = t.flow AND NOT EXISTS (
-        SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.id
-    );
+    -- OFFSET keeps the planner from turning these into joins that read all tags and flows.
+    DELETE FROM shiftwork.tags g WHERE g.ctid = ANY (ARRAY(
+        SELECT g.place FROM unnest(ids, marked, ats) AS t (id, tags, at)
+        CROSS JOIN LATERAL unnest(t.tags::text[]) AS x (tag)
+        CROSS JOIN LATERAL (
+            SELECT g.ctid AS place FROM shiftwork.tags g
+            WHERE g.namespace = ns AND g.tag = x.tag AND g.created_at = t.at AND g.id = t.id OFFSET 0
+        ) AS g
+    ));
+    DELETE FROM shiftwork.flows f WHERE f.ctid = ANY (ARRAY(
+        SELECT f.place FROM (SELECT DISTINCT u.flow FROM unnest(in_flows) AS u (flow)) AS t
+        CROSS JOIN LATERAL (
+            SELECT f.ctid AS place FROM shiftwork.flows f WHERE f.namespace = ns AND f.id = t.flow OFFSET 0
+        ) AS f
+        WHERE NOT EXISTS (SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = t.flow LIMIT 1)
+    ));
 END $$;

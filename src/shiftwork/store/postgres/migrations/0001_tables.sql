@@ -157,11 +157,11 @@ CREATE TABLE shiftwork.needs (
     needed    text COLLATE "C" NOT NULL,
     id        text COLLATE "C" NOT NULL,
     whatever  boolean NOT NULL,
-    PRIMARY KEY (namespace, needed, id)
+    PRIMARY KEY (needed, namespace, id)
 )
 WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000);
 
-CREATE INDEX needs_of_job ON shiftwork.needs (namespace, id, needed);
+CREATE INDEX needs_of_job ON shiftwork.needs (id, namespace, needed);
 
 CREATE TABLE shiftwork.loose (
     namespace integer NOT NULL,
