@@ -171,8 +171,9 @@ async def cost_of_an_end(store: SqliteStore, steps: Steps, name: str, needed: in
     """Finish one of the jobs that another one waits for."""
     ids = [f"{name} {n}" for n in range(needed)]
     waiter = job(f"{name} waits", "w", needs=tuple(Need(id) for id in ids), flow=name)
-    await add(store, waiter, *(job(id, "probe", flow=name) for id in ids))
+    await add(store, waiter, *(job(id, "probe", flow=name, run_at=NOW - needed) for id in ids))
     [claimed] = await claim(store, 1, workers=["probe"])
+    assert claimed.id in ids
     steps.take()
     await store.finish([succeeded(claimed)], NOW)
     return steps.take()

@@ -21,7 +21,7 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
     placed = [(job, _place(session, seq, job, now)) for seq, job in enumerate(jobs, first)]
     if any(map(_has_own, jobs)):
         return _add_own(session, placed, now)
-    due = due_before(session, [status for _, (_, _, _, status) in placed])
+    due = due_before(session, {status for _, (_, _, _, status) in placed})
     rows = [_row(session.namespace, job, place, now) for job, place in placed]
     answers, kept = _keep(session, "add_job", placed, rows)
     if due is not None:
@@ -31,7 +31,13 @@ def add(session: SqliteSession, jobs: Sequence[NewJob], now: float) -> list[Adde
 
 def _has_own(job: NewJob) -> bool:
     """Whether it has something that a plain job has not."""
-    return bool(job.flow or job.options or job.tags or job.needs or job.parent or job.expires_at is not None)
+    return (
+        job.options is not None
+        or job.flow is not None
+        or job.expires_at is not None
+        or job.parent is not None
+        or bool(job.tags or job.needs)
+    )
 
 
 def _keep(
@@ -122,7 +128,7 @@ def _add_own(session: SqliteSession, placed: Sequence[Placed], now: float) -> li
     """Keep jobs of which at least one has something that a plain job has not."""
     flow_numbers = flows.numbers_of(session, (job.flow for job, _ in placed))
     expiring = any(job.expires_at is not None for job, _ in placed)
-    due = due_before(session, [status for _, (_, _, _, status) in placed], expiring=expiring)
+    due = due_before(session, {status for _, (_, _, _, status) in placed}, expiring=expiring)
     rows = [
         (*_row(session.namespace, job, place, now), *_own_columns(job, flow_numbers.get(job.flow)))
         for job, place in placed

@@ -148,8 +148,11 @@ def _keep_extras(session: SqliteSession, landed: Sequence[Landed]) -> None:
 
 
 def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
+    marks: dict[tuple[int, str], int] = {}
+    lanes: dict[tuple[int, int], list[float]] = {}
     for outcome, job, _, number in landed:
-        counts = session.lane(job.pool, job.worker)
+        lane = (job.pool, job.worker)
+        counts = lanes.get(lane) or lanes.setdefault(lane, session.lane(*lane))
         counts[PROCESSING] -= 1
         counts[number] += 1
         if job.flow is not None:
@@ -157,12 +160,15 @@ def _count(session: SqliteSession, landed: Sequence[Landed]) -> None:
             counted[PROCESSING] -= 1
             counted[number] += 1
         if outcome.marks:
-            session.mark(job.pool, outcome.marks)
+            mark = (job.pool, outcome.marks)
+            marks[mark] = marks.get(mark, 0) + 1
         if outcome.status in COUNTED:
             counts[SUCCEEDED if outcome.status is JobStatus.COMPLETED else FAILURES] += 1
             counts[DIED] += outcome.status is JobStatus.DEAD
             counts[RUN_SECONDS] += run_seconds(outcome, job.started_at)
             counts[WAIT_SECONDS] += outcome.waited
+    for (pool, names), n in marks.items():
+        session.mark(pool, names, n)
 
 
 def _ring(session: SqliteSession, landed: Sequence[Landed]) -> None:
