@@ -27,7 +27,7 @@ def refusal_to_forget(
         )
     if stats.processing:
         return f"{counted(stats.processing, 'job')} of worker {name} still running; try again once they have ended"
-    waiting = stats.queued + stats.scheduled + stats.retrying
+    waiting = stats.queued + stats.waiting + stats.scheduled + stats.retrying
     if waiting:
         wait = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
         return (
