@@ -22,6 +22,7 @@ NAMES: Final = {
     "leader.elected": "a node became the leader",
     "worker.disabled": "a worker was disabled, by its failures or by a person",
     "worker.enabled": "a worker was enabled",
+    "worker.forgotten": "a person or a program deleted what was kept about a worker that is gone",
     "job.started": "a run of a job started",
     "job.completed": "a job was completed",
     "job.failed": "a run of a job failed; 'job.dead' follows if it was the last",

@@ -661,6 +661,13 @@ class WorkerOrchestrator:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self.control.workers.disable(name, reason)
 
+    async def forget_worker(self, name: str) -> None:
+        """Delete the definition, state and schedule of a worker that is gone for good. Its ended jobs stay.
+
+        Raises `JobStateError`, with what to do first, while a live node has the worker or a job of it is live.
+        """
+        await self.control.workers.forget(name)
+
     async def pools(self) -> dict[str, PoolConfig]:
         """Return every pool that this process or another one registered in this store."""
         return await self.control.pools.all()
@@ -758,6 +765,7 @@ class BlockingOrchestrator(BlockingCalls):
     workers = blocking(WorkerOrchestrator.workers)
     enable_worker = blocking(WorkerOrchestrator.enable_worker)
     disable_worker = blocking(WorkerOrchestrator.disable_worker)
+    forget_worker = blocking(WorkerOrchestrator.forget_worker)
     pools = blocking(WorkerOrchestrator.pools)
     pause_pool = blocking(WorkerOrchestrator.pause_pool)
     resume_pool = blocking(WorkerOrchestrator.resume_pool)

@@ -1,4 +1,4 @@
-"""`shiftwork workers`, `enable`, `disable`."""
+"""`shiftwork workers`, `enable`, `disable`, `forget`."""
 
 import click
 
@@ -54,6 +54,22 @@ def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
         show_json({"worker": worker, "enabled": False, "reason": reason})
     else:
         say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
+
+
+@click.command()
+@click.argument("worker")
+@with_source
+@json_option
+def forget(worker: str, source: Source, *, as_json: bool) -> None:
+    """Delete what is kept about a worker that is gone for good: its definition, state and schedule.
+
+    No live node may have it, and no job of it may be live. Its ended jobs stay.
+    """
+    source.ask(lambda control: control.workers.forget(worker))
+    if as_json:
+        show_json({"worker": worker, "forgotten": True})
+    else:
+        say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:

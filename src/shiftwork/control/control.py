@@ -3,7 +3,7 @@
     control.jobs       single jobs: enqueue, get, find, explain, stack, cancel, retry, discard
     control.flows      jobs that need each other: enqueue, status, newest, cancel, retry
     control.bulk       many jobs at once: change, count, and the dead ones
-    control.workers    all, enable, disable, trigger, payload_schema
+    control.workers    all, enable, disable, forget, trigger, payload_schema
     control.pools      all, pause, resume, scale, instances, dashboard
     control.nodes      all, drain, undrain
     control.tokens     create, all, revoke

@@ -1,16 +1,18 @@
-"""Workers: what is known about them, enabling and disabling them, and triggering one."""
+"""Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
 
 from shiftwork.control.audit import Audit
 from shiftwork.control.definitions import Definitions
+from shiftwork.control.forgetting import erase_worker, refusal_to_forget
 from shiftwork.control.jobs import Jobs
 from shiftwork.control.registry import LocalRegistry
 from shiftwork.control.store_access import StoreAccess
 from shiftwork.core.admission import Lane
-from shiftwork.core.model import WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model import WorkerConfig, WorkerExecutionMode, WorkerStats
 from shiftwork.errors import JobStateError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
@@ -66,6 +68,28 @@ class Workers:
     async def disable(self, name: str, reason: str = "disabled by hand") -> None:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self._switch(name, enabled=False, reason=reason)
+
+    async def forget(self, name: str) -> None:
+        """Delete the definition, state and schedule of a worker that no live node has and that has no live jobs.
+
+        Raises `UnknownWorkerError`, and `JobStateError` with what to do first. Its ended jobs stay.
+        """
+        await self.get(name)
+        store = await self._access.open_to_change()
+        instances, stats = await asyncio.gather(store.instances(), store.stats(self._now()))
+        reason = refusal_to_forget(
+            name,
+            registered=self._registry.workers,
+            instances=instances,
+            stats=stats.workers.get(name, WorkerStats()),
+            now=self._now(),
+        )
+        if reason is not None:
+            raise JobStateError(reason)
+        await erase_worker(store, name)
+        self._definitions.read_again()
+        self._registry.states.pop(name, None)
+        await self._audit.record("worker.forgotten", name, f"worker {name} is forgotten")
 
     async def trigger(self, name: str, payload: Mapping[str, Any]) -> Job[Any]:
         """Add a job that runs a worker now, ahead of all others, and return it.

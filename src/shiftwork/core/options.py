@@ -61,7 +61,7 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
         )
     problems += [
         ConfigurationError(f"{option} names the worker itself; remove it")
-        for option in ("depends_on", "blocks")
+        for option in ("depends_on", "blocks", "aliases")
         if name in values.get(option, ())
     ]
     return _made(WorkerConfig, f"worker {name!r}", {"name": name, **values}, problems)
@@ -374,6 +374,15 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def _aliases(value: Any) -> tuple[str, ...]:
+    names = _names(value)
+    for name in names:
+        wrong = _wrong_name(name)
+        if wrong:
+            raise ConfigurationError(f"contains a name that {wrong}")
+    return names
+
+
 def _labels(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
@@ -480,6 +489,7 @@ _WORKER_CHECKS: Final[Mapping[str, Check]] = {
     "max_consecutive_failures": _or_none(_whole(at_least=1)),
     "depends_on": _dependencies,
     "blocks": _names,
+    "aliases": _aliases,
     "pool": _name,
     "breaker": _or_none(_breaker),
     "rate_limit": _or_none(_rate),

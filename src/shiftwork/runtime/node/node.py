@@ -25,6 +25,7 @@ from shiftwork.runtime.engine.engine import Engine
 from shiftwork.runtime.engine.loop_watch import LoopWatch
 from shiftwork.runtime.engine.outbox import Notebook, Outbox
 from shiftwork.runtime.engine.publication import Publication
+from shiftwork.runtime.engine.refusals import Refusals
 from shiftwork.runtime.engine.registry import Registry, StoredDefinitions, publish, read_definitions
 from shiftwork.runtime.engine.reporter import Reporter
 from shiftwork.runtime.engine.unasked_hand_backs import UnaskedHandBacks
@@ -98,11 +99,13 @@ class Node:
         self._duties: list[Duty] = []
         self._pools: dict[str, PoolConfig] = {}
         self._notebook = notebook = Notebook(store, clock, voice)
+        refusals = Refusals(registry, store, clock)
         self._outbox = outbox = Outbox(
             store,
             clock,
             stopwatch=self.gauge.stopwatch,
             voice=voice,
+            review=refusals.review,
             before=(notebook.before_end, Breakers(registry, store, reporter.emit).judge),
             written=reporter.written,
         )
@@ -143,6 +146,7 @@ class Node:
             outbox=outbox,
             publication=self._publication,
             emit=reporter.emit,
+            refusals=refusals,
             unasked_hand_backs=UnaskedHandBacks(),
             voice=voice,
             begun=reporter.run_begun,

@@ -147,6 +147,9 @@ class SealedStore:
     async def put(self, docs: Sequence[Doc]) -> list[bool]:
         return await self.inner.put(docs)
 
+    async def erase(self, docs: Sequence[Doc]) -> list[bool]:
+        return await self.inner.erase(docs)
+
     async def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> WorkerState:
         hidden = self.sealer.seal_error(worker, reason)
         return self.sealer.open_state(await self.inner.switch(worker, enabled=enabled, reason=hidden, now=now))

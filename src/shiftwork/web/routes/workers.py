@@ -49,6 +49,12 @@ class Trigger(Body, frozen=True, kw_only=True):
     payload: dict[str, Any] = field(default_factory=dict)
 
 
+class Forgotten(Struct, frozen=True):
+    """The worker of which only ended jobs are left."""
+
+    worker: str
+
+
 class Triggered(Struct, frozen=True):
     """The job that runs now, ahead of all others."""
 
@@ -133,6 +139,14 @@ async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerSha
     """Disable the worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
     await site.control.workers.disable(worker, body.reason or "disabled by hand")
     return await _after(site, worker)
+
+
+@post("/workers/{worker}/forget")
+async def forget_worker(site: Site, worker: Name) -> Forgotten:
+    """Delete the definition, state and schedule of a worker that no live node has and that has no live jobs."""
+    await site.control.workers.forget(worker)
+    site.changed()
+    return Forgotten(worker)
 
 
 @post("/workers/{worker}/trigger")
