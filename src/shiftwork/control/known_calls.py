@@ -36,8 +36,8 @@ def check_inputs(
             record = known.get(ids[one])
             if record is not None and record.flow != flow:
                 message = (
-                    f"{call.worker.name}: job {record.id} of {record.worker} exists already, outside of this flow, so "
-                    "its result may be pruned before it is used: pass the result itself, or give the call another job_id"
+                    f"{call.worker.name}: job {record.id} of {record.worker} exists already, outside of this flow, "
+                    "so its result may be pruned before it is used: pass the result, or give the call another job_id"
                 )
                 raise FlowError(message)
 
