@@ -55,15 +55,13 @@ class Submission:
         known = dict(zip(existing, await store.get(existing), strict=True)) if existing else {}
         return self._handles(calls, jobs, added, known, now)
 
-    async def submit_jobs(
-        self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float
-    ) -> tuple[list[Job[Any]], list[bool]]:
-        """Add these jobs, made of these calls, in one step; return their handles, and whether each is new."""
+    async def submit_jobs(self, calls: Sequence[Call[Any]], jobs: Sequence[NewJob], now: float) -> list[Job[Any]]:
+        """Add these jobs, made of these calls, in one step, and return their handles."""
         store = await self._access.open_to_add()
         await self.publish_secrets({call.worker for call in calls})
         with sending(jobs) as sent:
             added = await self._add(store, sent, now)
-        return self._handles(calls, sent, added, {}, now), [one.created for one in added]
+        return self._handles(calls, sent, added, {}, now)
 
     async def _add(self, store: Store, jobs: Sequence[NewJob], now: float) -> list[Added]:
         try:
