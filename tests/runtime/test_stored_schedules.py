@@ -81,11 +81,13 @@ async def test_a_schedule_that_is_put_again_goes_on_where_it_was(stage: Stage, c
 async def test_several_leaders_at_once_fire_once(stage: Stage, clock: ManualClock) -> None:
     times: list[float] = []
     stage.faults.answer("hold", value=True)
-    apps = [stage.faulty_app() for _ in range(3)]
-    for app in apps:
-        note = app.register_worker("note", noting(clock, times), execution_mode="triggered")
-        await app.start()
-    assert all(leads(app) for app in apps)
+    app, *others = (stage.faulty_app() for _ in range(3))
+    note = app.register_worker("note", noting(clock, times), execution_mode="triggered")
+    for other in others:
+        other.register_worker("note", noting(clock, times), execution_mode="triggered")
+        await other.start()
+    await app.start()
+    assert all(leads(one) for one in (app, *others))
     for n in range(20):
         await app.put_schedule(f"cron-{n}", note.call(), cron="* * * * *", overlap="allow")
         await app.put_schedule(f"often-{n}", note.call(), interval_seconds=7, overlap="allow")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pytest
@@ -32,13 +33,17 @@ def schedule(name: str) -> StoredSchedule:
     return StoredSchedule(name=name, job=job, timing=Timing(interval_seconds=60), since=0.0, put_at=0.0, put_by="me")
 
 
+def _always(one: StoredSchedule, _: StoredSchedule | None) -> StoredSchedule:
+    return one
+
+
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda made: made.__name__)
 async def test_many_changes_at_once_all_hold(maker: Maker, request: pytest.FixtureRequest) -> None:
     store = maker(request)()()
     await store.open()
     try:
         wanted = {f"s-{n}": schedule(f"s-{n}") for n in range(30)}
-        await asyncio.gather(*(change_schedule(store, name, lambda _, one=one: one) for name, one in wanted.items()))
+        await asyncio.gather(*(change_schedule(store, name, partial(_always, one)) for name, one in wanted.items()))
         index = await read_index(store)
         assert index.keys() == {*map(part_of, wanted)}
         assert (await read_parts(store, index.keys())).schedules == wanted

@@ -24,6 +24,7 @@ from shiftwork.cli.record import record
 from shiftwork.cli.rekey import key, rekey
 from shiftwork.cli.run import run
 from shiftwork.cli.scale import scale
+from shiftwork.cli.schedules import reschedule, schedule, schedules
 from shiftwork.cli.stack import stack
 from shiftwork.cli.status import status
 from shiftwork.cli.token import token
@@ -36,9 +37,12 @@ from shiftwork.serve.exit import end_in_time
 
 _SECTIONS: Final = {
     "Run": (run, web, enqueue, trigger),
-    "Look": (status, top, workers, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
+    "Look": (status, top, workers, schedules, pools, nodes, jobs, job, explain, stack, dead, events, doctor, probe),
     "Plan": (record, plan),
-    "Change": (enable, disable, pause, resume, scale, drain, cancel, retry, discard, token, move, db, key, rekey),
+    "Change": (
+        *(enable, disable, reschedule, schedule, pause, resume, scale, drain, cancel, retry, discard),
+        *(token, move, db, key, rekey),
+    ),
 }
 _PIPE_CLOSED: Final = 141
 _INTERRUPTED: Final = 130

@@ -6,6 +6,7 @@ Every process that shares the store sees a change, and the leader follows it at 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import islice
 from shlex import quote
 from typing import Any, Final
 
@@ -163,11 +164,15 @@ class ScheduleBook:
 
     async def all(self, *, worker: str | None = None) -> list[ScheduleView]:
         """Return every schedule, or those of one worker, by name."""
-        store = await self._access.open()
-        parts = (await read_index(store)).keys()
-        found = (await read_parts(store, parts)).schedules
-        wanted = {name: one for name, one in found.items() if worker in {None, one.job.worker}}
-        return await self._views(dict(sorted(wanted.items())))
+        return await self._views(await self._found(worker))
+
+    async def page(
+        self, *, worker: str | None = None, after: str | None = None, limit: int = 100
+    ) -> tuple[list[ScheduleView], bool]:
+        """Return the schedules behind this name, up to a limit, and whether there are more."""
+        found = {name: one for name, one in (await self._found(worker)).items() if after is None or name > after}
+        page = dict(islice(found.items(), limit))
+        return await self._views(page), len(found) > len(page)
 
     async def get(self, name: str) -> ScheduleView:
         """Return one schedule with its next ten fire times. Raises `UnknownScheduleError`."""
@@ -242,6 +247,11 @@ class ScheduleBook:
         before, _ = await change_schedule(store, name, change)
         if before is None:
             await self._unknown(name)
+
+    async def _found(self, worker: str | None) -> dict[str, StoredSchedule]:
+        store = await self._access.open()
+        found = (await read_parts(store, (await read_index(store)).keys())).schedules
+        return {name: found[name] for name in sorted(found) if worker in {None, found[name].job.worker}}
 
     async def _unknown(self, name: str) -> StoredSchedule:
         store = await self._access.open()
