@@ -26,7 +26,9 @@ SETTLE_SECONDS: Final = 3.0
 PAUSES: Final = (0.001, 0.009)
 """The shortest and the longest pause between two samples. A fixed one would meet a poller at the same moment of its
 round each time: Huey, which polls a file every 1 to 5 ms, would seem to need 0.25 ms."""
-LOOK_SECONDS: Final = 0.0005
+LOOK_SECONDS: Final = 0.002
+"""How often to look whether a job has run in another process, which notes the time itself. Half a millisecond would be
+none: uvloop rounds it down, so the loop would keep a core busy, and what it measures would wait for that core."""
 
 
 async def measure(what: str, name: str, url: str, sizes: Sizes) -> Figures:

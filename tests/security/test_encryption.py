@@ -568,7 +568,7 @@ def test_without_keys_nothing_of_it_is_loaded() -> None:
     code = (
         "import sys, shiftwork; from shiftwork.store.memory import MemoryStore\n"
         "app = shiftwork.WorkerOrchestrator('memory://')\n"
-        "assert type(app._store) is MemoryStore\n"
+        "assert type(app.control.store.store) is MemoryStore\n"
         "assert 'cryptography' not in sys.modules"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SHIFTWORK_")}

@@ -354,16 +354,16 @@ async def test_a_broken_promise_is_noticed(
 
 
 REPEATED_IN_LUA: list[tuple[str, str, str, str]] = [
-    ("finish", "return said == FAILED and FAILED or SCHEDULED", "return SCHEDULED", "outcomes_land"),
-    ("finish", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
-    ("finish", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
-    ("finish", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
+    ("finish_others", "return said == FAILED and FAILED or SCHEDULED", "return SCHEDULED", "outcomes_land"),
+    ("finish_others", "elseif is(job, CANCELLING) then", "elseif false then", "outcomes_land"),
+    ("finish_others", "elseif run_at <= now then", "elseif run_at < now then", "outcomes_land"),
+    ("finish_others", "keep_until = now + A_DAY", "keep_until = now", "outcomes_land"),
     ("worker_state", "state.failures < disable_after", "state.failures <= disable_after", "outcomes_change_a_worker"),
     ("worker_state", "or not state.on then", "then", "outcomes_change_a_worker"),
-    ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "outcomes_change_a_worker"),
+    ("worker_state", "if ended_at > state.ended then", "if true then", "outcomes_change_a_worker"),
     ("worker_state", "and ended_at >= state.wrong then", "then", "outcomes_change_a_worker"),
-    ("finish", "outcome.disable_after, said == FAILED", "outcome.disable_after, false", "outcomes_change_a_worker"),
-    ("worker_state", "math.max(state.ended, ended_at)", "ended_at", "cancelled_jobs_change_a_worker"),
+    ("finish_others", "after, said == FAILED", "after, false", "outcomes_change_a_worker"),
+    ("worker_state", "if ended_at > state.ended then", "if true then", "cancelled_jobs_change_a_worker"),
     ("amend", "status == QUEUED or status == PROCESSING", "status == PROCESSING", "changes_are_allowed_and_made"),
     ("amend", "job.attempt, job.crashes, job.ended = 0, 0, NONE", "job.ended = NONE", "changes_are_allowed_and_made"),
     ("amend", "put_in(job, now + A_DAY)", "put_in(job, now)", "changes_are_allowed_and_made"),

@@ -128,7 +128,7 @@ async def test_a_job_writes_few_records_to_the_log(db: tuple["psycopg.Connection
     await store.close()
     added = new_columns([job(f"{number:06}") for number in range(n)], [NOW] * n)
     assert records(conn, schema, "add", (1, *added, None)) / n < 4.1
-    claimed = records(conn, schema, "claim", (1, "i", "p", n, NOW, "{w}", None)) / n
+    claimed = records(conn, schema, "claim", (1, "i", "p", n, NOW, "{w}", None, None)) / n
     fences = conn.execute(f'SELECT id, fence FROM "{schema}".jobs'.encode()).fetchall()
     ends = [
         Outcome(

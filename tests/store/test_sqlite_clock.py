@@ -105,7 +105,7 @@ async def test_a_delay_is_counted_by_the_time_of_the_file(tmp_path: Path) -> Non
     url = f"sqlite:///{tmp_path / 'shiftwork.db'}"
     right, wrong = (WorkerOrchestrator(url) for _ in range(2))
     ahead = FileClock(lambda: Reading(read_clocks().wall + HOUR, read_clocks().ticks, read_clocks().boot))
-    wrong._store._clock = ahead  # type: ignore[attr-defined]
+    wrong.control.store.store._clock = ahead  # type: ignore[attr-defined]
 
     async def act() -> None: ...
 

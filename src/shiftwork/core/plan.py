@@ -22,6 +22,8 @@ from shiftwork.core.scaling import Decision, Floor, Memory, PoolLoad, decide
 
 LOOK_SECONDS: Final = 1.0
 """How often the leader plans."""
+REST_SECONDS: Final = 5.0
+"""How often a leader plans that is at rest; it is woken when something happens."""
 SOON_SECONDS: Final = 0.2
 """How soon after the last plan a pool without a free slot is planned for again."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
@@ -103,6 +105,27 @@ def placed(before: Plan, facts: PlanFacts, decided: Decided, memory: PlanMemory)
         ],
         memory=memory,
     )
+
+
+def is_at_rest(planned: Planned, facts: PlanFacts, before: PlanMemory) -> bool:
+    """Return whether the next plan can wait: nothing has happened since the one before, and no pool is to change.
+
+    Never while there are several nodes: if one leaves, its slots are wanted elsewhere at once.
+    """
+    if sum(beat.machine is not None for beat in facts.beats) > 1:
+        return False
+    quiet = all(_is_quiet(before.windows.get(worker), seen) for worker, seen in planned.memory.windows.items())
+    return quiet and all(_is_settled(decision) for decision, _ in planned.decisions.values())
+
+
+def _is_quiet(before: WorkerWindow | None, seen: WorkerWindow) -> bool:
+    return before is not None and not before.live and not seen.live and before.ended == seen.ended
+
+
+def _is_settled(decision: Decision) -> bool:
+    """Return whether the pool has as many slots as it wants, and will not shrink after a while."""
+    wanted = decision.memory.wanted
+    return decision.action == "none" and bool(wanted) and wanted[-1][1] == decision.current
 
 
 def totals(plan: Plan) -> Counter[str]:

@@ -148,7 +148,9 @@ def _begun(run: "CurrentRun", rest: Awaitable[Any], loop: asyncio.AbstractEventL
 
 async def _tracked(run: "CurrentRun", rest: Awaitable[Any], done: "Future[Any]") -> None:
     run.task = asyncio.current_task()  # so that the run can be cancelled
-    await settle_into(done, lambda: rest)
+    settling = settle_into(done, lambda: rest)
+    del done  # an exception refers to this frame
+    await settling
 
 
 def _enter_here(manager: Manager, stay: Stay | None) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from shiftwork.core.docs import PLAN, PLAN_NAME, POOL, POOL_CONFIG, WORKER
 from shiftwork.core.model import Beat, Doc, InstanceRecord, JobPriority, Lost, Plan, PoolConfig, PoolDoc, Stats
-from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, next_plan, with_lost
+from shiftwork.core.plan import PlanFacts, PlanMemory, Planned, is_at_rest, next_plan, with_lost
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.engine.registry import WorkerDefinition
 from shiftwork.runtime.leader.outlook import Outlook
@@ -57,6 +57,8 @@ class Planner:
         self._reread_at = 0.0
         self.unknown: frozenset[str] = frozenset()
         """The workers that have queued jobs and that no live node has, as of the last plan."""
+        self.resting = False
+        """Whether the next plan can wait until something happens to a pool of this app."""
 
     async def plan(self, seen: PlanView | None = None) -> Planned:
         """Plan once, by what was seen just now if that is given, and write the plan if it has changed."""
@@ -69,8 +71,10 @@ class Planner:
             return made[-1].plan
 
         await change(self._store, PLAN, PLAN_NAME, planned, known=seen.plan)
-        self._memory = made[-1].memory
-        return made[-1]
+        latest, before = made[-1], self._memory
+        self._memory = latest.memory
+        self.resting = facts.pools.keys() <= self._pools.keys() and is_at_rest(latest, facts, before)
+        return latest
 
     async def look(self) -> PlanView:
         """Read what the plan is made of, in one round trip."""

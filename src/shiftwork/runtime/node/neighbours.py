@@ -1,6 +1,7 @@
 """The other nodes on this machine: when one is proven dead, its jobs are taken back without waiting for its leases.
 
 Looking costs next to nothing: the processes of known neighbours every second, the store once a beat, and at the start.
+Without neighbours there is nothing to look at in between.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ class Neighbours:
             return None
         now = self._clock.now()
         if now < self._ask_at and not any(is_dead(mark, own) for mark in self._known):
-            return now + WATCH_SECONDS
+            return self._look_at(now)
         return await self.bury(await self._store.instances())
 
     def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
@@ -70,9 +71,13 @@ class Neighbours:
             await self._leader.bury(ended, instances)
         if dead == ended:
             self._again = AGAIN_SECONDS
-            return now + WATCH_SECONDS
+            return self._look_at(now)
         again, self._again = self._again, min(2 * self._again, WATCH_SECONDS)
         return now + again  # processes of a dead node are ending
+
+    def _look_at(self, now: float) -> float:
+        """When to look again; without neighbours, only when the store is asked."""
+        return now + WATCH_SECONDS if self._known else self._ask_at
 
 
 def _marks(instances: Sequence[InstanceRecord]) -> dict[str, ProcessMark]:

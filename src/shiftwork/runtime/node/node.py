@@ -40,7 +40,7 @@ from shiftwork.runtime.node.health_monitor import LOOK_SECONDS as HEALTH_SECONDS
 from shiftwork.runtime.node.lease_keeper import LeaseKeeper
 from shiftwork.runtime.node.left_pools import left_pools
 from shiftwork.runtime.node.namespace_guard import NamespaceGuard
-from shiftwork.runtime.node.neighbours import WATCH_SECONDS, Neighbours
+from shiftwork.runtime.node.neighbours import Neighbours
 from shiftwork.runtime.node.node_instances import NodeInstances
 from shiftwork.runtime.node.planning import Planning, slots_in
 from shiftwork.runtime.node.pool_instances import PoolInstances
@@ -153,7 +153,8 @@ class Node:
             setup=setup,
         )
         self._poke = poke = Poke()
-        self._instances = NodeInstances(environment, full=self._planning.soon, started=poke)
+        planning = self._planning
+        self._instances = NodeInstances(environment, full=planning.soon, stirred=planning.stir, started=poke)
         self._lease_keeper = LeaseKeeper(environment, self._instances, leader, poke)
         self._loop_watch = LoopWatch(self._instances.runs)
         self._newest: Registry | None = None
@@ -327,7 +328,8 @@ class Node:
         self.add_duty("state", self._refresh, "state")
         if self._settings.leads:
             self._leading = self.add_duty("leader", self._lead, "leader")
-            self.add_duty("neighbours", self._neighbours.poll, every=WATCH_SECONDS)
+            beat_seconds = self._settings.lease_seconds / BEATS_A_LEASE
+            self.add_duty("neighbours", self._neighbours.poll, every=beat_seconds)
             self.add_duty("historian", self._historian.poll, every=MINUTE)
             self._duties.append(self._planning.duty)
             self.add_duty("instances", self._look, every=LOOK_SECONDS)
@@ -373,6 +375,7 @@ class Node:
         next_at = await self.leader.poll()
         if self.leader.leading != led:
             self._poke()  # the beat says who leads, and others read it there
+            self._planning.soon()
         return next_at
 
     def _follow(self, plan: Plan) -> None:

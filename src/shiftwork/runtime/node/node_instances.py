@@ -25,11 +25,20 @@ T = TypeVar("T")
 class NodeInstances:
     """Has the instances of every pool, and the quarantine that they share."""
 
-    def __init__(self, environment: NodeEnvironment, *, full: Callable[[], None], started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        environment: NodeEnvironment,
+        *,
+        full: Callable[[], None],
+        stirred: Callable[[], None],
+        started: Callable[[], None],
+    ) -> None:
         self.pools: dict[str, PoolInstances] = {}
         self._environment = environment
         self._full = full
         """Called when a pool has no free slot and may grow."""
+        self._stirred = stirred
+        """Called when jobs may have come."""
         self._loop = asyncio.get_running_loop()
         self._changes = ChangeWatch(environment.clock)
         self._releases: set[asyncio.Task[None]] = set()
@@ -82,6 +91,7 @@ class NodeInstances:
             cores=self._cores,
             bell=bell,
             full=self._full,
+            stirred=self._stirred,
             changed=self._changes.happened,
             ended=self._ended,
         )

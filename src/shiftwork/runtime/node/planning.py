@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from shiftwork.core.model import Plan, PoolConfig
-from shiftwork.core.plan import LOOK_SECONDS, SOON_SECONDS, Planned
-from shiftwork.runtime.clock import Clock
+from shiftwork.core.plan import LOOK_SECONDS, REST_SECONDS, SOON_SECONDS, Planned
+from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.engine.registry import Registry
 from shiftwork.runtime.engine.reporter import Reporter
@@ -16,7 +16,7 @@ from shiftwork.store.protocol import Store
 
 
 class Planning:
-    """Makes the plan when this node leads, every second, and soon after a pool has no free slot left."""
+    """Makes the plan when this node leads: every second, soon after a pool has no free slot left, seldom at rest."""
 
     def __init__(
         self,
@@ -36,13 +36,26 @@ class Planning:
         self._reporter = reporter
         self._planner = Planner(pools, registry.workers, store, clock, outlook)
         self._planned_at = 0.0
-        bell = store.listen(())
+        self._urgent = False
+        """Whether a pool has no free slot left."""
+        self._resting = False
+        self._stirring: Timer | None = None
+        bell = store.listen({"state"})
         self.duty = Duty("planner", self._poll, clock=clock, bell=bell, longest_sleep=longest_sleep, voice=voice)
-        self.soon = self.duty.ring
-        """Plan soon: a pool has no free slot left. Safe from any thread."""
         self.alarm: Callable[[], None] = lambda: None
         """Called when there are jobs of a worker that no live node has, or no longer are."""
         self._unknown: frozenset[str] = frozenset()
+
+    def soon(self) -> None:
+        """Plan soon: a pool has no free slot left, for instance. Safe from any thread."""
+        self._urgent = True
+        self.duty.ring()
+
+    def stir(self) -> None:
+        """End the rest: jobs may have come. They start first."""
+        if self._resting:
+            self._resting = False
+            self._stirring = self._clock.call_in(SOON_SECONDS, self.duty.ring)
 
     async def look(self) -> PlanView:
         """Read what the plan is made of."""
@@ -60,12 +73,17 @@ class Planning:
 
     async def _poll(self) -> float | None:
         now = self._clock.now()
-        if self._planned_at <= now < self._planned_at + SOON_SECONDS:
-            return self._planned_at + SOON_SECONDS
+        due_at = self._planned_at + (SOON_SECONDS if self._urgent or self._resting else LOOK_SECONDS)
+        if self._planned_at <= now < due_at:
+            return due_at
+        self._urgent = False
+        if self._stirring is not None:
+            self._stirring.cancel()
         if self._leader.leading:
             await self.plan()
         self._planned_at = now  # not if it failed: coming too early would count as having worked
-        return now + LOOK_SECONDS
+        self._resting = self._planner.resting or not self._leader.leading
+        return now + (REST_SECONDS if self._resting else LOOK_SECONDS)
 
 
 def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:

@@ -40,6 +40,7 @@ class PoolInstances:
         cores: float,
         bell: Bell,
         full: Callable[[], None],
+        stirred: Callable[[], None],
         changed: Callable[[], None],
         ended: Callable[[Engine], None],
     ) -> None:
@@ -54,6 +55,8 @@ class PoolInstances:
         self._bell = bell
         self._full = full
         """Called when all slots are busy and the pool may grow."""
+        self._stirred = stirred
+        """Called when jobs may have come."""
         self._changed = changed
         """Called when a run or a process has ended."""
         self._ended = ended
@@ -70,6 +73,7 @@ class PoolInstances:
 
     async def poll(self) -> float | None:
         """Claim for every instance that has room, the idlest first, until the queue has no more."""
+        self._stirred()
         next_at: float | None = None
         for engine in sorted(self.engines, key=lambda engine: (-engine.free, engine.waiting)):
             wanted, claims = await engine.claim()
