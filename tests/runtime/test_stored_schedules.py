@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import pytest
+from msgspec.structs import replace
 
 from shiftwork import (
     ConfigurationError,
@@ -213,6 +214,20 @@ async def test_idle_schedules_cost_a_leader_no_call(stage: Stage, clock: ManualC
         await other.put_schedule(f"s-{n}", note.call(), cron="0 3 * * *")
     await clock.advance(MINUTE)
     assert await calls() == without
+
+
+async def test_a_damaged_index_loses_no_schedule(stage: Stage, clock: ManualClock) -> None:
+    app, done = stage.app(), list[str]()
+    sync = syncing(app, done)
+    for name in ("a", "b", "c"):
+        await app.put_schedule(name, sync.call(customer=name), interval_seconds=60)
+    [index] = await stage.store.docs("schedules")
+    await stage.store.put([replace(index, body=b"\xc1")])
+    await app.start()
+    await app.put_schedule("a", sync.call(customer="a"), interval_seconds=30)
+    await clock.advance(61)
+    assert sorted(done) == ["a", "a", "b", "c"]
+    assert len(await app.get_schedules()) == 3
 
 
 async def test_many_puts_at_once_all_hold(stage: Stage, clock: ManualClock) -> None:

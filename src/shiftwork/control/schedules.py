@@ -24,6 +24,7 @@ from shiftwork.core.model import JobPriority, NewJob, PoolConfig, WorkerConfig
 from shiftwork.core.options import check_schedule, timing
 from shiftwork.core.stored_schedules import (
     LARGEST_PAYLOAD,
+    LONGEST_INTERVAL,
     SHORTEST_INTERVAL,
     Place,
     StoredSchedule,
@@ -296,8 +297,10 @@ class ScheduleBook:
 
 def _timing(subject: str, cron: str | None, interval_seconds: Duration | None, timezone: str | None) -> Timing:
     when = timing(subject, cron=cron, interval_seconds=interval_seconds, timezone=timezone)
-    if when.interval_seconds is not None and when.interval_seconds < SHORTEST_INTERVAL:
-        message = f"{subject}: interval_seconds must be at least {SHORTEST_INTERVAL:g}, not {when.interval_seconds:g}"
+    seconds = when.interval_seconds
+    if seconds is not None and not SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL:
+        limits = f"at least {SHORTEST_INTERVAL:g} and at most ten years"
+        message = f"{subject}: interval_seconds must be {limits}, not {seconds:g}"
         raise ScheduleError(message)
     if when.interval_seconds is not None and timezone is not None:
         message = f"{subject}: timezone is the zone of a cron expression; give cron, or remove timezone"

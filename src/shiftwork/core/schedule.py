@@ -271,7 +271,7 @@ def cron_problem(expression: str) -> str | None:
         )
     try:
         next(CronSim(expression, _NAIVE_EPOCH))
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:
         return f"{expression!r} cannot be read: {str(error).lower()}"
     except StopIteration:
         return f"{expression!r} never fires"

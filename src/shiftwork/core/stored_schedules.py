@@ -41,8 +41,12 @@ from shiftwork.core.timing import Timing
 
 PREFIX: Final = "schedules:"
 """What the kinds of docs begin with that hold schedules."""
+PARTS: Final = tuple(f"{n:02x}" for n in range(256))
+"""All parts. Most systems use few of them."""
 SHORTEST_INTERVAL: Final = 1.0
 """The shortest interval of a stored schedule, in seconds."""
+LONGEST_INTERVAL: Final = 10 * 366 * 86_400.0
+"""The longest one: ten years."""
 LARGEST_PAYLOAD: Final = 65_536
 """How many bytes the payload of a stored schedule may have: a part is read and written as a whole."""
 _ROUNDING: Final = 1e-6
@@ -84,9 +88,14 @@ class ScheduleIndex(Struct, frozen=True):
     parts: dict[str, str] = field(default_factory=dict)
 
 
+def tokens_in(index: ScheduleIndex | None) -> dict[str, str]:
+    """Return the token of each part. If the index cannot be read (None), every part may exist, and is read once."""
+    return dict.fromkeys(PARTS, "unknown") if index is None else index.parts
+
+
 def part_of(name: str) -> str:
     """Return the part in which a schedule is kept."""
-    return f"{crc32(name.encode()) & 0xFF:02x}"
+    return PARTS[crc32(name.encode()) % len(PARTS)]
 
 
 def schedules_kind(part: str) -> str:

@@ -17,8 +17,8 @@ from shiftwork.core.stored_schedules import (
     fired_kind,
     part_of,
     schedules_kind,
+    tokens_in,
 )
-from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 
 LONGEST_PAUSE: Final = 0.2
@@ -38,8 +38,8 @@ class SchedulesRead(Struct, frozen=True):
 
 async def read_index(store: Store) -> Mapping[str, str]:
     """Return the parts that exist, each with its token."""
-    index = await read(store, SCHEDULES, SCHEDULES_NAME)
-    return {} if index is None else index.parts
+    docs = await store.docs(SCHEDULES.name)
+    return tokens_in(SCHEDULES.decode(docs[0].body)) if docs else {}
 
 
 async def read_parts(store: Store, parts: Collection[str]) -> SchedulesRead:
@@ -122,8 +122,7 @@ async def _pause(tries: int) -> None:
 
 
 def _announcing(there: Doc | None, part: str) -> Doc:
-    index = None if there is None else SCHEDULES.decode(there.body)
-    parts = {} if index is None else index.parts
+    parts = {} if there is None else tokens_in(SCHEDULES.decode(there.body))
     body = SCHEDULES.encode(ScheduleIndex(parts | {part: secrets.token_hex(4)}))
     return Doc(SCHEDULES.name, SCHEDULES_NAME, body, 0 if there is None else there.version)
 

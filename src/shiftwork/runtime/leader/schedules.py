@@ -24,6 +24,7 @@ from shiftwork.core.docs import RESCHEDULED, SCHEDULE, SCHEDULES, SCHEDULES_NAME
 from shiftwork.core.model import Added, Doc, NewJob, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.plurals import counted
 from shiftwork.core.schedule import Cursor, Fire, duration, fire, past
+from shiftwork.core.stored_schedules import tokens_in
 from shiftwork.core.timing import rescheduled
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.engine.registry import Registry
@@ -75,8 +76,8 @@ class ReadSchedules(Struct, frozen=True):
 
     known: dict[str, KnownSchedule]
     """The schedules of the workers that have one."""
-    index: Mapping[str, str] | None
-    """The parts of the stored schedules, with their tokens; None if that cannot be read."""
+    index: Mapping[str, str]
+    """The parts of the stored schedules, with their tokens."""
 
 
 class Schedules:
@@ -105,10 +106,8 @@ class Schedules:
     async def poll(self, now: float, *, without: Collection[str] = ()) -> float | None:
         """Fire what is due, but for these workers; return when something will be due next."""
         read = await self._read(now)
-        duties = [self._fire(read.known, now, without)]
-        if read.index is not None:
-            duties.append(self._stored.poll(now, read.index))
-        return min((at for at in await together(*duties) if at is not None), default=None)
+        due = await together(self._fire(read.known, now, without), self._stored.poll(now, read.index))
+        return min((at for at in due if at is not None), default=None)
 
     async def _fire(self, known: dict[str, KnownSchedule], now: float, without: Collection[str]) -> float | None:
         fires = {name: one.fire(now) for name, one in known.items() if one.lane.state.enabled and name not in without}
@@ -215,13 +214,14 @@ async def _nothing() -> None:
     """Stand in for a survey of no workers."""
 
 
-def _index(doc: Doc | None) -> Mapping[str, str] | None:
+def _index(doc: Doc | None) -> Mapping[str, str]:
     if doc is None:
         return {}
     index = SCHEDULES.decode(doc.body)
     if index is None:
-        logger.warning("the index of the schedules cannot be read: %s", SCHEDULES.damage(doc.body))
-    return None if index is None else index.parts
+        why = SCHEDULES.damage(doc.body)
+        logger.warning("the index of the schedules cannot be read; the next change of one writes it anew: %s", why)
+    return tokens_in(index)
 
 
 def _cursor(doc: Doc | None) -> Cursor | None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from shiftwork.core.stored_schedules import LONGEST_INTERVAL
 from shiftwork.views.shapes.jobs import JobShape, job_shape
 from shiftwork.views.shapes.schedules import PreviewShape, ScheduleShape, preview_shape, schedule_shape
 from shiftwork.web.routing import Body, Name, Query, Text, get, post
@@ -29,7 +30,7 @@ class PreviewQuery(Query, frozen=True, kw_only=True):
     """The schedule that is meant: a cron expression, or an interval."""
 
     cron: Text | None = None
-    interval_seconds: Annotated[float, Meta(ge=1)] | None = None
+    interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
     timezone: Name | None = None
 
 
@@ -39,7 +40,7 @@ class NewSchedule(Body, frozen=True, kw_only=True):
     worker: Name
     payload: dict[str, Any] = field(default_factory=dict)
     cron: Text | None = None
-    interval_seconds: Annotated[float, Meta(ge=1)] | None = None
+    interval_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL)] | None = None
     timezone: Name | None = None
     catch_up: Literal["latest", "none", "all"] = "latest"
     overlap: Literal["skip", "allow"] = "skip"
